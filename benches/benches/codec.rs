@@ -1,5 +1,4 @@
-//! What it costs to encode and to decode one block, beside the libraries that users would take
-//! otherwise.
+//! The time to encode and to decode one block, compared with the libraries that are alternatives.
 //!
 //! | benchmark | what is timed |
 //! |---|---|
@@ -9,22 +8,21 @@
 //! | `kernel/<kernel>/encode` | the second repair symbol of 64 by `rlf256`, with each kernel |
 //! | `kernel/<kernel>/decode` | decoding 64 symbols by `rlf256`, 20 % lost, likewise |
 //! | `reference/memcpy/n<n>` | copying the message: no code can be faster |
-//! | `reference/copy-symbols/n<n>` | copying it from symbols that have just come in |
-//! | `reference/xor/n<n>` | adding its n symbols up: the least that a dense repair symbol takes |
+//! | `reference/copy-symbols/n<n>` | copying it from symbols that have just arrived |
+//! | `reference/xor/n<n>` | adding up its n symbols: the minimum for a dense repair symbol |
 //!
 //! Symbols have 1,408 bytes, and n is 4, 14 or 64. The codes are `lt` (the paper's), `lt-robust`,
 //! `lt-systematic`, `rlf256`, `raptorq` and `reed-solomon-simd`; `raptorq-cached-plan` is `raptorq`
-//! with a plan made before, and only encodes; `raptorq-here` is the same code by this workspace;
+//! with a precomputed plan, and only encodes; `raptorq-here` is the same code by this workspace;
 //! `rlf256-reused` is `rlf256` with a decoder that has been used before, and only decodes.
-//! [`codes`] says how each library is used, and [`codes::workload`] which symbols are lost.
+//! [`codes`] describes how each library is used, and [`codes::workload`] which symbols are lost.
 //!
-//! Every code runs under the same rules. What it returns, and what it needed to get there, is
-//! freed outside the timing. The symbols that it decodes are fresh copies, as they are when a
-//! packet has just come in. What comes out is compared with the message once, before the timing.
-//! Where decoding takes more than n symbols, standard error says how many.
+//! Every code runs under the same rules. Its results and working memory are freed outside the
+//! timing. The symbols that it decodes are fresh copies, as when a packet has just arrived. The
+//! result is compared with the message once, before the timing. If decoding takes more than n
+//! symbols, their number is printed on standard error.
 //!
-//! `scripts/bench-table` shows the results side by side. They belong together only if they are
-//! of one run.
+//! `scripts/bench-table` shows the results side by side. Compare only results of one run.
 
 mod codes;
 
@@ -39,8 +37,8 @@ use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion};
 use codes::workload::{SYMBOL_SIZE, message, received, source_symbols};
 use codes::{Cloudburst, Decode, Encode, Raptorq, RaptorqCachedPlan, ReedSolomonSimd, Reused};
 
-/// The paper's code, that with the robust soliton, the systematic one with the degree that suits
-/// it, RaptorQ, and the default.
+/// The paper's code, the code with the robust soliton, the systematic one with a suitable degree,
+/// RaptorQ, and the default.
 const LT: Cloudburst = Cloudburst { name: "lt", code: Code::Lt(Degree::Fixed(5)) };
 const LT_ROBUST: Cloudburst =
     Cloudburst { name: "lt-robust", code: Code::Lt(Degree::RobustSoliton) };
@@ -52,7 +50,7 @@ const RLF256: Cloudburst = Cloudburst { name: "rlf256", code: Code::Rlf256 };
 /// The numbers of source symbols, n.
 const BLOCKS: [usize; 3] = [4, 14, 64];
 
-/// How much of the source is lost, in percent.
+/// The share of source symbols lost, in percent.
 const LOSSES: [usize; 4] = [0, 5, 20, 100];
 
 fn main() {
@@ -205,8 +203,8 @@ fn xor_all(sum: &mut [u8; SYMBOL_SIZE], message: &[u8]) {
     }
 }
 
-/// So many calls between two looks at the clock that it does not show in small blocks, and so few
-/// that large ones stay in the cache: 64 symbols in all.
+/// The number of calls between two readings of the clock: enough that reading it is negligible for
+/// small blocks, and few enough that large ones stay in the cache: 64 symbols in all.
 fn batch(n: usize) -> BatchSize {
     BatchSize::NumIterations((64 / n) as u64)
 }

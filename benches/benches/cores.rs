@@ -1,20 +1,20 @@
-//! What 2 and 4 endpoints on one port give against 1, between two network namespaces on this machine:
-//! `scripts/bench-cores`.
+//! The throughput of 2 and 4 endpoints on one port relative to 1, between two network namespaces on
+//! this machine: `scripts/bench-cores`.
 //!
-//! Each endpoint has a thread that takes its messages, and one client, which is an endpoint and a
-//! tokio runtime of its own. A client keeps 64 messages of 5,000 bytes in flight, or 32 of 93,000. The
-//! system deals clients out by a hash, so clients are opened until each endpoint has one: how evenly
+//! Each endpoint has a thread that takes its messages, and one client, which is an endpoint with its
+//! own tokio runtime. A client keeps 64 messages of 5,000 bytes in flight, or 32 of 93,000. The system
+//! assigns clients to endpoints by a hash, so clients are opened until each endpoint has one: how evenly
 //! many clients spread is another question ([`cloudburst_net::Builder::reuse_port`]).
 //!
-//! Where there are two CPUs for each endpoint, all threads of an endpoint are pinned to one CPU, and
-//! those of its client to another. Second hardware threads of a core are used last. Servers with too
-//! many endpoints for that run on all CPUs, as the table says, and their ratios are to one endpoint
-//! that does as well: pinning alone can double a figure. `taskset` chooses the CPUs.
+//! If there are two CPUs for each endpoint, all threads of an endpoint are pinned to one CPU, and
+//! those of its client to another. Second hardware threads of a core are used last. Servers with more
+//! endpoints run on all CPUs, as stated in the table, and their ratios are to one endpoint that does so
+//! too: pinning alone can double a figure. Use `taskset` to choose the CPUs.
 //!
-//! The servers take turns, so that whatever else this machine does hits all of them alike: compare
-//! within a run. CPU time is of both ends together.
+//! The servers are measured in turn, so that other load on this machine affects all of them alike:
+//! compare only within a run. CPU time is that of both ends together.
 //!
-//! It needs root and iproute2, and does nothing without. Ends with 1 where something fails.
+//! It needs root and iproute2, and is skipped without them. The exit code is 1 if anything fails.
 
 use cloudburst_net::{Builder, Bytes, Endpoint, Security, blocking};
 use cloudburst_testbed::{End, Wire};
@@ -32,14 +32,15 @@ use tokio::task::LocalSet;
 
 /// Endpoints that share a port.
 const SIZES: [usize; 3] = [1, 2, 4];
-/// Turns of each server with each load, and how long each is.
+/// Trials of each server with each load, and the length of each.
 const TURNS: usize = 10;
 const TURN: Duration = Duration::from_millis(400);
-/// The wire has no rate of its own: with this, the processors are the limit.
+/// The wire has no rate limit: with this capacity, the processors are the limit.
 const CAPACITY: u64 = 100_000_000_000;
-/// The port of the first server; the others have those above.
+/// The port of the first server; the others use those above.
 const PORT: u16 = 7000;
-/// Clients that are opened until each endpoint has one. With four endpoints, eight are the mean.
+/// The maximum number of clients opened until each endpoint has one. With four endpoints, the mean is
+/// eight.
 const MOST_CLIENTS: usize = 200;
 /// The calling thread, which in each system call is the process 0.
 const SELF: Pid = Pid::from_raw(0);
@@ -48,19 +49,19 @@ const LOADS: [Load; 2] = [Load { len: 5_000, in_flight: 64 }, Load { len: 93_000
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// What each client keeps in flight.
+/// The messages that each client keeps in flight.
 struct Load {
     len: usize,
     in_flight: usize,
 }
 
-/// An endpoint without a client, and where its threads run.
+/// An endpoint without a client, and the CPUs of its threads.
 type Unserved = (blocking::Endpoint, CpuSet);
 
 /// Endpoints that share a port, and their clients.
 struct Server {
     clients: Vec<Client>,
-    /// Each endpoint and each client has a CPU of its own.
+    /// Whether each endpoint and each client has its own CPU.
     pinned: bool,
     sums: [Sum; LOADS.len()],
 }
@@ -72,7 +73,7 @@ struct Client {
     cpus: CpuSet,
 }
 
-/// The sum of turns.
+/// The sum over trials.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     messages: usize,
@@ -107,7 +108,7 @@ fn run() -> Result<()> {
         servers.push(Server::open(&wire, port, size, &cpus, pinned)?);
     }
     for (at, load) in LOADS.iter().enumerate() {
-        // The first turns wake caches, windows and estimates.
+        // The first trials warm up caches, windows and estimates.
         for round in 0..=TURNS {
             for server in &mut servers {
                 let turn = server.turn(load)?;
@@ -121,8 +122,8 @@ fn run() -> Result<()> {
     Ok(())
 }
 
-/// Numbers of endpoints, and whether they are pinned. If some do not fit, one endpoint is measured
-/// without pinning, too.
+/// Returns the numbers of endpoints, and whether they are pinned. If some do not fit, one endpoint is
+/// also measured without pinning.
 fn rows(cpus: usize) -> Vec<(usize, bool)> {
     let fits = |size: usize| 2 * size <= cpus;
     let pinned = SIZES.into_iter().filter(|&size| fits(size)).map(|size| (size, true));
@@ -131,7 +132,7 @@ fn rows(cpus: usize) -> Vec<(usize, bool)> {
     pinned.chain(shared.map(|size| (size, false))).collect()
 }
 
-/// The CPUs that this process may use: one of each core, then the others.
+/// Returns the CPUs that this process may use: one of each core, then the others.
 fn cpus() -> Result<Vec<usize>> {
     let allowed = sched_getaffinity(SELF)?;
     let mut cpus: Vec<usize> =
@@ -195,7 +196,7 @@ impl Client {
         Ok(Self { endpoint, server, runtime, cpus })
     }
 
-    /// Keeps messages under way for a turn, then waits for the last. Returns how many the server
+    /// Keeps messages in flight for a trial, then waits for the last. Returns how many the server
     /// has confirmed.
     fn flood(&self, load: &Load, begun: Instant) -> Result<usize> {
         sched_setaffinity(SELF, &self.cpus)?;
@@ -227,7 +228,7 @@ fn builder() -> Builder {
     Endpoint::builder().capacity(CAPACITY).security(Security::pre_shared([7; 32]))
 }
 
-/// An endpoint whose own threads run on `cpus`: a thread runs where the one that started it does.
+/// Opens an endpoint whose own threads run on `cpus`: threads inherit the affinity of their creator.
 fn open(end: &End, builder: Builder, cpus: CpuSet) -> Result<Endpoint> {
     end.run(move || {
         sched_setaffinity(SELF, &cpus)?;
@@ -235,7 +236,7 @@ fn open(end: &End, builder: Builder, cpus: CpuSet) -> Result<Endpoint> {
     })
 }
 
-/// Takes messages until the process ends, where the endpoint's own threads run.
+/// Takes messages until the process ends, on the CPUs of the endpoint's own threads.
 fn serve((endpoint, cpus): Unserved) {
     thread::spawn(move || {
         sched_setaffinity(SELF, &cpus).expect("its own threads run there");
@@ -251,7 +252,7 @@ fn set_of(cpus: &[usize]) -> Result<CpuSet> {
     Ok(set)
 }
 
-/// What all threads of this process have spent, at its work and at the system's.
+/// Returns the CPU time of all threads of this process, user and system.
 fn cpu_time() -> Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
     let time = usage.user_time() + usage.system_time();

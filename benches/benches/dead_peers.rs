@@ -1,9 +1,9 @@
-//! What peers that do not answer cost one that does, over loopback at 1 Gb/s.
+//! The effect of unresponsive peers on the latency to a responsive one, over loopback at 1 Gb/s.
 //!
-//! Times from the call to STOP of messages of 5 KB to a living peer: while nothing else is under way;
-//! while 4,000 messages wait for a peer that has died; while 2,000 peers are asked that were never there.
-//! The three take turns, each with an endpoint of its own, so that whatever else this machine does
-//! hits all of them alike.
+//! Measures the time from the call to STOP of messages of 5 KB to a living peer: while nothing else is in
+//! flight; while 4,000 messages wait for a peer that has died; and while handshakes to 2,000 nonexistent
+//! peers are attempted. The three are measured in turn, each with its own endpoint, so that other load on
+//! this machine affects all of them alike.
 
 use cloudburst_net::{Endpoint, PathMap, Security, blocking};
 use std::error::Error;
@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 const ROUNDS: usize = 5;
-/// Messages of a turn.
+/// Messages of a trial.
 const MESSAGES: usize = 2_000;
 const BACKLOG: usize = 4_000;
 const DEAD_PEERS: u16 = 2_000;
-/// How long it is since a peer died when a turn begins.
+/// The time from the death of a peer to the start of a trial.
 const SILENT_FOR: Duration = Duration::from_millis(300);
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -75,13 +75,13 @@ fn endpoint() -> Result<blocking::Endpoint> {
     Ok(builder.build()?.blocking())
 }
 
-/// A peer that was there, and a backlog of messages to it.
+/// Kills a peer that was there, and queues a backlog of messages to it.
 fn kill_a_peer(client: &blocking::Endpoint) -> Result<(UdpSocket, Vec<blocking::Sending>)> {
     let peer = endpoint()?;
     let address = peer.local_addr();
     client.send(address, "hello")?;
     drop(peer);
-    // Nobody else answers at its port, not even the system.
+    // Occupies its port, so that not even the system answers there.
     let silent = UdpSocket::bind(address)?;
     let backlog = (0..BACKLOG).map(|_| client.try_send(address, vec![7; 100]));
     let backlog = backlog.collect::<std::result::Result<_, _>>()?;
@@ -89,7 +89,7 @@ fn kill_a_peer(client: &blocking::Endpoint) -> Result<(UdpSocket, Vec<blocking::
     Ok((silent, backlog))
 }
 
-/// Messages to peers that were never there. One socket hears for all of them, and says nothing.
+/// Sends messages to nonexistent peers. One socket receives for all of them, and never answers.
 fn ask_nobody(client: &blocking::Endpoint) -> Result<(UdpSocket, Vec<blocking::Sending>)> {
     let silent = UdpSocket::bind("0.0.0.0:0")?;
     let port = silent.local_addr()?.port();
@@ -108,7 +108,7 @@ fn measure(
     living: SocketAddr,
     times: &mut Vec<Duration>,
 ) -> Result<()> {
-    // The handshake is not what is measured.
+    // The handshake is not measured.
     client.send(living, "hello")?;
     for _ in 0..MESSAGES {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! What the packets of a handshake cost each end, without sockets:
+//! The cost of handshake packets at each end, without sockets:
 //! `cargo bench -p cloudburst-benches --bench handshake`.
 //!
 //! | benchmark | what is timed |
@@ -9,14 +9,14 @@
 //! | `responder/hello` | from HELLO to RETRY; a replayed one that names no live session is the same |
 //! | `responder/open` | from OPEN to ACCEPT |
 //! | `responder/junk` | dropping a packet that has the length and the first byte of a HELLO |
-//! | `responder/asking-hello-replayed` | dropping a HELLO that asked after a live session, and was taken before |
+//! | `responder/asking-hello-replayed` | dropping a replayed HELLO that queries a live session |
 //! | `responder/open-replayed-elsewhere` | from OPEN with another address's token to RETRY |
 //! | `responder/open-repeated` | from a copy of an OPEN to its ACCEPT |
 //!
-//! All of it goes through [`Endpoint`], so that its tables count as well as the cryptography. An
-//! initiator has no other peer; the responder keeps as many half-open sessions as it may. It accepts
-//! one key: each further one adds a hash to whatever holds another. Packets are made outside the
-//! timing.
+//! All packets go through [`Endpoint`], so that the measurements include its tables as well as the
+//! cryptography. An initiator has no other peer; the responder holds the maximum number of half-open
+//! sessions. It accepts one key: each further key adds a hash to every packet under a later key. Packets
+//! are made outside the timing.
 
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::id::{Incarnation, PathId, SessionId};
@@ -36,7 +36,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{self, Duration};
 
 const KEY: [u8; 32] = [7; 32];
-/// Between two packets; at the rate of these endpoints none waits for it.
+/// The time between two packets; at the rate of these endpoints, pacing delays none.
 const STEP: Duration = Duration::from_nanos(100);
 const INITIATOR: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 7000);
 const RESPONDER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 7000);
@@ -77,7 +77,7 @@ fn initiator(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Times `routine` on endpoints of its own, which `setup` makes with the packet that they take.
+/// Times `routine` on fresh endpoints, which `setup` makes together with their input packet.
 fn bench(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
@@ -167,7 +167,7 @@ impl End {
         Self { endpoint, now, sent: Vec::new() }
     }
 
-    /// Begins a handshake.
+    /// Starts a handshake.
     fn ask(&mut self) {
         self.endpoint.connect(self.now, RESPONDER, None).expect("there is room for one peer");
         self.transmit();
@@ -184,7 +184,7 @@ impl End {
         self.transmit();
     }
 
-    /// Exchanges a packet for one of this kind.
+    /// Handles a packet, whose answer must be of this kind.
     fn expect(&mut self, from: SocketAddr, packet: &mut [u8], kind: Kind) {
         self.exchange(from, packet);
         assert_eq!(Kind::of(&self.sent), Ok(kind));
@@ -197,7 +197,7 @@ impl End {
     }
 }
 
-/// The answer to an initiator's packet, which is of this kind.
+/// Returns the answer to an initiator's packet of this kind.
 fn answer(packet: &[u8], kind: Kind) -> Vec<u8> {
     let fields = AcceptFields {
         incarnation: Incarnation([2; 16]),
@@ -231,7 +231,7 @@ fn fresh_hello(nonce: u64) -> Vec<u8> {
     hello
 }
 
-/// An OPEN with a token of this responder.
+/// Returns an OPEN with a token of this responder.
 fn fresh_open(responder: &mut End, nonce: u64) -> Vec<u8> {
     let key = HelloKey::new(&KEY);
     responder.exchange(INITIATOR, &mut fresh_hello(nonce));
@@ -244,9 +244,9 @@ fn fresh_open(responder: &mut End, nonce: u64) -> Vec<u8> {
     open
 }
 
-/// A HELLO that asks after a session, which is new.
+/// Returns a HELLO that queries a newly opened session.
 fn asking_hello(responder: &mut End) -> Vec<u8> {
-    // No nonce of the other handshakes.
+    // Differs from the nonces of the other handshakes.
     let nonce = u64::MAX;
     let (_, keys) = shake_hands(&KEY, nonce, &fields(), |mut packet| {
         responder.exchange(INITIATOR, &mut packet);

@@ -1,30 +1,30 @@
-//! What a flood of handshake packets costs a living peer, over loopback at 1 Gb/s:
+//! The effect of a flood of handshake packets on the latency to a server, over loopback at 1 Gb/s:
 //! `cargo bench -p cloudburst-benches --bench hello_flood`.
 //!
 //! A client sends messages of 5 KB to a server and times each from the call to STOP, while a stranger
 //! with a plain socket sends 10,000 packets a second:
 //!
-//! | row | what the stranger sends |
+//! | row | packets of the stranger |
 //! |---|---|
-//! | `junk elsewhere` | as `junk`, but to a socket that nobody reads: the baseline |
-//! | `the same again` | the baseline once more: how far its ratios are from 1 is how far those of other rows err |
-//! | `junk` | to the server, packets as long as a HELLO and random behind its first byte: no answer |
+//! | `junk elsewhere` | as `junk`, but to a socket that is never read: the baseline |
+//! | `the same again` | the baseline once more: the deviation of its ratios from 1 is the error of the other rows |
+//! | `junk` | to the server, packets as long as a HELLO and random after the first byte: no answer |
 //! | `replayed HELLO` | a HELLO that opened another client's handshake with this server: RETRY |
 //! | `replayed OPEN` | an OPEN of that handshake, whose token is another address's: RETRY |
 //! | `no flood` | nothing |
 //!
-//! The baseline sends because the stranger shares the machine, and with few cores takes from client
-//! and server what a stranger elsewhere would not. The ratios are to the baseline, and thus show what it
-//! costs to receive and answer the flood; how `no flood` compares shows what it costs to send it. They
-//! err on the high side: the system drops what nobody reads sooner than it queues what somebody does,
-//! and the system's work for the RETRYs that reach the stranger counts as the server's.
+//! The baseline also sends, because the stranger shares the machine: with few cores it takes processor
+//! time from client and server that a remote stranger would not. The ratios are to the baseline, and thus
+//! show the cost of receiving and answering the flood; the row `no flood` shows the cost of sending it. They
+//! err on the high side: dropping packets at a full socket is cheaper than queueing them, and the system's
+//! work for the RETRYs that reach the stranger counts as the server's.
 //!
-//! The rows take turns of some 50 ms in rounds, beginning with another row in each, and every other time
-//! in the opposite order. A ratio is the median over rounds of the ratio within the round, so that
-//! whatever else this machine does cancels; behind it is the 95 % confidence interval of that median. The
-//! percentiles are of all rounds together, and so is the last column.
+//! The rows are measured in rounds of trials of about 50 ms. Each round starts with another row, and every
+//! other round is in reverse order. A ratio is the median over rounds of the ratio within the round, so that
+//! other load on this machine cancels out; it is followed by the 95 % confidence interval of that median. The
+//! percentiles and the last column are over all rounds together.
 //!
-//! No flood may raise the p99 by more than 10 %: if one does, this says "MISSED" and fails.
+//! No flood may raise the p99 by more than 10 %: if one does, this prints "MISSED" and fails.
 
 use cloudburst_core::wire::Kind;
 use cloudburst_core::wire::handshake::{HELLO_LEN, HelloKey, Retry};
@@ -39,24 +39,24 @@ use std::{env, io, thread};
 
 const KEY: [u8; 32] = [7; 32];
 const ROUNDS: usize = 240;
-/// Messages of a turn that are timed.
+/// Timed messages of a trial.
 const MESSAGES: usize = 1_000;
-/// Messages before these, while the flood begins.
+/// Messages before these, while the flood starts.
 const WARM_UP: usize = 100;
-/// What a flood may make of the baseline's p99.
+/// The maximum p99 under a flood, as a multiple of the baseline's.
 const LIMIT: f64 = 1.1;
-/// From one packet of the flood to the next.
+/// The time from one packet of the flood to the next.
 const PERIOD: Duration = Duration::from_micros(100);
-/// Packets a second below which it is no flood of 10,000.
+/// The minimum packets a second of a valid flood of 10,000.
 const LEAST_RATE: f64 = 9_900.0;
-/// Packets of junk, which are sent again and again.
+/// The number of different packets of junk, which are sent cyclically.
 const JUNK: usize = 1_000;
-/// How long an answer to the stranger may take.
+/// The timeout for an answer to the stranger.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// What the stranger does during a turn.
+/// The stranger's behaviour during a trial.
 struct Row {
     name: &'static str,
     packets: Vec<Vec<u8>>,
@@ -64,7 +64,7 @@ struct Row {
     turns: Vec<Turn>,
 }
 
-/// The times of one turn in order, and its flood.
+/// The sorted times of one trial, and its flood.
 struct Turn {
     times: Vec<Duration>,
     packets: usize,
@@ -96,7 +96,7 @@ fn run() -> Result<bool> {
         thread::spawn(move || while server.recv().is_ok() {})
     };
     let (hello, open) = capture(address)?;
-    // Nobody reads it: once its receive buffer is full, the system drops the rest.
+    // Never read: once its receive buffer is full, the system drops further packets.
     let unread = UdpSocket::bind("127.0.0.1:0")?;
     let row = |name, packets, to| Row { name, packets, to, turns: Vec::new() };
     let mut rows = [
@@ -107,7 +107,7 @@ fn run() -> Result<bool> {
         row("replayed OPEN", vec![open], address),
         row("no flood", vec![], address),
     ];
-    // Another address than that of the handshake, to which its token is bound.
+    // Not the address of the handshake, to which its token is bound.
     let stranger = UdpSocket::bind("127.0.0.2:0")?;
     check(&server, &stranger, &rows)?;
 
@@ -144,7 +144,7 @@ fn endpoint(paths: PathMap) -> Result<blocking::Endpoint> {
     Ok(builder.build()?.blocking())
 }
 
-/// The HELLO and the OPEN of a client's handshake with `server`, from a relay between the two.
+/// Captures the HELLO and the OPEN of a client's handshake with `server`, by a relay between the two.
 fn capture(server: SocketAddr) -> Result<(Vec<u8>, Vec<u8>)> {
     let [front, back] = [UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?];
     for socket in [&front, &back] {
@@ -161,18 +161,18 @@ fn capture(server: SocketAddr) -> Result<(Vec<u8>, Vec<u8>)> {
             Kind::Hello => {
                 back.send_to(&packet, server)?;
                 hello.get_or_insert(packet);
-                // What answers a repeated HELLO may come from another of the server's ports.
+                // The answer to a repeated HELLO may come from another of the server's ports.
                 let (len, _) = back.recv_from(&mut buffer)?;
                 front.send_to(&buffer[..len], from)?;
             }
-            // There it ends: the server is not known by the relay's address.
+            // The handshake ends here: the relay's address is not one of the server's own.
             Kind::Open => return Ok((hello.ok_or("an OPEN before any HELLO")?, packet)),
             kind => return Err(format!("a {kind:?} during the handshake").into()),
         }
     }
 }
 
-/// Packets as long as a HELLO, of which only the first byte is right.
+/// Returns packets as long as a HELLO, of which only the first byte is valid.
 fn junk() -> Vec<Vec<u8>> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = || {
@@ -185,14 +185,14 @@ fn junk() -> Vec<Vec<u8>> {
     (0..JUNK).map(packet).collect()
 }
 
-/// Checks that the server takes each flood for what it is: two packets of junk are dropped, the others
-/// get the RETRY that is due.
+/// Checks that the server handles each flood as intended: two packets of junk are dropped, the others
+/// get a RETRY.
 fn check(server: &blocking::Endpoint, stranger: &UdpSocket, rows: &[Row; 6]) -> Result<()> {
     let [_, _, junk, hello, open, _] = rows;
     let refused = server.counters().receiver.refused_handshakes;
     stranger.set_read_timeout(Some(PATIENCE))?;
     for (row, token_refused) in [(hello, false), (open, true)] {
-        // The junk before it is not answered, or its answer would be read here.
+        // If the junk before it were answered, the answer would be read here.
         for packet in [&junk.packets[0], &row.packets[0]] {
             stranger.send_to(packet, row.to)?;
         }
@@ -242,10 +242,10 @@ fn time_messages(client: &blocking::Endpoint, server: SocketAddr) -> Result<Vec<
     Ok(times)
 }
 
-/// Sends until `over`, at the rate on average: what a sleep was late for is made up for. Returns how
-/// many packets were sent.
+/// Sends at the average rate until `over`; late wake-ups are made up for. Returns the number of packets
+/// sent.
 fn flood(stranger: &UdpSocket, row: &Row, over: &AtomicBool) -> io::Result<usize> {
-    // Sleeps end late by this, by default half of the period.
+    // Sleeps end late by the timer slack, whose default is half of the period.
     prctl::set_timerslack(1)?;
     let mut due = Instant::now();
     let mut sent = 0;
@@ -281,7 +281,7 @@ fn print(rows: &[Row]) {
     }
 }
 
-/// Says whether the target is met.
+/// Prints and returns whether the target is met.
 fn judge(rows: &[Row; 6]) -> bool {
     let [baseline, _, floods @ .., _] = rows;
     let mut met = true;
@@ -303,7 +303,7 @@ fn judge(rows: &[Row; 6]) -> bool {
 }
 
 impl Row {
-    /// The times of all turns in order.
+    /// Returns the sorted times of all trials.
     fn times(&self) -> Vec<Duration> {
         let mut times: Vec<_> = self.turns.iter().flat_map(|turn| &turn.times).copied().collect();
         times.sort_unstable();
@@ -316,7 +316,7 @@ impl Row {
         rate
     }
 
-    /// For each round, the percentile as a fraction of that of `baseline`.
+    /// Returns, for each round, the percentile as a fraction of that of `baseline`.
     fn ratios(&self, baseline: &Self, percent: usize) -> Vec<f64> {
         let of = |turn: &Turn| percentile(&turn.times, percent).as_secs_f64();
         self.turns.iter().zip(&baseline.turns).map(|(turn, base)| of(turn) / of(base)).collect()
@@ -327,11 +327,11 @@ fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     sorted[sorted.len() * percent / 100]
 }
 
-/// The median between the bounds of its interval of 95 %.
+/// Returns the median between the bounds of its 95 % confidence interval.
 fn median(values: &mut [f64]) -> [f64; 3] {
     values.sort_unstable_by(f64::total_cmp);
     let middle = values.len() / 2;
-    // How many of n values are below the median has a standard deviation of half the root of n.
+    // The number of n values below the median has a standard deviation of sqrt(n) / 2.
     let margin = (1.96 / 2.0 * (values.len() as f64).sqrt()).ceil() as usize;
     [middle - margin, middle, middle + margin].map(|index| values[index])
 }

@@ -1,8 +1,7 @@
-//! How many events a second the simulator handles on one core: one event is one packet at one node, or one
-//! timer.
+//! The simulator's events a second on one core: an event is a packet at a node, or a timer.
 //!
-//! All hosts send to another at the full rate: a permutation. Figures are events a second of processor time,
-//! because machines are shared, the best of three runs. Ends with 1 where a target is missed.
+//! Each host sends to another at the full rate: a permutation. Figures are events a second of processor time,
+//! because machines are shared, and the best of three runs. The exit code is 1 if a target is missed.
 
 use cloudburst_sim::engine::{MS, Time, US};
 use cloudburst_sim::fabric::{Clos, Link, Shape};
@@ -71,7 +70,7 @@ fn main() -> ExitCode {
 }
 
 impl Case {
-    /// The events of a run and the seconds of processor time that it took.
+    /// Returns the events of a run and its processor time in seconds.
     fn run(&self) -> (u64, f64) {
         let queue = |_: Link| DropTail::new(Depth::Bytes(128 << 10)).into();
         let fabric = Clos::new(self.shape, self.edge, self.core, queue, queue)
@@ -95,7 +94,7 @@ impl Case {
     }
 }
 
-/// Seconds of processor time of this process so far, and the most memory that it had, in KiB.
+/// Returns the processor time of this process so far in seconds, and its peak memory in KiB.
 fn usage() -> (f64, i64) {
     let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the system counts what processes use");
     let time = usage.user_time() + usage.system_time();

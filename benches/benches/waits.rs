@@ -1,6 +1,6 @@
-//! How late waits for packets end, by how long they are: `cargo bench --bench waits`.
+//! The lateness of waits for packets, by their length: `cargo bench --bench waits`.
 //!
-//! Threads have the timer slack of an endpoint's own, 1 ns.
+//! Threads have the same timer slack as those of an endpoint, 1 ns.
 
 use cloudburst_core::burst::PacketIo;
 use cloudburst_net::io::{UdpConfig, UdpIo};

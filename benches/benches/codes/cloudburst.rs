@@ -1,10 +1,10 @@
 //! The codes of this workspace.
 //!
-//! [`Cloudburst`] makes a decoder for each block, as the other libraries do. [`Reused`] takes one
+//! [`Cloudburst`] creates a decoder for each block, as the other libraries do. [`Reused`] uses one
 //! that has decoded a block before, as a receiver of many messages does.
 //!
-//! The buffers that a symbol is written to are allocated in the time of encoding, since the other
-//! libraries do so. A sender would write into the packet.
+//! The allocation of the buffers for a symbol is part of the encoding time, as in the other
+//! libraries. A sender would write into the packet.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use cloudburst_core::code::{BlockShape, Code, Decoder, Encoder, Kernel};
 use super::workload::{SYMBOL_SIZE, Symbol, source_symbols};
 use super::{Decode, Encode};
 
-/// One of the codes, by the name that the benchmarks give it.
+/// One of the codes, with its name in the benchmarks.
 #[derive(Clone, Copy)]
 pub(crate) struct Cloudburst {
     pub(crate) name: &'static str,
@@ -29,14 +29,14 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Hands in the symbol: this is timed.
+    /// Receives the symbol: this is timed.
     pub(crate) fn finish(&mut self) {
         receive_all(&mut self.decoder, std::slice::from_ref(&self.last));
     }
 }
 
 impl Cloudburst {
-    /// A decoder that has received all of these symbols but the last.
+    /// Returns a decoder that has received all of these symbols except the last.
     pub(crate) fn all_but_the_last(&self, n: usize, symbols: &[Symbol]) -> Waiting {
         let (last, others) = symbols.split_last().expect("no block decodes from nothing");
         let decoder = self.decode_with(Kernel::fastest(), n, others);
@@ -54,7 +54,7 @@ impl Cloudburst {
             .expect("the message has the block's length")
     }
 
-    /// What has been decoded from these symbols with this kernel.
+    /// Decodes these symbols with this kernel.
     pub(crate) fn decode_with(&self, kernel: Kernel, n: usize, received: &[Symbol]) -> Decoder {
         let mut decoder = Decoder::with_kernel(kernel, self.code, shape(n));
         receive_all(&mut decoder, received);

@@ -1,4 +1,4 @@
-//! The codes under measurement, one adapter a library.
+//! The codes under measurement, with one adapter per library.
 //!
 //! | file | role |
 //! |---|---|
@@ -21,10 +21,10 @@ use self::workload::Symbol;
 
 /// A code that makes repair symbols.
 pub(crate) trait Encode {
-    /// The first repair symbol, and what was needed to make it.
+    /// The first repair symbol, and the state that produced it.
     type Encoded;
 
-    /// The name of the code, as the benchmarks have it.
+    /// The name of the code in the benchmarks.
     fn name(&self) -> &'static str;
 
     /// Makes the first repair symbol from the bare message: this is timed.
@@ -36,16 +36,16 @@ pub(crate) trait Encode {
 
 /// A code that decodes, too.
 pub(crate) trait Decode: Encode {
-    /// The block, and what was needed to decode it.
+    /// The block, and the state that produced it.
     type Decoded;
 
-    /// Symbol `id`: below n one of the first n, from n on a repair symbol.
+    /// Returns symbol `id`: below n one of the first n, otherwise a repair symbol.
     fn symbol(&self, message: &Bytes, id: u32) -> Symbol;
 
     /// Decodes a block of n source symbols, with a decoder of its own: this is timed. `None` if
     /// the symbols do not suffice.
     ///
-    /// Who wants to own the payloads may take them out of `received`.
+    /// An implementation that needs owned payloads may take them out of `received`.
     fn decode(&self, n: usize, received: &mut Vec<Symbol>) -> Option<Self::Decoded>;
 
     /// A copy of the block.

@@ -1,12 +1,11 @@
 //! The crate `raptorq`: RFC 6330.
 //!
-//! An encoder follows a plan that depends on n alone, and making the plan takes longer than
-//! following it. `raptorq` makes one for every message, as `raptorq::Encoder` does.
-//! `raptorq-cached-plan` has one from before, as a sender of many messages would: with
-//! `SourceBlockEncoder::new`, the library itself keeps the plans of a process.
+//! An encoder follows a plan that depends only on n, and making the plan takes longer than following
+//! it. `raptorq` makes one for every message, as `raptorq::Encoder` does. `raptorq-cached-plan` uses a
+//! precomputed one, as a sender of many messages would: with `SourceBlockEncoder::new`, the library
+//! itself caches the plans of a process.
 //!
-//! The decoder takes its packets by value, so it gets the received payloads themselves, and all at
-//! once.
+//! The decoder takes its packets by value, so it gets the received payloads themselves, all at once.
 
 use bytes::Bytes;
 use raptorq::{
@@ -17,7 +16,7 @@ use raptorq::{
 use super::workload::{SYMBOL_SIZE, Symbol, source_symbols};
 use super::{Decode, Encode};
 
-/// Everything is in the one source block of this number.
+/// The number of the only source block.
 const BLOCK: u8 = 0;
 
 /// RaptorQ from the bare message.

@@ -1,10 +1,10 @@
 //! The crate `reed-solomon-simd`: Leopard-RS, of a fixed rate.
 //!
-//! The number of recovery symbols is part of the code, so it has to be settled in advance: n, so
-//! that a block survives the loss of all its source symbols. The encoder makes them all at once;
-//! there is no cheaper way to the first.
+//! The number of recovery symbols is part of the code, so it must be fixed in advance: n, so that a
+//! block survives the loss of all its source symbols. The encoder makes all of them at once; the
+//! first alone is not cheaper.
 //!
-//! The library builds tables when it is used first. That is before the timing here.
+//! The library builds tables on first use, which is before the timing here.
 
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ impl Decode for ReedSolomonSimd {
     }
 }
 
-/// Encodes, and takes out the recovery symbol of this index, which is below n.
+/// Encodes, and returns the recovery symbol with this index, which is below n.
 fn recovery(message: &Bytes, index: usize) -> Result<(ReedSolomonEncoder, Vec<u8>), Error> {
     let n = source_symbols(message);
     let mut encoder = ReedSolomonEncoder::new(n, n, SYMBOL_SIZE)?;
@@ -69,8 +69,7 @@ fn recovery(message: &Bytes, index: usize) -> Result<(ReedSolomonEncoder, Vec<u8
     Ok((encoder, payload))
 }
 
-/// Decodes, and puts the block together: from the symbols received, and from what the decoder has
-/// restored.
+/// Decodes, and assembles the block from the symbols received and those restored by the decoder.
 fn restore(n: usize, received: &[Symbol]) -> Result<(ReedSolomonDecoder, Vec<u8>), Error> {
     let mut decoder = ReedSolomonDecoder::new(n, n, SYMBOL_SIZE)?;
     let mut block = vec![0; n * SYMBOL_SIZE];

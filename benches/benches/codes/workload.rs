@@ -8,7 +8,7 @@ use super::Decode;
 /// The bytes of a symbol.
 pub(crate) const SYMBOL_SIZE: usize = 1408;
 
-/// A symbol as it comes out of a packet.
+/// A symbol as received in a packet.
 #[derive(Clone)]
 pub(crate) struct Symbol {
     pub(crate) id: u32,
@@ -28,18 +28,18 @@ pub(crate) fn source_symbols(message: &Bytes) -> usize {
     message.len() / SYMBOL_SIZE
 }
 
-/// The symbols that are there when the block can be decoded, if `percent` of the first n are
-/// lost: at least one of them, unless it is 0 %.
+/// Returns the symbols that have arrived when the block can be decoded, if `percent` of the first n
+/// are lost: at least one of them, unless it is 0 %.
 ///
 /// The lost ones are spread evenly. Repair symbols, of which none is lost, follow until there are
-/// as many symbols as decoding takes: n, and more where these do not determine the block. The
-/// code `lt` has no source symbols among its symbols. It loses as many of its first n, and decodes
-/// from coded symbols only, whatever the loss; the loss merely decides which ones.
+/// enough symbols to decode: n, or more if these do not determine the block. The code `lt` has no
+/// source symbols. It loses as many of its first n, and always decodes from coded symbols; the loss
+/// only determines which ones.
 ///
 /// # Panics
 ///
-/// If the code does not work: if the block is not the message, or the first repair symbol is not
-/// what [`Encode::encode`](super::Encode::encode) makes.
+/// If the code does not work: if the block differs from the message, or the first repair symbol from
+/// that of [`Encode::encode`](super::Encode::encode).
 pub(crate) fn received<D: Decode>(code: &D, message: &Bytes, percent: usize) -> Vec<Symbol> {
     let n = source_symbols(message);
     let first_repair = code.symbol(message, n as u32);

@@ -1,4 +1,4 @@
-//! A chart of a table: how quinn and Cloudburst compare to TCP in each row.
+//! A chart of a table: quinn and Cloudburst relative to TCP in each row.
 
 use crate::report::{Row, digits, ratio};
 use crate::transport::Result;
@@ -7,24 +7,24 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::path::Path;
 
 const WIDTH: u32 = 900;
-/// What the names of the rows have of the width.
+/// The part of the width for the names of the rows.
 const NAMES: u32 = 210;
-/// What is above the bars.
+/// The height of the area above the bars.
 const HEAD: u32 = 70;
-/// What is below them.
+/// The height of the area below them.
 const AXIS: u32 = 50;
 const ROW: u32 = 34;
 const FONT: &str = "sans-serif";
-/// Apart in brightness, so that they are apart without colour.
+/// Different in brightness, so that they are distinct without colour.
 const BARS: [(&str, RGBColor); 2] =
     [("quinn", RGBColor(143, 200, 40)), ("Cloudburst", RGBColor(68, 57, 131))];
 
-/// Draws an SVG file of the rows that TCP has a figure in.
+/// Draws an SVG file of the rows that have a figure for TCP.
 pub(crate) fn draw(path: &Path, rows: &[Row]) -> Result<()> {
     draw_all(path, rows).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The ratios of quinn and Cloudburst to TCP. One of 0 has no place on the axis.
+/// Returns the ratios of quinn and Cloudburst to TCP. A ratio of 0 has no place on the axis.
 fn ratios(row: &Row) -> Option<[f64; 2]> {
     let [tcp, quinn, cloudburst] = row.figures;
     let ratios = [ratio(quinn, tcp)?, ratio(cloudburst, tcp)?];
@@ -34,7 +34,7 @@ fn ratios(row: &Row) -> Option<[f64; 2]> {
 fn draw_all(path: &Path, rows: &[Row]) -> std::result::Result<(), Box<dyn std::error::Error>> {
     let rows: Vec<_> = rows.iter().filter_map(|row| Some((&row.name, ratios(row)?))).collect();
     let all = || rows.iter().flat_map(|(_, ratios)| *ratios);
-    // With room for the figure at the end of a bar.
+    // Leaves room for the figure at the end of a bar.
     let (lowest, highest) = (all().fold(1.0, f64::min) / 2.0, all().fold(1.0, f64::max) * 2.0);
     let count = rows.len() as f64;
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
-/// The wire has no rate of its own: with this, the processors are the limit, as for the others.
+/// The wire has no rate limit: with this capacity, the processors are the limit, as for the others.
 const CAPACITY: u64 = 100_000_000_000;
 
 pub(crate) struct Cloudburst {
@@ -22,14 +22,14 @@ pub(crate) struct Cloudburst {
     runtime: Runtime,
 }
 
-/// How much one end holds while nobody takes the messages.
+/// The memory held while the application takes no messages.
 pub(crate) struct Memory {
     pub(crate) messages: usize,
     /// Messages that the receiver's application could take, or that only wait for room.
     pub(crate) received: usize,
-    /// Resident bytes that came on top, at both ends together.
+    /// The growth of resident bytes, at both ends together.
     pub(crate) grown: usize,
-    /// What the configurations of both ends allow.
+    /// The limit by the configurations of both ends.
     pub(crate) bound: usize,
 }
 
@@ -41,12 +41,12 @@ impl Cloudburst {
     pub(crate) fn open_with(wire: &Wire, config: &Config) -> Result<Self> {
         let this = Self::open_silent(wire, config)?;
         let server = this.server.clone();
-        // It ends when the last round is over, with the client that closes its server.
+        // It ends after the last round, when the client closes its server.
         wire.right.run(move || drop(thread::spawn(move || serve(&server))));
         this.warm_up()
     }
 
-    /// With a server whose application takes no messages.
+    /// Opens it with a server whose application takes no messages.
     fn open_silent(wire: &Wire, config: &Config) -> Result<Self> {
         let (client, server) = (endpoint(&wire.left, config)?, endpoint(&wire.right, config)?);
         let address = server.local_addr();
@@ -69,8 +69,8 @@ impl Cloudburst {
         Ok(())
     }
 
-    /// The mean of packets sent for each source symbol, over `count` messages of `len` bytes, of
-    /// which each is sent when the one before it has arrived.
+    /// Returns the mean number of packets sent per source symbol, over `count` messages of `len`
+    /// bytes, each sent when the previous one has arrived.
     pub(crate) fn packets_per_symbol(&self, len: usize, count: usize) -> Result<f64> {
         let bytes = Bytes::from(message(len, 0));
         let (mut packets, mut symbols) = (0, 0);
@@ -82,8 +82,8 @@ impl Cloudburst {
         Ok(packets as f64 / symbols as f64)
     }
 
-    /// Sends `messages` of `len` bytes each, which nobody takes, and looks at the memory when the
-    /// receiver has all that it has room for.
+    /// Sends `messages` of `len` bytes each, which the application does not take, and measures the
+    /// memory when the receiver is full.
     pub(crate) fn memory(wire: &Wire, messages: usize, len: usize) -> Result<Memory> {
         let config = Config::default();
         let this = Self::open_silent(wire, &config)?.warm_up()?;
@@ -139,8 +139,8 @@ fn endpoint(end: &End, config: &Config) -> Result<Endpoint> {
     Ok(end.run(build).map_err(text)?.blocking())
 }
 
-/// Answers what wants an answer. It waits for an answer to have arrived only when it has sent the
-/// next: that the client has asked again says that it has.
+/// Answers requests. It waits for the delivery of an answer only after it has sent the next one: the
+/// client's next request shows that the answer has arrived.
 fn serve(endpoint: &Endpoint) -> Result<()> {
     let answer = Bytes::from(message(LONGEST, 0));
     let mut previous = None;
@@ -157,7 +157,7 @@ fn serve(endpoint: &Endpoint) -> Result<()> {
     Ok(())
 }
 
-/// Resident bytes of this process.
+/// Returns the resident bytes of this process.
 fn resident() -> Result<usize> {
     let status = fs::read_to_string("/proc/self/status").map_err(text)?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

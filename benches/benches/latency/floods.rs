@@ -1,4 +1,4 @@
-//! The rows of transports under load, and what a message costs there.
+//! The rows of transports under load, and the cost of a message in them.
 
 use crate::Transports;
 use crate::report::{Row, Unit};
@@ -6,7 +6,7 @@ use crate::transport::{Result, Transport};
 use crate::usage::{SystemCalls, Usage};
 use std::time::Duration;
 
-/// Turns of each transport in a row, and how long each is.
+/// Trials of each transport in a row, and the length of each.
 const TURNS: usize = 5;
 const TURN: Duration = Duration::from_millis(400);
 
@@ -22,14 +22,14 @@ const FLOODS: [Flood; 2] = [
     Flood { name: "goodput/93KB", len: 93_000, in_flight: 32, unit: Unit::Gigabits },
 ];
 
-/// The sum of a transport's turns.
+/// The sum of a transport's trials.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     messages: usize,
     took: Duration,
     cpu: Duration,
     faults: u64,
-    /// `None` if the transport does not tell.
+    /// `None` if the transport does not report it.
     answers: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ impl Flood {
     fn rows(&self, transports: &mut Transports) -> Result<[Row; 5]> {
         let blame = |who: &str, error: String| format!("{}, {who}: {error}", self.name);
         let mut sums = [Sum::default(); 3];
-        // The first turns wake caches, windows and estimates.
+        // The first trials warm up caches, windows and estimates.
         for round in 0..=TURNS {
             for ((who, transport), sum) in transports.iter_mut().zip(&mut sums) {
                 let turn = self.turn(&mut **transport).map_err(|error| blame(who, error))?;
@@ -91,8 +91,8 @@ impl Flood {
         })
     }
 
-    /// System calls for each message, in a turn that nothing else is measured in: counting them
-    /// takes time. `None` where the system does not let this process count.
+    /// Returns the system calls per message, in a separate trial, because counting them takes time.
+    /// `None` if the system does not permit this process to count them.
     fn calls(&self, transport: &mut dyn Transport) -> Result<Option<f64>> {
         let counter = match SystemCalls::count() {
             Ok(counter) => counter,

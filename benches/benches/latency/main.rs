@@ -3,27 +3,27 @@
 //! | row | what is measured |
 //! |---|---|
 //! | `idle/<response>` | a request of 1.5 KB and a response of 5, 20 or 93 KB, one at a time |
-//! | `loss/<response>` | the same where 1 % of the packets is lost each way, offloads off |
+//! | `loss/<response>` | the same with 1 % packet loss in each direction, offloads off |
 //! | `rate/5KB` | messages of 5 KB a second, 64 in flight |
 //! | `goodput/93KB` | bits of messages of 93 KB a second, 32 in flight |
-//! | `<flood>, CPU` | of the two rows above: processor time for each message, both ends together |
-//! | `<flood>, page faults` | the same of minor page faults |
-//! | `<flood>, system calls` | the same of system calls, where perf_event_open(2) may count them |
+//! | `<flood>, CPU` | of the two rows above: processor time per message, both ends together |
+//! | `<flood>, page faults` | likewise, minor page faults |
+//! | `<flood>, system calls` | likewise, system calls, if perf_event_open(2) may count them |
 //! | `<flood>, answers` | packets that Cloudburst's server sends for each message |
 //! | `packets` | packets that Cloudburst sends for each source symbol, one message at a time |
 //! | `trains` | the two rows of 93 KB for Cloudburst alone, by packets back to back on a path |
 //! | `memory` | what Cloudburst holds while 10,000 messages of 5 KB are in flight |
 //!
-//! The three take turns within each row, so that whatever else this machine does hits all of them
-//! alike: compare within a row. Both ends are threads of this process: the client's on one CPU, the
-//! server's on another, the first two that the process may use. Where the system puts both on one,
+//! The three are measured in turn within each row, so that other load on this machine affects all of
+//! them alike: compare only within a row. Both ends are threads of this process: the client's on one
+//! CPU, the server's on another, the first two that the process may use. If the system puts both on one,
 //! TCP's figures change by factors: a second table, `unpinned`, has the rows `idle`, `rate` and
-//! `goodput` where it may. With one CPU there is that table alone, with all rows. Connections are
-//! open before the clock runs. TCP is in the clear, the others seal with AES-128-GCM.
+//! `goodput` without pinning. With one CPU there is only that table, with all rows. Connections are
+//! opened before the timing. TCP is in the clear, the others seal with AES-128-GCM.
 //!
-//! It needs root, iproute2, nftables and ethtool, and does nothing without. An argument measures
-//! those rows alone whose name contains it. Ends with 1 where something fails or takes too long.
-//! `scripts/bench-table latency` prints the tables again, and where the chart of the first is.
+//! It needs root, iproute2, nftables and ethtool, and is skipped without them. An argument restricts the
+//! rows to those whose names contain it. The exit code is 1 if anything fails or takes too long.
+//! `scripts/bench-table latency` prints the tables again, and the path of the first one's chart.
 
 mod chart;
 mod cloudburst;
@@ -48,24 +48,24 @@ use std::process::ExitCode;
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
-/// A run that takes longer has failed.
+/// The timeout of a run.
 const LONGEST_RUN: Duration = Duration::from_secs(220);
-/// Where the tables are kept, and the chart of the first.
+/// The file of the tables; the chart of the first is beside it.
 const TABLE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/latency.md");
 const CHART: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/latency.svg");
 
 /// The responses, in bytes and by name.
 const RESPONSES: [(usize, &str); 3] = [(5_000, "5KB"), (20_000, "20KB"), (93_000, "93KB")];
-/// Turns of each transport in a row, of so many round trips each.
+/// Trials of each transport in a row, and the round trips of each.
 const TURNS: usize = 20;
 const IDLE_TURN: usize = 300;
 const LOSSY_TURN: usize = 100;
-/// A turn that takes so long ends.
+/// The maximum length of a trial.
 const LONGEST_TURN: Duration = Duration::from_millis(700);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    // `cargo test --benches` and `--all-targets` run benches, and would wait for this one in vain.
+    // `cargo test --benches` and `--all-targets` run benches, but this one takes too long for a test.
     if !arguments.iter().any(|argument| argument == "--bench") {
         println!("latency: skipped, it is not a test: cargo bench -p cloudburst-benches");
         return ExitCode::SUCCESS;
@@ -97,7 +97,7 @@ fn run(filter: &str) -> Result<()> {
     let (clean, lossy) = (placement.wire()?, placement.wire()?);
     lossy.lose(1).map_err(text)?;
     let mut notes = Vec::new();
-    // First, while the process has no memory that it has freed before.
+    // First, while the allocator holds no freed memory.
     if wanted("memory") {
         notes.push(memory(&clean)?);
     }
@@ -125,7 +125,7 @@ fn run(filter: &str) -> Result<()> {
     Ok(())
 }
 
-/// The rows where nothing is lost.
+/// Measures the rows without loss.
 fn without_loss(wire: &Wire, wanted: impl Fn(&str) -> bool + Copy) -> Result<Vec<Row>> {
     let mut transports = open(wire)?;
     let mut rows = responses(&mut transports, "idle", IDLE_TURN, wanted)?;
@@ -167,7 +167,7 @@ fn round_trips(
     turn: usize,
 ) -> Result<[Row; 2]> {
     let mut times = [Times::new(), Times::new(), Times::new()];
-    // The first turns wake caches, windows and estimates.
+    // The first trials warm up caches, windows and estimates.
     for round in 0..=TURNS {
         for ((who, transport), times) in transports.iter_mut().zip(&mut times) {
             let took = transport.round_trips(response, turn, LONGEST_TURN);

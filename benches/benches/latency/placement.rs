@@ -14,13 +14,13 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// Both ends wherever this thread may run.
+    /// Places both ends on all CPUs that this thread may use.
     pub(crate) fn anywhere() -> Result<Self> {
         let all = sched_getaffinity(SELF).map_err(text)?;
         Ok(Self { client: all, server: all })
     }
 
-    /// Each end on one CPU, the first two of these; `None` where there is only one.
+    /// Places each end on one CPU, the first two of these; `None` if there is only one.
     pub(crate) fn apart(&self) -> Option<Self> {
         let mut singles = (0..CpuSet::count()).filter(|&cpu| self.client.is_set(cpu) == Ok(true));
         let mut next = || {
@@ -31,8 +31,9 @@ impl Placement {
         Some(Self { client: next()?, server: next()? })
     }
 
-    /// A wire whose right end runs on the server's CPUs, with all that is started there. Pins the calling
-    /// thread, and so the left end, to the client's CPUs: threads inherit the affinity of their creator.
+    /// Builds a wire whose right end runs on the server's CPUs, with all threads started there. Pins the
+    /// calling thread, and so the left end, to the client's CPUs: threads inherit the affinity of their
+    /// creator.
     pub(crate) fn wire(&self) -> Result<Wire> {
         sched_setaffinity(SELF, &self.client).map_err(text)?;
         let wire = Wire::up().map_err(text)?;

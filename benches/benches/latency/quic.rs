@@ -1,8 +1,8 @@
-//! QUIC by quinn: one connection, a stream for each message, AES-128-GCM as Cloudburst has it.
+//! QUIC by quinn: one connection, a stream for each message, AES-128-GCM as in Cloudburst.
 //!
-//! Each end runs on a thread of its own, without work stealing: on two cores, that has the least
-//! hand-offs. What quinn assumes of the internet is set for one hop: packets as large as
-//! Cloudburst's from the start, a large first window, acknowledgements after 1 ms at most, windows
+//! Each end runs on its own thread, without work stealing, which minimises hand-offs on two cores.
+//! quinn's settings for the internet are replaced by settings for one hop: packets as large as
+//! Cloudburst's from the start, a large initial window, acknowledgements after at most 1 ms, windows
 //! that never close, and sockets with the same buffers as Cloudburst's.
 
 use crate::transport::{LONGEST, PATIENCE, REQUEST, Result, Transport};
@@ -31,7 +31,7 @@ const NAME: &str = "server";
 pub(crate) struct Quic {
     runtime: Runtime,
     connection: Connection,
-    /// Sends and receives as long as it lives.
+    /// Sends and receives until it is dropped.
     _endpoint: Endpoint,
 }
 
@@ -55,7 +55,7 @@ impl Quic {
         config.transport_config(transport());
         let socket = open_socket(&wire.right)?;
         let server = socket.local_addr().map_err(text)?;
-        // It ends with the process: quinn's server would need to be told otherwise.
+        // It ends with the process: otherwise quinn's server would need a signal.
         wire.right.run(move || drop(thread::spawn(move || serve(config, socket))));
 
         let tls = rustls::ClientConfig::builder_with_provider(provider())
@@ -99,7 +99,7 @@ fn transport() -> Arc<TransportConfig> {
         .receive_window((64_u32 << 20).into())
         .send_window(64 << 20)
         .max_concurrent_uni_streams(1024_u32.into())
-        // The client is silent while others are measured.
+        // The client is idle while others are measured.
         .max_idle_timeout(None);
     Arc::new(config)
 }
@@ -191,7 +191,7 @@ impl Transport for Quic {
                     let mut messages = connection.open_uni().await.map_err(text)?;
                     messages.write_all(&bytes).await.map_err(text)?;
                     messages.finish().map_err(text)?;
-                    // It resolves when all is acknowledged.
+                    // It resolves when all data are acknowledged.
                     messages.stopped().await.map_err(text)?;
                     done += 1;
                 }

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
-/// The figures of one row, by transport in their order; `None` where one was not measured.
+/// The figures of one row, in the order of the transports; `None` if one was not measured.
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) figures: [Option<f64>; 3],
@@ -17,22 +17,22 @@ pub(crate) enum Unit {
     Thousands,
     /// Gigabits a second.
     Gigabits,
-    /// For each message.
+    /// Per message.
     Each,
 }
 
-/// How long a transport's round trips took.
+/// The durations of a transport's round trips.
 pub(crate) struct Times(Histogram<u64>);
 
 impl Times {
     pub(crate) fn new() -> Self {
-        // Three digits of any time there is.
+        // Three significant digits for times of any size.
         Self(Histogram::new(3).expect("3 is a number of digits that histograms can have"))
     }
 
     pub(crate) fn add(&mut self, took: &[Duration]) {
         for time in took {
-            // It grows with what comes: the highest of times is in its range.
+            // It grows as needed: every time is in its range.
             self.0 += u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         }
     }
@@ -41,14 +41,14 @@ impl Times {
         self.0.len()
     }
 
-    /// In microseconds; `None` without any round trip.
+    /// Returns a percentile in microseconds; `None` without any round trip.
     pub(crate) fn percentile(&self, percent: f64) -> Option<f64> {
         (!self.0.is_empty()).then(|| self.0.value_at_percentile(percent) as f64 / 1e3)
     }
 }
 
-/// The rows as a markdown table below its title, with the ratios of Cloudburst to the others.
-/// Nothing without rows.
+/// Returns the rows as a Markdown table below its title, with the ratios of Cloudburst to the others.
+/// Empty without rows.
 pub(crate) fn section(title: &str, rows: &[Row]) -> String {
     if rows.is_empty() {
         return String::new();
@@ -85,12 +85,12 @@ fn with_unit(figure: f64, unit: Unit) -> String {
     }
 }
 
-/// `None` where one is not measured, or the other next to nothing.
+/// Returns the ratio; `None` if a figure was not measured, or the other one is almost zero.
 pub(crate) fn ratio(figure: Option<f64>, other: Option<f64>) -> Option<f64> {
     Some(figure? / other.filter(|&other| other >= 0.01)?)
 }
 
-/// Two digits at least, and no more than three behind the point.
+/// Formats a figure with at least two digits, and at most three decimals.
 pub(crate) fn digits(figure: f64) -> String {
     let behind = match figure {
         ..0.1 => 3,

@@ -19,7 +19,7 @@ impl Tcp {
         let listen = move || {
             let listener = TcpListener::bind((address, 0))?;
             let server = listener.local_addr()?;
-            // It ends with the connection, and with it the thread.
+            // Both it and the thread end with the connection.
             thread::spawn(move || listener.accept().and_then(|(stream, _)| serve(stream)));
             Ok::<SocketAddr, io::Error>(server)
         };
@@ -35,7 +35,7 @@ impl Tcp {
 
 fn serve(mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    // One call takes a small message, header and all.
+    // One call reads a small message with its header.
     let mut reader = BufReader::with_capacity(256 * 1024, stream.try_clone()?);
     let mut body = vec![0; LONGEST];
     let answer = message(LONGEST, 0);
@@ -67,7 +67,8 @@ impl Transport for Tcp {
         Ok(took)
     }
 
-    /// TCP does not say what the peer's application has: it answers each message with one byte.
+    /// TCP does not report what the peer's application has received, so it answers each message with
+    /// one byte.
     fn flood(
         &mut self,
         len: usize,

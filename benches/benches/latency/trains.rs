@@ -1,4 +1,4 @@
-//! What trains of packets back to back on one path save where nothing is lost and offloads are on.
+//! The savings of packet trains on one path, without loss and with offloads on.
 
 use crate::cloudburst::Cloudburst;
 use crate::report::{Times, digits};
@@ -7,24 +7,24 @@ use cloudburst_net::Config;
 use cloudburst_testbed::Wire;
 use std::time::Duration;
 
-/// The longest trains that may be: on this wire, trains become as long.
+/// The maximum train lengths: on this wire, trains reach them.
 const TRAINS: [usize; 6] = [1, 2, 4, 8, 16, 64];
-/// The one that the others are compared with.
+/// The index of the length that the others are compared with.
 const FOUR: usize = 2;
 const IN_FLIGHT: usize = 32;
-/// Turns of each length, how long each floods, and then how many round trips it makes.
+/// Trials of each length, the length of the flood in each, and the number of round trips after it.
 const TURNS: usize = 8;
 const FLOOD: Duration = Duration::from_millis(150);
 const ROUND_TRIPS: usize = 100;
 const LONGEST_TURN: Duration = Duration::from_millis(200);
 
-/// Markdown: of each figure the median of the turns, and that of its ratio to trains of four in
-/// the same turn.
+/// Returns a Markdown table: for each figure the median over trials, and the median of its ratio to
+/// trains of four in the same trial.
 pub(crate) fn table(wire: &Wire) -> Result<String> {
     let with = |train| Cloudburst::open_with(wire, &Config { train, ..Config::default() });
     let mut transports = TRAINS.map(with).into_iter().collect::<Result<Vec<_>>>()?;
     let (mut goodputs, mut latencies) = (TRAINS.map(|_| Vec::new()), TRAINS.map(|_| Vec::new()));
-    // The first turns wake caches and estimates.
+    // The first trials warm up caches and estimates.
     for turn in 0..=TURNS {
         for (at, transport) in transports.iter_mut().enumerate() {
             let (messages, took) = transport.flood(LONGEST, IN_FLIGHT, FLOOD)?;

@@ -1,4 +1,4 @@
-//! What is measured of every transport, in the same way.
+//! The measurements that are the same for every transport.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use std::time::Duration;
 pub(crate) const REQUEST: usize = 1_500;
 /// The longest response.
 pub(crate) const LONGEST: usize = 93_000;
-/// What takes so long has failed.
+/// The timeout of an operation.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(8);
 
 pub(crate) type Result<T> = std::result::Result<T, String>;
 
 /// The client's end of a transport, whose connection to its server is open.
 pub(crate) trait Transport {
-    /// Runs `count` round trips one after the other, of a request of [`REQUEST`] bytes and a
-    /// response of `response` bytes, and says how long each took from before the request was sent
-    /// until the whole response was there. Ends early after `limit`.
+    /// Runs `count` sequential round trips of a request of [`REQUEST`] bytes and a response of
+    /// `response` bytes, and returns how long each took, from before the request was sent until the
+    /// whole response had arrived. Ends early after `limit`.
     fn round_trips(
         &mut self,
         response: usize,
@@ -23,9 +23,9 @@ pub(crate) trait Transport {
         limit: Duration,
     ) -> Result<Vec<Duration>>;
 
-    /// Keeps `in_flight` messages of `len` bytes under way for `period`, then waits for the last.
-    /// A message counts when the sender knows that the receiver has it. Returns how many did, and
-    /// how long it all took.
+    /// Keeps `in_flight` messages of `len` bytes in flight for `period`, then waits for the last.
+    /// A message counts when the sender knows that the receiver has it. Returns the number of
+    /// messages and the total time.
     fn flood(
         &mut self,
         len: usize,
@@ -33,14 +33,14 @@ pub(crate) trait Transport {
         period: Duration,
     ) -> Result<(usize, Duration)>;
 
-    /// Packets that the server has sent since it was opened, if the transport tells. In a flood it
-    /// sends nothing but answers.
+    /// Returns the packets that the server has sent since it was opened, if the transport reports
+    /// them. In a flood it sends only answers.
     fn answers(&self) -> Option<u64> {
         None
     }
 }
 
-/// A message of `len` bytes that says how long it is, and how many bytes to answer it with.
+/// Returns a message of `len` bytes that contains its length, and the length of its answer.
 pub(crate) fn message(len: usize, answer: usize) -> Vec<u8> {
     let mut bytes = vec![0x5a; len];
     bytes[..4].copy_from_slice(&(len as u32).to_be_bytes());
@@ -51,7 +51,7 @@ pub(crate) fn message(len: usize, answer: usize) -> Vec<u8> {
 /// Bytes of the header that [`message`] writes.
 pub(crate) const HEADER: usize = 8;
 
-/// Bytes in the message that begins so, and in its answer.
+/// Returns the bytes of the message that begins with `header`, and of its answer.
 pub(crate) fn lengths(header: &[u8]) -> (usize, usize) {
     let field = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|i| header[at + i])) as usize;
     (field(0), field(4))

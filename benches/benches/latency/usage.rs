@@ -1,4 +1,4 @@
-//! What this process spends, both ends together.
+//! The resource usage of this process, both ends together.
 
 use crate::transport::{Result, text};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -8,15 +8,14 @@ use perf_event::{Builder, Counter};
 use std::fs;
 use std::time::Duration;
 
-/// Where the system says how it calls the tracepoint at the start of each system call.
+/// The file with the id of the tracepoint at the start of each system call.
 const SYSTEM_CALL: &str = "/sys/kernel/tracing/events/raw_syscalls/sys_enter/id";
 
-/// What all threads have spent since the process began.
+/// The usage of all threads since the process started.
 pub(crate) struct Usage {
-    /// At the program's work and at the system's, which counts an interrupt's for whomever it
-    /// interrupts.
+    /// User and system time; the time of interrupts counts for the interrupted process.
     pub(crate) cpu: Duration,
-    /// Page faults without input or output.
+    /// Page faults without I/O.
     pub(crate) faults: u64,
 }
 
@@ -31,9 +30,9 @@ impl Usage {
     }
 }
 
-/// Counts the system calls of the threads that there are, and of those that they start.
+/// Counts the system calls of the existing threads, and of those that they start.
 ///
-/// As long as it lives, each call of each process takes longer.
+/// While it exists, every system call of every process is slower.
 pub(crate) struct SystemCalls(Vec<Counter>);
 
 impl SystemCalls {

@@ -1,5 +1,5 @@
-//! How many instructions the hot paths take, counted by callgrind: `scripts/instructions`, which
-//! compares the counts with `benches/instructions.tsv`.
+//! Instruction counts of the hot paths, by callgrind: `scripts/instructions`, which compares the counts
+//! with `benches/instructions.tsv`.
 //!
 //! | benchmark | what is counted |
 //! |---|---|
@@ -10,10 +10,10 @@
 //! | `decode` | decoding 64 symbols by `rlf256`, 20 % lost, likewise |
 //! | `seal`, `open` | a packet of 1,400 bytes |
 //!
-//! Where the name of a benchmark ends in `_of_N`, it does the same N times, and the script divides.
+//! A benchmark whose name ends in `_of_N` does the same N times, and the script divides by N.
 //!
-//! Endpoints share a session and have exchanged messages of the same length before. Valgrind knows
-//! neither AVX-512 nor GFNI: their kernels are not counted, and endpoints use that for AVX2.
+//! Endpoints share a session and have exchanged messages of the same length before. Valgrind supports
+//! neither AVX-512 nor GFNI: kernels that use them are not counted, and endpoints use the one for AVX2.
 
 use std::process::{Command, Stdio};
 
@@ -45,7 +45,7 @@ mod counts {
         Callgrind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
     };
 
-    /// Of the 66 that a message of 93,000 bytes needs.
+    /// Packets polled, of the 66 that a message of 93,000 bytes needs.
     const PACKETS: usize = 64;
 
     #[library_benchmark(setup = Pair::sending)]
@@ -133,9 +133,9 @@ mod pair {
     use std::time::Duration;
 
     const PATHS: u16 = 4;
-    /// Between two batches; at the rate of these endpoints none waits for it.
+    /// The time between two batches; at the rate of these endpoints, pacing delays none.
     const STEP: Duration = Duration::from_micros(1);
-    /// So many that tables have grown and samples are there.
+    /// Enough messages that tables have grown and estimates have samples.
     const EARLIER_MESSAGES: usize = 32;
 
     const LONGEST_BATCH: usize = 1 << 16;
@@ -147,9 +147,9 @@ mod pair {
         sender: Endpoint,
         receiver: Endpoint,
         now: Instant,
-        /// For batches that are not kept.
+        /// The buffer for batches that are not kept.
         buffer: Vec<u8>,
-        /// For those that are.
+        /// The buffers for batches that are kept.
         spare: Vec<Vec<u8>>,
     }
 
@@ -158,7 +158,7 @@ mod pair {
             let now = Instant::from_nanos(1_000_000_000);
             let [sender, receiver] = [1, 2].map(|host| {
                 let port = address(host).port();
-                // Of trains of one length, sixteen have 64 packets.
+                // A fixed train length, so that sixteen trains have 64 packets.
                 let config = Config {
                     capacity: 1_000_000_000_000.into(),
                     port,
@@ -179,7 +179,7 @@ mod pair {
             }
         }
 
-        /// Also makes messages of this length to send.
+        /// Warms up a pair, and also makes messages of this length to send.
         pub(super) fn warm(len: usize, messages: usize) -> (Self, Vec<Bytes>) {
             let mut pair = Self::new();
             let message = || Bytes::from(vec![7; len]);
@@ -189,7 +189,7 @@ mod pair {
             (pair, (0..messages).map(|_| message()).collect())
         }
 
-        /// With a message that nothing was sent of yet, and room for as many packets.
+        /// Returns a pair with a message of which no packet was sent yet, and room for `packets` packets.
         pub(super) fn sending(len: usize, packets: usize) -> (Self, Vec<Batch>) {
             let (mut pair, messages) = Self::warm(len, 1);
             pair.spare = (0..packets).map(|_| Vec::with_capacity(LONGEST_BATCH)).collect();
@@ -199,7 +199,7 @@ mod pair {
             (pair, Vec::with_capacity(packets))
         }
 
-        /// With packets of a message that have not arrived.
+        /// Returns a pair with packets of a message that were sent and have not arrived.
         pub(super) fn sent(len: usize, packets: usize) -> (Self, Vec<Batch>) {
             let (mut pair, mut batches) = Self::sending(len, packets);
             pair.transmit(packets, &mut batches);
@@ -234,7 +234,7 @@ mod pair {
                 .expect("there is room for one message");
         }
 
-        /// Polls as many packets.
+        /// Polls this many packets.
         pub(super) fn transmit(&mut self, packets: usize, batches: &mut Vec<Batch>) {
             let mut sent = 0;
             while sent < packets {
@@ -291,7 +291,7 @@ mod code {
 
     const SOURCE_SYMBOLS: u32 = 64;
     const SYMBOL_SIZE: usize = 1_408;
-    /// The first needs no products.
+    /// The second repair symbol, because the first needs no products.
     pub(super) const SECOND_REPAIR: u32 = SOURCE_SYMBOLS + 1;
 
     /// A symbol's ESI and payload.
@@ -307,7 +307,7 @@ mod code {
         (encoder, vec![0; SYMBOL_SIZE])
     }
 
-    /// A decoder and what it decodes from: every fifth of the source is lost.
+    /// A decoder and its input: every fifth source symbol is lost.
     pub(super) fn received(name: &str) -> (Decoder, Vec<Symbol>) {
         let (encoder, _) = encoder(name);
         let symbols = (0..).filter(|esi| *esi >= SOURCE_SYMBOLS || esi % 5 != 0).map(|esi| {
@@ -340,10 +340,10 @@ mod packet {
 
     const LEN: usize = 1_400;
 
-    /// A packet, but for its tag.
+    /// A packet without its tag.
     pub(super) fn unsealed() -> (Sealer, Vec<u8>) {
         let mut sealer = Sealer::new(keys().forward.symbols);
-        // The first use of a cipher asks what the processor can do.
+        // The first use of a cipher detects the processor's features.
         sealer.seal(&mut write(&sealer), 0, PREFIX_LEN);
         let packet = write(&sealer);
         (sealer, packet)

@@ -1,3 +1,3 @@
-//! What the programs that measure on the fabric of namespaces share.
+//! Code shared by the programs that measure on the fabric of namespaces.
 
 pub mod rig;

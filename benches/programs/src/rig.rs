@@ -11,23 +11,23 @@ use std::thread::{self, JoinHandle};
 
 /// The host that sends.
 pub const FROM: u16 = 1;
-/// The host that receives, of the other leaf.
+/// The host that receives, on the other leaf.
 pub const TO: u16 = 5;
 /// The paper's largest message, in bytes.
 pub const LARGE: usize = 93_000;
-/// The port that receivers take messages at.
+/// The port at which receivers accept messages.
 pub const PORT: u16 = 7000;
 
-/// Why nothing more is measured.
+/// Why a measurement was abandoned.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The fabric could not be built, read or changed; or somebody wants the program to stop.
+    /// The fabric could not be built, read or changed; or the program was told to stop.
     #[error(transparent)]
     Fabric(#[from] Error),
     /// An endpoint could not be built.
     #[error("an endpoint could not be built: {0}")]
     Endpoint(#[from] BuildError),
-    /// The system refused something.
+    /// A system call failed.
     #[error("{doing}: {source}")]
     Io {
         /// What was being done.
@@ -35,7 +35,7 @@ pub enum Failure {
         /// Why it failed.
         source: std::io::Error,
     },
-    /// A path map that this program wrote is none.
+    /// A path map of this program is invalid.
     #[error("path map {map}: {source}")]
     Map {
         /// Its text.
@@ -46,18 +46,18 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Whether somebody wanted the program to stop.
+    /// Returns whether the program was told to stop.
     pub fn is_interruption(&self) -> bool {
         matches!(self, Self::Fabric(Error::Interrupted))
     }
 
-    /// Makes a failure of what the system says.
+    /// Converts an error of the system.
     pub fn io(doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { doing, source }
     }
 }
 
-/// A fabric that is gone when this is, and whether anybody wants that to be soon.
+/// A fabric that is taken down when this is dropped, and a flag that tells the program to stop.
 #[derive(Debug)]
 pub struct Rig<'a> {
     /// The fabric.
@@ -65,7 +65,7 @@ pub struct Rig<'a> {
     interrupted: &'a AtomicBool,
 }
 
-/// An endpoint that takes whatever comes.
+/// An endpoint that takes all messages.
 #[derive(Debug)]
 pub struct Sink {
     /// The endpoint.
@@ -73,12 +73,12 @@ pub struct Sink {
     taking: Option<JoinHandle<()>>,
 }
 
-/// An endpoint that sends, and one that takes what it sends.
+/// An endpoint that sends, and one that takes its messages.
 #[derive(Debug)]
 pub struct Pair<'a> {
-    /// The one that sends.
+    /// The sender.
     pub sender: blocking::Endpoint,
-    /// The one that takes.
+    /// The receiver.
     pub receiver: Sink,
     to: SocketAddr,
     interrupted: &'a AtomicBool,
@@ -89,39 +89,39 @@ impl<'a> Rig<'a> {
     ///
     /// # Errors
     ///
-    /// When it cannot be built, or somebody wants the program to stop.
+    /// If it cannot be built, or the program was told to stop.
     pub fn up(topology: &Topology, interrupted: &'a AtomicBool) -> Result<Self, Failure> {
         Ok(Self { fabric: Fabric::up_unless(topology, interrupted)?, interrupted })
     }
 
-    /// An error once somebody wants the program to stop.
+    /// Checks that the program may continue.
     ///
     /// # Errors
     ///
-    /// That one.
+    /// If the program was told to stop.
     pub fn go_on(&self) -> Result<(), Failure> {
         go_on(self.interrupted)
     }
 
-    /// Settings of an endpoint on links of this fabric.
+    /// Returns the settings of an endpoint on links of this fabric.
     pub fn builder(&self, bind: IpAddr, port: u16) -> Builder {
-        // A port of the fabric says that it is much faster.
+        // A port of the fabric reports a much higher rate.
         let capacity = self.fabric.topology().rate;
         let builder = Endpoint::builder().bind(SocketAddr::new(bind, port)).capacity(capacity);
         builder.security(Security::pre_shared([7; 32]))
     }
 
-    /// An endpoint at `host` that takes what comes, on any address of the family of `to`.
+    /// Opens an endpoint at `host` that takes all messages, on any address of the family of `to`.
     ///
     /// # Errors
     ///
-    /// When it cannot be built.
+    /// If it cannot be built.
     pub fn sink(&self, host: u16, to: IpAddr) -> Result<Sink, Failure> {
         let any: IpAddr = match to {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        // Ports enough for messages by `ecmp:4x4`, and for answers.
+        // Enough ports for messages by `ecmp:4x4`, and for answers.
         let builder = self.builder(any, PORT).paths(PathMap::ecmp_pairs(16, 4));
         let endpoint = self.fabric.host(host)?.run(|| builder.build())??.blocking();
         let inbox = endpoint.clone();
@@ -129,11 +129,11 @@ impl<'a> Rig<'a> {
         Ok(Sink { endpoint, taking: Some(taking) })
     }
 
-    /// A pair of endpoints, the sender as `builder` says.
+    /// Opens a pair of endpoints, the sender by `builder`.
     ///
     /// # Errors
     ///
-    /// When one of the two cannot be built.
+    /// If one of the two cannot be built.
     pub fn pair(&self, builder: Builder, to: IpAddr) -> Result<Pair<'a>, Failure> {
         let receiver = self.sink(TO, to)?;
         let sender = self.fabric.host(FROM)?.run(|| builder.build())??.blocking();
@@ -141,11 +141,11 @@ impl<'a> Rig<'a> {
         Ok(Pair { sender, receiver, to, interrupted })
     }
 
-    /// Makes spines 1 to `dead` swallow whatever they get, and nobody hears of it.
+    /// Makes spines 1 to `dead` drop all packets silently.
     ///
     /// # Errors
     ///
-    /// When the fabric cannot be changed.
+    /// If the fabric cannot be changed.
     pub fn swallow(&self, dead: u16) -> Result<(), Failure> {
         for spine in 1..=dead {
             self.fabric.fail(Target::Node(Node::Spine(spine)), How::Silent)?;
@@ -153,11 +153,11 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    /// What each spine has sent on to leaf 2, once its counters stand still.
+    /// Returns the ports of the spines to leaf 2, once their counters no longer change.
     ///
     /// # Errors
     ///
-    /// When they cannot be read.
+    /// If they cannot be read.
     pub fn spines(&self) -> Result<Vec<Port>, Failure> {
         self.still(|| {
             let spines = (1..=self.fabric.topology().spines).map(Node::Spine);
@@ -165,22 +165,22 @@ impl<'a> Rig<'a> {
         })
     }
 
-    /// The port of a host, once its counters stand still.
+    /// Returns the port of a host, once its counters no longer change.
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn host_port(&self, host: u16) -> Result<Port, Failure> {
         let leaf = self.fabric.host(host)?.leaf();
         let port = || Ok(vec![self.fabric.port(Node::Host(host), leaf)?]);
         Ok(self.still(port)?.remove(0))
     }
 
-    /// The ports of all leaves and spines, once their counters stand still.
+    /// Returns the ports of all leaves and spines, once their counters no longer change.
     ///
     /// # Errors
     ///
-    /// When they cannot be read.
+    /// If they cannot be read.
     pub fn switches(&self) -> Result<Vec<Port>, Failure> {
         let topology = self.fabric.topology();
         let leaves = (1..=topology.leaves).map(Node::Leaf);
@@ -191,7 +191,7 @@ impl<'a> Rig<'a> {
         })
     }
 
-    /// Packets that wait in queues are still to be counted.
+    /// Reads counters until they no longer change: packets that wait in queues are not counted yet.
     fn still(&self, read: impl Fn() -> Result<Vec<Port>, Failure>) -> Result<Vec<Port>, Failure> {
         let mut before = read()?;
         loop {
@@ -206,17 +206,17 @@ impl<'a> Rig<'a> {
 }
 
 impl Pair<'_> {
-    /// Sends a message of so many bytes; the inner result is how that ended.
+    /// Sends a message of `bytes` bytes; the inner result is how the send ended.
     ///
     /// # Errors
     ///
-    /// Once somebody wants the program to stop.
+    /// If the program was told to stop.
     pub fn send(&self, bytes: usize) -> Result<Result<Receipt, SendError>, Failure> {
         go_on(self.interrupted)?;
         Ok(self.sender.send(self.to, vec![7; bytes]))
     }
 
-    /// The sender's paths.
+    /// Returns the sender's paths.
     pub fn paths(&self) -> Vec<PathStats> {
         self.sender.paths(self.to)
     }
@@ -225,18 +225,18 @@ impl Pair<'_> {
 impl Drop for Sink {
     fn drop(&mut self) {
         self.endpoint.shutdown(Duration::ZERO);
-        // As long as that thread has the endpoint, no other can have the port.
+        // While that thread has the endpoint, no other can use the port.
         if let Some(taking) = self.taking.take() {
             let _ = taking.join();
         }
     }
 }
 
-/// An error once somebody wants the program to stop.
+/// Checks that the program may continue.
 ///
 /// # Errors
 ///
-/// That one.
+/// If the program was told to stop.
 pub fn go_on(interrupted: &AtomicBool) -> Result<(), Failure> {
     if interrupted.load(Ordering::SeqCst) {
         return Err(Error::Interrupted.into());

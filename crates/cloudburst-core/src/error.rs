@@ -1,7 +1,7 @@
 //! Errors and outcomes, sorted by who is to blame.
 //!
-//! [`SendError`], [`Rejection`] and [`Indeterminate`] are exhaustive: whoever drives the protocol
-//! decides what each reason means to its callers, and a new one must not pass unseen.
+//! [`SendError`], [`Rejection`] and [`Indeterminate`] are exhaustive: a driver of the protocol must
+//! decide what each reason means to its callers, so a new variant must not compile unnoticed.
 
 use crate::config::ConfigError;
 use crate::id::PathId;
@@ -9,10 +9,10 @@ use crate::path::OrderError;
 use crate::wire::{Arrivals, RejectReason};
 use core::time::Duration;
 
-/// Why a message was not queued. The caller is to blame, and nothing was sent.
+/// Why a message was not queued. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// Longer than the configuration allows.
+    /// The message is longer than the configuration allows.
     #[error("message of {len} bytes is larger than `max_message`, {max} bytes")]
     TooLarge {
         /// Bytes in the message.
@@ -20,44 +20,42 @@ pub enum SendError {
         /// The limit.
         max: usize,
     },
-    /// The limits on messages or bytes under way are reached: try again when a message has ended.
+    /// The limit on messages or bytes in flight is reached: try again when a message has ended.
     #[error(
         "{messages} messages and connects ({bytes} bytes) are waiting or under way: wait until one ends"
     )]
     Full {
         /// Messages and connects waiting or under way.
         messages: usize,
-        /// Their bytes.
+        /// The bytes of these messages.
         bytes: usize,
     },
-    /// The path map knows no path to the peer.
+    /// The path map has no path to the peer.
     #[error("the path map has no path to {0}")]
     NoPath(std::net::SocketAddr),
-    /// The peer is behind an address translator, and no session with it is left.
-    #[error(
-        "no session with {0} is left, and it is behind an address translator: it must send first"
-    )]
+    /// The peer is behind an address translator (NAT), and there is no session with it any more.
+    #[error("{0} is behind an address translator, and its session has ended: it must send first")]
     Gone(std::net::SocketAddr),
-    /// The configured order is not for as many paths as lead to the peer.
+    /// The configured order does not fit the number of paths to the peer.
     #[error("the paths to {peer} cannot be put in order: {source}")]
     Order {
-        /// Where the paths lead.
+        /// The peer.
         peer: std::net::SocketAddr,
-        /// How many there are, and how many there should be.
+        /// The number of paths to the peer, and the number that the order expects.
         source: OrderError,
     },
     /// The endpoint is closing.
     #[error("this endpoint is closing")]
     Closing,
-    /// An option of the message is out of its range.
+    /// An option of the message is out of range.
     #[error(transparent)]
     Option(#[from] ConfigError),
-    /// 2^48 messages were sent.
+    /// The endpoint has sent 2^48 messages.
     #[error("this endpoint has used up its message ids: start another")]
     OutOfIds,
 }
 
-/// Why this host did not send packets. The peer and the network are not to blame.
+/// Why this host did not send packets. Neither the peer nor the network is to blame.
 ///
 /// # Example
 ///
@@ -74,31 +72,31 @@ pub enum SendError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalError {
-    /// No interface is up, or none has the address, or no route leads there.
-    #[error("no interface, address or route of it leads to the peer")]
+    /// No interface is up, none has the source address, or there is no route to the peer.
+    #[error("no interface, address or route leads to the peer")]
     Unreachable,
-    /// This host's firewall.
-    #[error("its firewall forbids it")]
+    /// This host's firewall rejects the packets.
+    #[error("the local firewall rejects them")]
     Denied,
-    /// The address is that of all hosts of a network, or a route or the security policy of this host
-    /// prohibits packets to it (EACCES).
+    /// The address is a broadcast address, or a route or the security policy of this host prohibits
+    /// packets to it (EACCES).
     #[error("the address is a broadcast address, or a route or policy prohibits packets to it")]
     Prohibited,
-    /// This host's buffers or queues were full.
-    #[error("its buffers are full")]
+    /// The send buffers or queues of this host are full.
+    #[error("the local send buffers are full")]
     NoBuffer,
-    /// The packets exceed the MTU of the way to the peer.
-    #[error("they are larger than the path to the peer carries")]
+    /// The packets exceed the MTU of the path to the peer.
+    #[error("they exceed the MTU of the path to the peer")]
     TooLarge,
     /// Anything else.
-    #[error("its system reported another error")]
+    #[error("the operating system reported another error")]
     Other,
 }
 
 /// How a send ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// The receiver's application queue has the message, exactly once, byte for byte.
+    /// The message is in the receiver's application queue, exactly once and byte for byte.
     Delivered(Receipt),
     /// The message was not delivered and never will be.
     Rejected(Rejection),
@@ -109,16 +107,16 @@ pub enum Outcome {
 /// Why a message was certainly not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Rejection {
-    /// The receiver said so.
+    /// The receiver rejected it.
     #[error(transparent)]
     ByPeer(RejectReason),
-    /// No session was opened before the deadline: nobody is there, the keys differ, or no packet
+    /// No session was opened before the deadline: no endpoint is there, the keys differ, or no packet
     /// gets through.
-    #[error("nobody who shares this key answered before the deadline")]
+    #[error("no endpoint with this key answered before the deadline")]
     NoAnswer,
-    /// As [`NoAnswer`](Self::NoAnswer), and an endpoint with the same key speaks another version of
-    /// the protocol there.
-    #[error("the peer speaks version {theirs} of the protocol, and this end version {ours}")]
+    /// As [`NoAnswer`](Self::NoAnswer), but an endpoint with the same key answered that it speaks
+    /// another version of the protocol.
+    #[error("the peer speaks version {theirs} of the protocol, and this endpoint version {ours}")]
     OtherVersion {
         /// The version that this endpoint speaks.
         ours: u8,
@@ -126,24 +124,24 @@ pub enum Rejection {
         theirs: u8,
     },
     /// No session was opened before the deadline, though an endpoint with the same key has
-    /// answered. Most likely, the address is not one of its own (`known_as`).
+    /// answered. Most likely it does not accept this address as its own (`known_as`).
     #[error(
-        "an endpoint with this key answered and did not accept the handshake: it may not know this \
+        "an endpoint with this key answered but did not accept the handshake: it may not know this \
          address as its own"
     )]
     NotAccepted,
-    /// As [`NoAnswer`](Self::NoAnswer), and the last packets to the peer did not even leave this host.
+    /// As [`NoAnswer`](Self::NoAnswer), and the last packets to the peer did not leave this host.
     #[error(
-        "nobody who shares this key answered before the deadline, and this host has not sent the \
+        "no endpoint with this key answered before the deadline, and this host could not send the \
          last packets: {0}"
     )]
     Local(#[source] LocalError),
-    /// A session was open, but the rate or other messages kept this one from being sent before its
-    /// deadline; or its deadline was zero.
-    #[error("nothing of the message was sent before its deadline")]
+    /// A session was open, but the rate limit or other messages delayed this one past its deadline;
+    /// or its deadline was zero.
+    #[error("no packet of the message was sent before its deadline")]
     NotStarted,
-    /// It was cancelled before its first packet.
-    #[error("the message was cancelled before its first packet")]
+    /// It was cancelled before its first packet was sent.
+    #[error("the message was cancelled before its first packet was sent")]
     Cancelled,
 }
 
@@ -153,14 +151,14 @@ pub enum Indeterminate {
     /// No STOP came before the deadline.
     #[error("no STOP came before the deadline")]
     Deadline,
-    /// The same, and the receiver had no room when it last answered: its application does not take
-    /// messages, or not fast enough.
+    /// As [`Deadline`](Self::Deadline), and the receiver had no room when it last answered: its
+    /// application does not take messages, or not fast enough.
     #[error("no STOP came before the deadline: the receiver had no room when it last answered")]
     Busy,
-    /// The same, and the last packets to the peer did not even leave this host.
-    #[error("no STOP came before the deadline, and this host has not sent the last packets: {0}")]
+    /// As [`Deadline`](Self::Deadline), and the last packets to the peer did not leave this host.
+    #[error("no STOP came before the deadline, and this host could not send the last packets: {0}")]
     Local(#[source] LocalError),
-    /// The receiver restarted, or forgot the session, or another one on its port took its place,
+    /// The receiver restarted, forgot the session, or was replaced by another endpoint on its port
     /// while the message was under way.
     #[error("the receiver restarted, or was replaced, while the message was under way")]
     PeerRestarted,
@@ -169,9 +167,10 @@ pub enum Indeterminate {
     Cancelled,
 }
 
-/// What a delivered message cost, and how long it took.
+/// The cost and latency of a delivered message.
 ///
-/// Packets here are SYMBOL packets of this message: handshakes and answers are in the counters.
+/// Only SYMBOL packets of this message count here; handshakes and answers are in the endpoint's
+/// counters.
 ///
 /// # Example
 ///
@@ -190,37 +189,37 @@ pub enum Indeterminate {
 pub struct Receipt {
     /// Bytes in the message.
     pub bytes: usize,
-    /// Blocks that it was cut into.
+    /// Blocks that the message was cut into.
     pub blocks: usize,
     /// Source symbols in all blocks: the packets that a loss-free link needs.
     pub source_symbols: usize,
-    /// Packets that were sent for it, until STOP came.
+    /// Packets sent for the message until its STOP arrived.
     pub packets: usize,
     /// Symbols known to have arrived on each path, as of the receiver's last answer. A path without
     /// arrivals has no entry.
     pub arrivals: Vec<Arrivals>,
-    /// From the call to the first packet on the wire: waiting for a session, for other messages,
-    /// for the rate. To the nanosecond, as the driver's clock was read.
+    /// The time from the call to the first packet on the wire: waiting for a session, for other
+    /// messages, for the rate. Measured by the driver's clock, to the nanosecond.
     pub waited: Duration,
-    /// From the first packet to STOP: the message completion time (MCT) of the paper, plus the
-    /// one-way delay of the STOP. To the nanosecond, as the driver's clock was read.
+    /// The time from the first packet to STOP: the message completion time (MCT) of the paper, plus
+    /// the one-way delay of the STOP. Measured by the driver's clock, to the nanosecond.
     pub completed_in: Duration,
 }
 
 impl Receipt {
-    /// Packets sent for each source symbol (Table 14's sent/original): 1.0 is what a loss-free link
-    /// needs at least. The inverse of the coding rate that the message ended up with.
+    /// Returns the packets sent per source symbol (sent/original in Table 14), at least 1.0 on a
+    /// loss-free link. It is the inverse of the message's effective coding rate.
     pub fn redundancy(&self) -> f64 {
         self.packets as f64 / self.source_symbols.max(1) as f64
     }
 
-    /// From the call to STOP: what the caller waited for. [`waited`](Self::waited) and
-    /// [`completed_in`](Self::completed_in) together.
+    /// Returns the time from the call to STOP: the sum of [`waited`](Self::waited) and
+    /// [`completed_in`](Self::completed_in).
     pub fn total(&self) -> Duration {
         self.waited.saturating_add(self.completed_in)
     }
 
-    /// Symbols known to have arrived on `path`; saturates at 65,535.
+    /// Returns how many symbols are known to have arrived on `path`; saturates at 65,535.
     pub fn arrived_on(&self, path: PathId) -> u16 {
         self.arrivals.iter().find(|on| on.path == path).map_or(0, |on| on.count)
     }

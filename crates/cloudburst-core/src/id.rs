@@ -1,15 +1,15 @@
-//! Names: of endpoints' lives, of sessions, messages, blocks and paths.
+//! Identifiers of endpoint incarnations, sessions, messages, blocks and paths.
 
 use core::fmt;
 
-/// One life of an endpoint: 128 unguessable bits, drawn at its start.
+/// One incarnation of an endpoint: 128 unguessable bits, drawn when it starts.
 ///
-/// An endpoint that restarts is another incarnation. What was said to the former one neither
-/// opens nor matches, so a late packet cannot be taken for a new one.
+/// An endpoint that restarts is another incarnation. Packets for the former one neither decrypt nor
+/// match, so a late packet cannot be taken for a new one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(pub [u8; 16]);
 
-/// A message's name: unique within the sending endpoint's [`Incarnation`], never reused.
+/// The identifier of a message: unique within the sending endpoint's [`Incarnation`], never reused.
 ///
 /// # Example
 ///
@@ -20,17 +20,17 @@ pub struct Incarnation(pub [u8; 16]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub u64);
 
-/// A connect's name: unique within its endpoint, never reused, never on the wire.
+/// The identifier of a connect: unique within its endpoint, never reused, never on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectId(pub u64);
 
-/// What the packets of a session carry to one of its ends. 0 names no session.
+/// The identifier that packets to one end of a session carry. 0 names no session.
 ///
-/// An endpoint drops packets that name no session of its own before it does any cryptography.
+/// An endpoint drops packets for unknown sessions before it does any cryptography.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u32);
 
-/// The number of a path from one endpoint to another; a path map gives it its meaning.
+/// The number of a path from one endpoint to another, as defined by a path map.
 ///
 /// # Example
 ///
@@ -45,7 +45,7 @@ pub struct SessionId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u16);
 
-/// 128 bits that tell a block, or all blocks of a message, from others: see
+/// A 128-bit digest of a block, or of all blocks of a message: see
 /// [`DigestKey`](crate::wire::keys::DigestKey).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest(pub [u8; 16]);

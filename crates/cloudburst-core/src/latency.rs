@@ -1,20 +1,19 @@
-//! Histograms of latencies, of bounded size.
+//! Latency histograms of bounded size.
 
 use core::time::Duration;
 use hdrhistogram::Histogram;
 
-/// The shortest time that is told from shorter ones, in nanoseconds.
+/// The shortest time that can be distinguished from shorter ones, in nanoseconds.
 const SHORTEST: u64 = 1_000;
-/// The longest that is told from longer ones: an hour.
+/// The longest that can be distinguished from longer ones: an hour.
 const LONGEST: u64 = 3_600_000_000_000;
 /// Two decimal digits: times that differ by less than 1 % count as the same.
 const DIGITS: u8 = 2;
 
 /// A histogram of times from 1 us to 1 h, to within 1 %.
 ///
-/// Its buckets are those of an HDR histogram: about 27 KB, however much is recorded. What took
-/// longer than an hour counts as an hour. Recording is an addition in an array; nothing is
-/// allocated.
+/// It is an HDR histogram of about 27 KB, however many times are recorded. Times above an hour
+/// count as an hour. Recording increments an array element and allocates nothing.
 ///
 /// # Example
 ///
@@ -54,24 +53,24 @@ impl LatencyHistogram {
         self.sum = self.sum.saturating_add(took);
     }
 
-    /// How many were recorded.
+    /// Returns the number of times recorded.
     pub fn count(&self) -> u64 {
         self.buckets.len()
     }
 
-    /// All of them together, exactly.
+    /// Returns the exact sum of all times recorded.
     pub const fn sum(&self) -> Duration {
         self.sum
     }
 
-    /// How many took at most `limit`, to within 1 % of it.
+    /// Returns how many times were at most `limit`, to within 1 % of it.
     pub fn at_most(&self, limit: Duration) -> u64 {
         let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         self.buckets.count_between(0, limit.min(LONGEST))
     }
 
-    /// What was recorded since `earlier`, a copy of this histogram: each time, to within 1 %, and how
-    /// often it was recorded.
+    /// Returns the times recorded since `earlier`, a copy of this histogram: each time, to within 1 %,
+    /// and how often it was recorded.
     pub fn since<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = (Duration, u64)> + 'a {
         self.buckets.iter_recorded().filter_map(|bucket| {
             let took = bucket.value_iterated_to();
@@ -81,8 +80,9 @@ impl LatencyHistogram {
         })
     }
 
-    /// The time at `quantile`, which that share of them did not exceed, at most 1 % too long: 0.5
-    /// gives the median, 0.999 the 99.9th percentile, 1.0 the longest. `None` before the first.
+    /// Returns the time that the share `quantile` of all times does not exceed, at most 1 % too long:
+    /// 0.5 gives the median, 0.999 the 99.9th percentile, 1.0 the longest. `None` if no time was
+    /// recorded.
     pub fn quantile(&self, quantile: f64) -> Option<Duration> {
         (self.count() > 0).then(|| Duration::from_nanos(self.buckets.value_at_quantile(quantile)))
     }

@@ -1,9 +1,9 @@
 //! Cloudburst without sockets: a transport for short messages whose tail latency matters.
 //!
 //! A message is cut into blocks of at most 128 source symbols and fountain-coded; its symbols
-//! are sprayed over many paths and burst until the receiver says STOP (*Cutting Tail Latency in
-//! Commodity Datacenters with Cloudburst*, INFOCOM 2022). This crate is everything of it that
-//! needs neither a socket nor a clock:
+//! are sprayed over many paths and sent in bursts until the receiver answers STOP (*Cutting Tail
+//! Latency in Commodity Datacenters with Cloudburst*, INFOCOM 2022). This crate holds every part
+//! that needs neither a socket nor a clock:
 //!
 //! ```text
 //!   bytes  ->  symbols  ->  paths  ->  packets          (and back the same way)
@@ -14,8 +14,8 @@
 //!                    burst/: the threads that drive them over a PacketIo
 //! ```
 //!
-//! `code`, `path` and `wire` do not know each other. [`proto`] says how its state machines are
-//! driven; [`burst`] drives them with the paper's threads over anything that is a
+//! `code`, `path` and `wire` do not depend on each other. [`proto`] documents how its state
+//! machines are driven; [`burst`] drives them with the paper's threads over any
 //! [`burst::PacketIo`]. Sockets are in the crate `cloudburst-net`.
 
 pub mod burst;

@@ -1,23 +1,23 @@
-//! The two generators that the protocol is built on, both specified and both ours.
+//! The two generators of the protocol, both defined by its specification.
 //!
 //! [`SplitMix64`] draws coefficients and index sets. It is part of the wire contract
-//! (`docs/spec.md`), so its stream may never change. [`Seed`] is the endpoint's secret: what
-//! must not be guessed by a stranger (incarnations, nonces) is derived from it by name.
+//! (`docs/spec.md`), so its stream must never change. [`Seed`] is the endpoint's secret, from which
+//! it derives all values that must be unguessable (incarnations, nonces), by purpose.
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): 64 bits of state, not linear over GF(2).
 ///
-/// A generator that is linear over GF(2) must not stand here: seeded with consecutive symbol
-/// numbers it yields linearly dependent symbols.
+/// A generator that is linear over GF(2) must not replace it: seeded with consecutive symbol
+/// numbers, it yields linearly dependent symbols.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// A generator whose stream is determined by `seed`.
+    /// Creates a generator whose stream is determined by `seed`.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 bits of the stream.
+    /// Returns the next 64 bits of the stream.
     pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -26,12 +26,12 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// The seed of a generator that goes on where this one is.
+    /// Returns the seed of a generator that continues this one's stream.
     pub const fn state(&self) -> u64 {
         self.0
     }
 
-    /// A number in `0..bound`, by the multiply-high method without rejection.
+    /// Returns a number in `0..bound`, by the multiply-high method without rejection.
     ///
     /// Its bias is below `bound / 2^64`. `bound` 0 yields 0.
     pub const fn below(&mut self, bound: u64) -> u64 {
@@ -46,12 +46,12 @@ impl SplitMix64 {
 pub struct Seed([u8; 32]);
 
 impl Seed {
-    /// Wraps 32 bytes that nobody else knows and that no other endpoint uses.
+    /// Wraps 32 secret bytes that no other endpoint uses.
     pub const fn new(secret: [u8; 32]) -> Self {
         Self(secret)
     }
 
-    /// Bytes that only the holder of this seed can compute.
+    /// Derives bytes that only the holder of this seed can compute.
     ///
     /// The same `purpose` and `counter` give the same bytes.
     pub fn derive<const N: usize>(&self, purpose: &str, counter: u64) -> [u8; N] {
@@ -63,11 +63,11 @@ impl Seed {
     }
 }
 
-/// A source of secrets that nobody can compute again: each draw replaces what it was drawn from.
+/// A source of secrets with forward secrecy: each draw replaces the state that it was drawn from.
 pub(crate) struct Ratchet(Seed);
 
 impl Ratchet {
-    /// Begins at 32 bytes that are kept nowhere else.
+    /// Starts from 32 bytes that are stored nowhere else.
     pub(crate) const fn new(secret: [u8; 32]) -> Self {
         Self(Seed(secret))
     }

@@ -5,8 +5,8 @@ use core::time::Duration;
 
 /// A moment on the driver's monotonic clock.
 ///
-/// State machines never read a clock; whoever drives them says what time it is. Arithmetic
-/// saturates, so that no deadline, however far, can overflow.
+/// State machines never read a clock; their driver passes them the time. Arithmetic saturates, so
+/// no deadline, however far away, can overflow.
 ///
 /// # Example
 ///
@@ -25,17 +25,17 @@ impl Instant {
     /// The driver's epoch.
     pub const ZERO: Self = Self(0);
 
-    /// The moment `nanos` nanoseconds after the epoch.
+    /// Returns the moment `nanos` nanoseconds after the epoch.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the epoch.
+    /// Returns the nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// How long after `earlier` this is, or zero if it is not.
+    /// Returns the time since `earlier`, or zero if this moment is not after it.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }

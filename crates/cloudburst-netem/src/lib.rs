@@ -1,4 +1,4 @@
-//! Emulated links that misbehave on purpose, and prove that they did.
+//! Emulated links with deliberate faults, and counters that prove that the faults occurred.
 //!
 //! ```text
 //!                    ┌────────────── link ──────────────┐
@@ -15,13 +15,13 @@
 //! | [`queue`] | a drop-tail FIFO with an ECN threshold |
 //! | [`relay`] | a UDP relay on the loopback interface whose paths are such links |
 //!
-//! The crate knows nothing of the protocol that it carries, and depends on the standard library
-//! alone. Every fault has a counter in [`LinkStats`], so that a test can prove that what it
-//! claims to survive did happen.
+//! The crate is independent of the protocol that it carries, and depends only on the standard
+//! library. Every fault has a counter in [`LinkStats`], so that a test can prove that the faults
+//! that it claims to survive did occur.
 //!
 //! # Example
 //!
-//! A link that loses one packet in ten and takes 20 ms for the others:
+//! A link that loses one packet in ten and delays the others by 20 ms:
 //!
 //! ```
 //! use cloudburst_netem::{Link, LinkConfig, Loss};

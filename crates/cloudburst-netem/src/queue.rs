@@ -13,16 +13,16 @@ pub enum Depth {
     Unlimited,
 }
 
-/// A drop-tail FIFO that marks packets from an ECN threshold on.
+/// A drop-tail FIFO that marks packets from an ECN threshold.
 ///
-/// The departure of a packet is known as soon as it arrives, so only times are stored. They may have any unit.
+/// The departure of a packet is known when it arrives, so only times are stored. They may be in any unit.
 #[derive(Clone, Debug)]
 pub struct DropTail {
     limit: Depth,
     mark_at: Depth,
     /// When the last packet will have left.
     busy_until: u64,
-    /// When each packet leaves; kept only if a length is in packets.
+    /// When each packet leaves; kept only if a depth is in packets.
     departures: VecDeque<u64>,
 }
 
@@ -33,18 +33,18 @@ pub struct Departure {
     pub starts: u64,
     /// When its last bit has left.
     pub ends: u64,
-    /// Whether it is to be marked.
+    /// Whether it must be marked.
     pub marked: bool,
 }
 
 impl DropTail {
-    /// A queue with a limit and no marks.
+    /// Creates a queue with a limit and without marks.
     pub const fn new(limit: Depth) -> Self {
         Self::with_ecn(limit, Depth::Unlimited)
     }
 
-    /// A queue with a limit that marks packets if its instantaneous length is `mark_at` or more, as in DCTCP (SIGCOMM
-    /// 2010).
+    /// Creates a queue with a limit that marks packets if its instantaneous length is `mark_at` or more, as in DCTCP
+    /// (SIGCOMM 2010).
     pub const fn with_ecn(limit: Depth, mark_at: Depth) -> Self {
         Self { limit, mark_at, busy_until: 0, departures: VecDeque::new() }
     }
@@ -54,13 +54,13 @@ impl DropTail {
         self.limit = limit;
     }
 
-    /// The time that what is queued at `now` still takes to leave.
+    /// Returns the time until the packets queued at `now` have left.
     pub const fn backlog(&self, now: u64) -> u64 {
         self.busy_until.saturating_sub(now)
     }
 
-    /// Offers a packet of `size` bytes at `now`, which must not decrease. `time` is the transmission time of some
-    /// bytes. Returns `None` if the packet is dropped.
+    /// Offers a packet of `size` bytes at `now`, which must not decrease. `time` returns the transmission time of a
+    /// number of bytes. Returns `None` if the packet is dropped.
     #[inline]
     pub fn offer(
         &mut self,

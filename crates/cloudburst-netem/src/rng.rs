@@ -7,12 +7,12 @@ use core::time::Duration;
 pub(crate) struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// A generator whose stream is determined by `seed`.
+    /// Creates a generator whose stream is determined by `seed`.
     pub(crate) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 bits of the stream.
+    /// Returns the next 64 bits of the stream.
     pub(crate) const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -21,26 +21,26 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// A number in `0..bound`, with a bias below `bound / 2^64`; 0 for a `bound` of 0.
+    /// Returns a number in `0..bound`, with a bias below `bound / 2^64`; 0 for a `bound` of 0.
     pub(crate) const fn below(&mut self, bound: u64) -> u64 {
         ((self.next_u64() as u128 * bound as u128) >> 64) as u64
     }
 
-    /// An index in `0..len`; 0 for a `len` of 0.
+    /// Returns an index in `0..len`; 0 for a `len` of 0.
     pub(crate) const fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// True with probability `p`: never for 0, always for 1.
+    /// Returns true with probability `p`: never for 0, always for 1.
     ///
-    /// One number is drawn whatever `p` is. The comparison is exact in IEEE 754 arithmetic, so
-    /// that it comes out alike on every platform.
+    /// One number is drawn for every `p`. The comparison is exact in IEEE 754 arithmetic, so the
+    /// result is the same on every platform.
     pub(crate) fn chance(&mut self, p: f64) -> bool {
         const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
         ((self.next_u64() >> 11) as f64) * STEP < p
     }
 
-    /// A time in `ZERO..=longest`, uniform, in nanoseconds.
+    /// Returns a uniform time in `ZERO..=longest`, in whole nanoseconds.
     pub(crate) fn up_to(&mut self, longest: Duration) -> Duration {
         let nanos = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
         Duration::from_nanos(self.below(nanos.saturating_add(1)))

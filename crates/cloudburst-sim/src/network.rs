@@ -38,7 +38,7 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// What is due next.
+/// The event that is due next.
 pub(crate) enum Due {
     /// A packet has arrived at its destination. The caller releases it.
     Arrival(Handle),

@@ -124,7 +124,7 @@ fn paper(shape: &Shape, edge: Link) -> Made {
     Ok(Box::new(Cloudburst::new(Settings { sessions, ..Settings::paper(edge.rate) }, shape)?))
 }
 
-/// SCDP: receivers pull what follows the first window.
+/// SCDP: receivers pull all symbols after the first window.
 fn scdp(edge: Link) -> Settings {
     let mut settings = Settings { sessions: Sessions::OnDemand, ..Settings::ours(edge.rate) };
     settings.config.policy = BurstPolicy::Pulled { window: None };

@@ -1,9 +1,9 @@
-//! Bouncing (DRB): spines take IP-in-IP packets out of their wrapping and send them on. Hosts may
-//! do the same, and send them on to themselves.
+//! Bouncing (DRB): spines decapsulate IP-in-IP packets and forward them. Hosts may do the same, and
+//! forward the packets to themselves.
 //!
-//! This kernel has no `ipip` device, and opening a TUN device takes an `ioctl` that is unsafe in
-//! Rust. A pair of raw sockets does the same: one receives what is addressed to the node with
-//! protocol 4, the other sends the inner packet, header and all, by the node's routes.
+//! Not every kernel has an `ipip` device, and opening a TUN device takes an `ioctl` that is unsafe in
+//! Rust. A pair of raw sockets does the same: one receives packets of protocol 4 addressed to the
+//! node, the other sends the inner packets with their headers, by the node's routes.
 
 use crate::Error;
 use crate::namespace::Namespace;
@@ -17,11 +17,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 const IP_IN_IP: i32 = 4;
-/// Of `IPPROTO_RAW`: what is sent through it has its header.
+/// `IPPROTO_RAW`: packets sent through the socket include their header.
 const WITH_HEADER: i32 = 255;
-/// How long an end may take to be noticed.
+/// How often the thread checks whether it should end.
 const TICK: Duration = Duration::from_millis(100);
-/// Enough for all uplinks of a spine to send for longer than this thread may have to wait.
+/// Enough for all uplinks of a spine to send for longer than this thread may be delayed.
 const BUFFER: usize = 4 << 20;
 
 /// A thread that decapsulates at a node until it is dropped.
@@ -34,13 +34,13 @@ pub(crate) struct Bouncer {
 impl Bouncer {
     /// # Errors
     ///
-    /// When the namespace is not there, or raw sockets are not allowed.
+    /// If the namespace does not exist, or raw sockets are not allowed.
     pub(crate) fn start(node: &Namespace) -> Result<Self, Error> {
         let sockets = node.run(|| {
             let incoming = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(IP_IN_IP)))?;
             let outgoing = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(WITH_HEADER)))?;
             incoming.set_read_timeout(Some(TICK))?;
-            // Else the usual size has to do.
+            // If that fails, the default size must do.
             let _ = setsockopt(&incoming, sockopt::RcvBufForce, &BUFFER);
             Ok((incoming, outgoing))
         })?;
@@ -77,15 +77,15 @@ fn forward(mut incoming: &Socket, outgoing: &Socket, ended: &AtomicBool) {
             }
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
-                // A device has gone: more will follow, or the end.
+                // A device is gone: others follow, or this thread ends.
                 _ => thread::sleep(TICK),
             },
         }
     }
 }
 
-/// The inner packet, a hop older, and where it goes; nothing if it is none that may be forwarded.
-/// The kernel fills in its checksum.
+/// Returns the inner packet, its TTL decremented, and its destination; `None` if it must not be
+/// forwarded. The kernel fills in its checksum.
 fn decapsulate(outer: &mut [u8]) -> Option<(&[u8], Ipv4Addr)> {
     let congested = outer.get(1)? & 3 == 3;
     let inner = outer.get_mut(header_length(outer)?..)?;
@@ -95,7 +95,7 @@ fn decapsulate(outer: &mut [u8]) -> Option<(&[u8], Ipv4Addr)> {
         return None;
     }
     if congested {
-        // RFC 6040: a mark goes on to those who understand it, and is a loss to others.
+        // RFC 6040: a mark is copied to ECN-capable packets; others are dropped.
         if inner[1] & 3 == 0 {
             return None;
         }
@@ -106,7 +106,7 @@ fn decapsulate(outer: &mut [u8]) -> Option<(&[u8], Ipv4Addr)> {
     Some((inner.get(..length)?, to))
 }
 
-/// Of an IPv4 packet that has all of its header.
+/// Returns the header length of an IPv4 packet, if the whole header is there.
 fn header_length(packet: &[u8]) -> Option<usize> {
     let first = *packet.first()?;
     let length = usize::from(first & 15) * 4;

@@ -1,4 +1,4 @@
-//! Packets that come into a network namespace.
+//! Capture of packets that arrive in a network namespace.
 
 use crate::Error;
 use crate::namespace::Namespace;
@@ -9,26 +9,26 @@ use socket2::{Domain, Socket, Type};
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Bytes that wait to be read, bookkeeping included: about 3,000 packets of 1,500 bytes.
+/// Bytes that may wait to be read, including overhead: about 3,000 packets of 1,500 bytes.
 const BUFFER: usize = 8 << 20;
-/// IPv4 as Ethernet says it, in the order of the wire. Not everything: then what goes out would be
-/// seen too, and what is lost on the way in.
+/// The EtherType of IPv4, in network byte order. All protocols would include outgoing packets, and
+/// those lost on ingress.
 const IPV4: u16 = 0x0800_u16.to_be();
 const LARGEST: usize = 1 << 16;
 
-/// What comes into a namespace by any port, from [`Namespace::capture`] on: IPv4 alone, and not
-/// what loss or failures take away.
+/// The IPv4 packets that arrive in a namespace by any port, from [`Namespace::capture`] on. Packets
+/// dropped by loss or failures are not captured.
 #[derive(Debug)]
 pub struct Capture {
     socket: Socket,
 }
 
 impl Namespace {
-    /// Begins to capture.
+    /// Starts a capture.
     ///
     /// # Errors
     ///
-    /// When the namespace cannot be entered, or the kernel refuses.
+    /// If the namespace cannot be entered, or a system call fails.
     pub fn capture(&self) -> Result<Capture, Error> {
         let doing = || Error::io(format!("cannot capture packets in {}", self.name()));
         let open = || -> io::Result<Socket> {
@@ -43,17 +43,17 @@ impl Namespace {
 }
 
 impl Capture {
-    /// The packets that came since it was asked last, in their order; each begins with its IP
-    /// header. Of more than some thousand, the later ones are missing.
+    /// Returns the packets that arrived since the last call, in order; each begins with its IP
+    /// header. Beyond a few thousand, later ones are missing.
     ///
     /// # Errors
     ///
-    /// When the kernel refuses.
+    /// If a system call fails.
     pub fn packets(&self) -> Result<Vec<Vec<u8>>, Error> {
         let (mut packets, mut buffer) = (Vec::new(), vec![0; LARGEST]);
         loop {
             match recvfrom::<LinkAddr>(self.socket.as_raw_fd(), &mut buffer) {
-                // On their way to an emulated queue, packets are seen once more.
+                // Packets on their way to an emulated queue are captured a second time.
                 Ok((length, from)) if from.is_some_and(is_to_this_port) => {
                     packets.push(buffer[..length].to_vec());
                 }

@@ -1,4 +1,4 @@
-//! What ports have counted: `tc -j` and `nft -j`, as values.
+//! The counters of ports, parsed from `tc -j` and `nft -j`.
 
 use crate::Error;
 use crate::emulated::Counts;
@@ -10,46 +10,46 @@ use serde_json::Value;
 /// A port: the end at `node` of its link to `neighbour`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Port {
-    /// Whose it is.
+    /// The node that has the port.
     pub node: Node,
-    /// What it leads to.
+    /// The node at the other end of the link.
     pub neighbour: Node,
-    /// The way out, for packets with the fabric's DSCP.
+    /// The egress queue of packets with the fabric's DSCP.
     pub tiny: Queue,
     /// The egress queues of packets with [`Topology::low_dscps`](crate::Topology::low_dscps), in
     /// that order.
     pub low: Vec<Queue>,
-    /// The way out, for everything else.
+    /// The egress queue of all other packets.
     pub default: Queue,
-    /// The way in: packets that the link has lost by chance.
+    /// Ingress packets that the link has lost at random.
     pub lost: u64,
-    /// The way in: packets that a black hole has swallowed.
+    /// Ingress packets dropped by a black hole.
     pub failed: u64,
 }
 
-/// A queue's counters since the fabric is up.
+/// A queue's counters since the fabric was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Queue {
-    /// Packets that it holds at most.
+    /// Capacity in packets.
     pub limit: u64,
     /// Packets that have left it.
     pub sent: u64,
     /// Their bytes, Ethernet headers included.
     pub bytes: u64,
-    /// Packets that found it full.
+    /// Packets dropped because it was full.
     pub dropped: u64,
-    /// Packets that were dropped as they are not ECN-capable ([`Topology::selective`](crate::Topology::selective)).
+    /// Packets dropped because they are not ECN-capable ([`Topology::selective`](crate::Topology::selective)).
     pub dropped_selectively: u64,
-    /// Packets that found it full and were trimmed ([`Topology::trim`](crate::Topology::trim)).
+    /// Packets trimmed because it was full ([`Topology::trim`](crate::Topology::trim)).
     pub trimmed: u64,
     /// Packets in it now.
     pub backlog: u64,
-    /// Their bytes; of an emulated queue, those that wait in the kernel.
+    /// Their bytes; for an emulated queue, only those that wait in the kernel.
     pub backlog_bytes: u64,
 }
 
 impl Queue {
-    /// Adds the counters of the emulated queue before it, whose limit is that of both.
+    /// Adds the counters of the emulated queue in front of it, whose limit is that of both.
     pub(crate) const fn emulated(&mut self, limit: u64, counts: Counts) {
         self.limit = limit;
         self.dropped += counts.dropped;
@@ -83,8 +83,8 @@ struct Options {
     limit: u64,
 }
 
-/// The ports of `node`, in the order of `neighbours`, with `low` further tiny queues, from what
-/// `tc -j -s qdisc show` and `nft -j list counters` print.
+/// Returns the ports of `node`, in the order of `neighbours`, with `low` further tiny queues, from
+/// the output of `tc -j -s qdisc show` and `nft -j list counters`.
 pub(crate) fn parse(
     node: Node,
     neighbours: &[Node],
@@ -96,7 +96,7 @@ pub(crate) fn parse(
     let wrong = |tool, said: String| Error::Output { tool, place: place.into(), said };
     let qdiscs: Vec<Value> =
         serde_json::from_str(qdiscs).map_err(|error| wrong("tc", error.to_string()))?;
-    // Those of `lo` have other shapes.
+    // The qdiscs of `lo` have another format.
     let qdiscs: Vec<Qdisc> =
         qdiscs.into_iter().filter_map(|qdisc| serde_json::from_value(qdisc).ok()).collect();
     let counters: Value =
@@ -173,9 +173,6 @@ mod tests {
     fn a_port_that_is_missing_is_named() {
         let error =
             parse(Node::Leaf(1), &[Node::Spine(2)], 0, QDISCS, COUNTERS, "x-l1").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "tc in x-l1 printed what is not understood: no queue 11: on s2"
-        );
+        assert_eq!(error.to_string(), "unexpected output of tc in x-l1: no queue 11: on s2");
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, sorted by who is to blame.
+//! Errors, sorted by who is to blame.
 
 use crate::topology::{Link, Node};
 use cloudburst_program::FatalError;
@@ -9,39 +9,39 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The caller: a parameter makes no sense.
+    /// The caller: a parameter is invalid.
     #[error("{field} {value}: expected {expected}")]
     Parameter {
         /// The field of [`Topology`](crate::Topology), or the argument.
         field: &'static str,
-        /// What it was.
+        /// Its value.
         value: String,
-        /// What it may be.
+        /// The values that are valid.
         expected: String,
     },
     /// The caller: there is no such host, leaf or spine.
     #[error("{node}: this fabric has {has}")]
     NoSuchNode {
-        /// What was asked for.
+        /// The node requested.
         node: Node,
-        /// What there is.
+        /// The nodes of this kind that exist.
         has: String,
     },
-    /// The caller: these two are not joined by a link.
-    #[error("{link}: no such link; hosts are joined to their own leaf, leaves to every spine")]
+    /// The caller: there is no link between these two nodes.
+    #[error("{link}: no such link; hosts are linked to their own leaf, leaves to every spine")]
     NoSuchLink {
-        /// What was asked for.
+        /// The link requested.
         link: Link,
     },
     /// The caller: a fabric of this name is up, with other parameters.
     #[error(
-        "{name} is up with other parameters ({different}): take it down first, \
+        "{name} is up with other parameters ({different}): take it down first with \
          cbrst-testbed down --name {name}"
     )]
     Different {
         /// The fabric's name.
         name: String,
-        /// Which parameters, and both values of each.
+        /// The parameters that differ, with both values of each.
         different: String,
     },
     /// The caller: a fabric of this name is being built or belongs to a running program.
@@ -49,7 +49,7 @@ pub enum Error {
     Taken {
         /// The fabric's name.
         name: String,
-        /// Whose it is.
+        /// The process that it belongs to.
         pid: i32,
     },
     /// The caller: no fabric of this name is up.
@@ -58,10 +58,10 @@ pub enum Error {
         /// The fabric's name.
         name: String,
     },
-    /// The machine: namespaces of these names are there and no state file says what they are.
+    /// The machine: namespaces with these names exist without a state file.
     #[error(
-        "namespaces named like {name}'s exist ({first}), and no fabric of that name is known: \
-         if they may go, cbrst-testbed down --name {name}"
+        "namespaces named like those of {name} exist ({first}), but no fabric of that name is known: \
+         if they are not needed, remove them with cbrst-testbed down --name {name}"
     )]
     Leftover {
         /// The fabric's name.
@@ -72,21 +72,21 @@ pub enum Error {
     /// The machine: the process may not do this.
     #[error(
         "network namespaces, queues and the raw sockets that decapsulate IP-in-IP need root \
-         (CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW), and {missing}: run it with sudo"
+         (CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW), but {missing}: run it with sudo"
     )]
     Privilege {
-        /// Which is missing.
+        /// The privileges that are missing.
         missing: String,
     },
     /// The machine: a program is not installed.
-    #[error("needs `{tool}`, which cannot be run: scripts/setup installs it: {source}")]
+    #[error("cannot run `{tool}`, which is required: install it with scripts/setup: {source}")]
     Missing {
         /// The program.
         tool: &'static str,
         /// Why it did not start.
         source: io::Error,
     },
-    /// The machine or a bug here: a program refused what it was told.
+    /// The machine or a bug here: a program failed.
     #[error("{tool} in {place}: {said}")]
     Tool {
         /// The program.
@@ -97,7 +97,7 @@ pub enum Error {
         said: String,
     },
     /// The machine or a bug here: a program's output was not understood.
-    #[error("{tool} in {place} printed what is not understood: {said}")]
+    #[error("unexpected output of {tool} in {place}: {said}")]
     Output {
         /// The program.
         tool: &'static str,
@@ -114,15 +114,15 @@ pub enum Error {
         /// Why it failed.
         source: io::Error,
     },
-    /// The machine: a state file does not hold a state.
-    #[error("{}: {said}: remove it, after cbrst-testbed down", path.display())]
+    /// The machine: a state file is invalid.
+    #[error("{}: {said}: run cbrst-testbed down, then remove this file", path.display())]
     State {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         said: String,
     },
-    /// Somebody wanted the program to stop.
+    /// The program was told to stop.
     #[error("interrupted; what had been built was taken down again")]
     Interrupted,
 }
@@ -133,7 +133,7 @@ impl Error {
         move |source| Self::Io { doing, source }
     }
 
-    /// Whether the caller has to change something, rather than the machine.
+    /// Returns whether the caller must change something, rather than the machine.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Parameter { .. } | Self::NoSuchNode { .. } | Self::NoSuchLink { .. })

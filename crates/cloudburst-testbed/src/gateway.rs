@@ -1,13 +1,13 @@
-//! Hosts behind a router: for what translates addresses or lets packets through.
+//! Hosts behind a router, to test address translation and packet filters.
 
 use crate::error::Error;
 use crate::wire::End;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Two clients and a server, each on a wire of its own to one router, which forwards everything
-/// until it is told to translate or to filter. Network namespaces without names, as those of a
-/// [`Wire`](crate::Wire): nothing is left behind.
+/// Two clients and a server, each on its own wire to one router, which forwards all packets until it
+/// is told to translate or filter. Its network namespaces have no names, as those of a
+/// [`Wire`](crate::Wire), so nothing is left behind.
 ///
 /// ```text
 ///   client 10.9.1.2 --- 10.9.1.1 client1 \
@@ -32,7 +32,7 @@ impl Gateway {
     /// The router's address on the wire to the server.
     pub const OUTSIDE: Ipv4Addr = Ipv4Addr::new(10, 9, 3, 1);
 
-    /// A router that only forwards.
+    /// Builds the network. The router only forwards.
     ///
     /// # Errors
     ///
@@ -63,8 +63,8 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Translates what leaves for the server: it seems to come from [`OUTSIDE`](Self::OUTSIDE),
-    /// from the port that the client has if that is free, or from `random` ports.
+    /// Translates packets to the server: they appear to come from [`OUTSIDE`](Self::OUTSIDE), from the
+    /// client's port if that is free, or from `random` ports.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl Gateway {
         ))
     }
 
-    /// Sends on to `to` what clients send to UDP port `port` of [`INSIDE`](Self::INSIDE).
+    /// Forwards to `to` the packets that clients send to UDP port `port` of [`INSIDE`](Self::INSIDE).
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl Gateway {
         ))
     }
 
-    /// Drops what comes from the server and belongs to no exchange that a client began.
+    /// Drops packets from the server that do not belong to an exchange begun by a client.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl Gateway {
         )
     }
 
-    /// Packets that the [`wall`](Self::wall) has dropped.
+    /// Returns the number of packets that the [`wall`](Self::wall) has dropped.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! A leaf-spine of network namespaces, to try transports on.
+//! A leaf-spine fabric of network namespaces, for testing transports.
 //!
 //! ```text
 //!      s1        s2        s3        s4       spines   10.3.0.SPINE    decapsulate IP-in-IP
@@ -14,12 +14,12 @@
 //! ```
 //!
 //! With [`Topology::low_dscps`], each port has several tiny queues, which it serves in order of
-//! priority. With [`Topology::trim`] or [`Topology::selective`], tiny queues of switches trim packets or
-//! drop those first that are not ECN-capable.
+//! priority. With [`Topology::trim`] or [`Topology::selective`], tiny queues of switches trim packets, or
+//! first drop packets that are not ECN-capable.
 //!
 //! Each host and switch is a namespace, each link a veth pair, each queue a `pfifo` under HTB, and
-//! loss is nftables on the way in. What no queue of the kernel does, a link of `cloudburst-netem` does
-//! instead, in a thread for each switch. [`Topology`] says what to build, [`Fabric`] is what was built:
+//! loss is by nftables on ingress. Functions that no queue of the kernel has are provided by a link of
+//! `cloudburst-netem`, in a thread for each switch. A [`Topology`] describes a [`Fabric`]:
 //!
 //! ```no_run
 //! use cloudburst_testbed::{Fabric, Failure, Node, Target, Topology};
@@ -31,7 +31,7 @@
 //! let receiver = to.run(|| UdpSocket::bind((to.v4(), 7000)))??;
 //! let sender = from.run(|| UdpSocket::bind((from.v4(), 0)))??;
 //! fabric.fail(Target::Node(Node::Spine(2)), Failure::Silent)?;
-//! sender.send_to(b"by way of spine 3", (to.path_address(3)?, 7000))?;
+//! sender.send_to(b"through spine 3", (to.path_address(3)?, 7000))?;
 //! for port in fabric.ports_of(Node::Spine(3))? {
 //!     println!("{} to {}: {} packets", port.node, port.neighbour, port.default.sent);
 //! }
@@ -42,25 +42,25 @@
 //! # Paths
 //!
 //! - **ECMP**: a leaf chooses the spine by a hash of addresses, protocol and ports; for IPv6, of
-//!   the flow label too. Each leaf has a seed of its own, made from [`Topology::seed`].
-//! - **XPath**: [`Host::path_address`] is an address of the host that every other leaf reaches by
+//!   the flow label too. Each leaf has its own seed, derived from [`Topology::seed`].
+//! - **XPath**: [`Host::path_address`] is an address of the host that every other leaf reaches through
 //!   one spine only: a /32 route, and a /128 for IPv6. With [`Topology::path_ids`], there are more
 //!   of them for each spine.
 //! - **Bouncing**: an IPv4 packet inside another one that is addressed to a spine
-//!   ([`Fabric::addresses`]) goes to that spine, and on from there as if it had come without.
+//!   ([`Fabric::addresses`]) goes to that spine, which decapsulates and forwards it.
 //!
 //! # Without switches
 //!
 //! [`Wire`] is two hosts on one wire; [`Gateway`] is clients and a server with a router between
-//! them that translates addresses, or is a firewall. They leave nothing behind whatever becomes of
-//! the program.
+//! them that translates addresses, or is a firewall. They leave nothing behind, even if the program is
+//! killed.
 //!
-//! # What it is not
+//! # Limitations
 //!
-//! A link has no delay but that of its rate and its queues, and all of it shares this machine's
-//! processors: scale rates and load together, and say the factor. A veth port reports 10 Gb/s
-//! whatever it is held to, so programs must be told the rate. What a host sends as one
-//! super-packet is cut before it is queued; what it would receive as one arrives singly.
+//! A link has no delay other than that of its rate and its queues, and the whole fabric shares this
+//! machine's processors: scale rates and load together, and state the factor. A veth port reports
+//! 10 Gb/s whatever its actual rate, so programs must be told the rate. Super-packets that a host sends
+//! are segmented before they are queued, and packets are not coalesced on receipt.
 
 mod address;
 mod bounce;

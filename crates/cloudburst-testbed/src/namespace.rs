@@ -1,4 +1,4 @@
-//! Working inside a network namespace.
+//! Network namespaces, and jobs inside them.
 
 use crate::Error;
 use nix::sched::{CloneFlags, setns};
@@ -24,29 +24,29 @@ impl Namespace {
         Self { name }
     }
 
-    /// As `ip netns` lists it.
+    /// Returns its name, as listed by `ip netns`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Runs `job` on a thread of its own inside the namespace, and waits for it. Sockets that it
-    /// opens, threads and processes that it starts belong there, and remain there.
+    /// Runs `job` on a separate thread inside the namespace, and waits for it. Sockets that it opens,
+    /// and threads and processes that it starts, belong to the namespace and stay in it.
     ///
     /// # Errors
     ///
-    /// When the namespace cannot be entered.
+    /// If the namespace cannot be entered.
     ///
     /// # Panics
     ///
-    /// When `job` does.
+    /// If `job` panics.
     pub fn run<T: Send>(&self, job: impl FnOnce() -> T + Send) -> Result<T, Error> {
         let inside = || self.enter().map(|()| job());
         thread::scope(|scope| scope.spawn(inside).join())
             .unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// A command that runs `program` inside the namespace.
+    /// Returns a command that runs `program` inside the namespace.
     #[must_use]
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
@@ -54,7 +54,7 @@ impl Namespace {
         command
     }
 
-    /// Moves the calling thread, and no other, into the namespace.
+    /// Moves the calling thread, but no other, into the namespace.
     pub(crate) fn enter(&self) -> Result<(), Error> {
         let entered =
             File::open(self.path()).and_then(|file| Ok(setns(file, CloneFlags::CLONE_NEWNET)?));
@@ -66,7 +66,7 @@ impl Namespace {
     }
 }
 
-/// The names of all network namespaces.
+/// Returns the names of all network namespaces.
 pub(crate) fn names() -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(DIRECTORY) else { return Vec::new() };
     let mut names: Vec<_> =
@@ -75,7 +75,7 @@ pub(crate) fn names() -> Vec<String> {
     names
 }
 
-/// The processes in any of `namespaces`, other than this one.
+/// Returns the processes in any of `namespaces`, except this one.
 pub(crate) fn processes_in(namespaces: &[String]) -> Vec<i32> {
     let inode = |path: PathBuf| std::fs::metadata(path).ok().map(|file| file.ino());
     let inodes: Vec<_> =
@@ -89,7 +89,7 @@ pub(crate) fn processes_in(namespaces: &[String]) -> Vec<i32> {
     pids.filter(is_inside).collect()
 }
 
-/// Runs a program where the calling thread is, with `input` as its standard input.
+/// Runs a program in the namespace of the calling thread, with `input` as its standard input.
 pub(crate) fn run(
     tool: &'static str,
     args: &[&str],
@@ -99,11 +99,11 @@ pub(crate) fn run(
     let mut command = Command::new(tool);
     command.args(args).env("LC_ALL", "C").stdin(Stdio::piped());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Ctrl-C is for this process, which then takes down what there is, and needs these for it.
+    // Ctrl-C must reach only this process, which needs such programs to take the fabric down.
     command.process_group(0);
     let mut child = command.spawn().map_err(|source| Error::Missing { tool, source })?;
     if let Some(mut stdin) = child.stdin.take() {
-        // What has ended early says why.
+        // A program that has ended early reports why.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output().map_err(Error::io(tool))?;

@@ -1,4 +1,4 @@
-//! What is up, for other processes: a JSON file for each fabric in `/run/cloudburst-testbed`.
+//! The state of fabrics, shared between processes: a JSON file for each in `/run/cloudburst-testbed`.
 
 use crate::Error;
 use crate::topology::{Link, Node, Target, Topology};
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 const DIRECTORY: &str = "/run/cloudburst-testbed";
 
-/// How something fails.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Failure {
-    /// A black hole: what enters the link is gone, no route changes, and nobody is told.
+    /// A black hole: packets that enter the link are lost, no route changes, and no node is notified.
     Silent,
     /// The link is down at both ends: switches and hosts at its ends no longer use it. Others are
-    /// not told, as no routing protocol runs here.
+    /// not notified, because no routing protocol runs here.
     Down,
 }
 
@@ -26,14 +26,14 @@ pub enum Failure {
 pub(crate) struct State {
     pub(crate) name: String,
     pub(crate) topology: Topology,
-    /// Whoever builds it, until it is built.
+    /// The process that builds it, until it is built.
     pub(crate) builder: Option<Process>,
-    /// The program with whose end it ends. Without one it stays until it is taken down.
+    /// The process with which it ends. Without one it stays until it is taken down.
     pub(crate) owner: Option<Process>,
-    /// The process that decapsulates at the spines and emulates queues, where it is one of its own.
+    /// The process that decapsulates at the spines and emulates queues, if it is a separate one.
     pub(crate) forwarder: Option<Process>,
     pub(crate) failed: BTreeMap<Target, Failure>,
-    /// Percent, where it is not what the topology says.
+    /// Percent, where it differs from the topology.
     pub(crate) loss: BTreeMap<Link, f64>,
 }
 
@@ -50,42 +50,42 @@ impl State {
         }
     }
 
-    /// How `link` has failed, if it has: by itself or with what it is joined to.
+    /// Returns how `link` has failed, if it has: by itself or with a node at its ends.
     pub(crate) fn failure(&self, link: Link) -> Option<Failure> {
         let parts = [Target::Link(link), Target::Node(link.lower), Target::Node(link.upper)];
         parts.iter().filter_map(|part| self.failed.get(part)).max().copied()
     }
 
-    /// Percent of the packets that `link` loses, each way.
+    /// Returns the percentage of packets that `link` loses, in each direction.
     pub(crate) fn loss(&self, link: Link) -> f64 {
         let usual = if matches!(link.upper, Node::Spine(_)) { self.topology.loss } else { 0.0 };
         self.loss.get(&link).copied().unwrap_or(usual)
     }
 
-    /// Whether nobody is left who would finish it or take it down.
+    /// Returns whether no process is left to finish it or take it down.
     pub(crate) fn is_orphan(&self) -> bool {
         [&self.builder, &self.owner].into_iter().flatten().any(|process| !process.is_alive())
     }
 
-    /// The other process that it belongs to.
+    /// Returns the other process that it belongs to.
     pub(crate) fn master(&self) -> Option<&Process> {
         let masters = [&self.builder, &self.owner].into_iter().flatten();
         masters.into_iter().find(|process| process.is_alive() && !process.is_this())
     }
 
-    /// All that are known.
+    /// Returns all known states.
     pub(crate) fn all(_: &Lock) -> Result<Vec<Self>, Error> {
         let entries = fs::read_dir(DIRECTORY).map_err(Error::io(DIRECTORY))?;
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let names: Vec<_> =
             names.filter_map(|name| name.strip_suffix(".json").map(String::from)).collect();
-        // One that is broken concerns only who asks for it by name.
+        // A broken one matters only to callers that request it by name.
         Ok(names.iter().filter_map(|name| Self::read(name).ok().flatten()).collect())
     }
 
     /// # Errors
     ///
-    /// When there is a file, and it does not hold a state.
+    /// If there is a file that does not contain a state.
     pub(crate) fn read(name: &str) -> Result<Option<Self>, Error> {
         let path = path(name);
         let text = match fs::read(&path) {
@@ -97,7 +97,7 @@ impl State {
         parsed.map(Some).map_err(|error| Error::State { path, said: error.to_string() })
     }
 
-    /// Replaces the file as a whole: readers see the old or the new.
+    /// Replaces the file atomically: readers see the old or the new one.
     pub(crate) fn write(&self, _: &Lock) -> Result<(), Error> {
         let (path, new) = (path(&self.name), Path::new(DIRECTORY).join(".new"));
         let text = serde_json::to_vec_pretty(self)
@@ -124,14 +124,14 @@ fn path(name: &str) -> PathBuf {
     Path::new(DIRECTORY).join(format!("{name}.json"))
 }
 
-/// The right to change states, of one process at a time.
+/// The exclusive right to change states, held by one process at a time.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Waits for it: nobody keeps it for longer than a change takes.
+    /// Waits for the lock. No process holds it for longer than a change takes.
     pub(crate) fn take() -> Result<Self, Error> {
         let path = format!("{DIRECTORY}/lock");
         let file = fs::create_dir_all(DIRECTORY).and_then(|()| File::create(&path));
@@ -141,11 +141,11 @@ impl Lock {
     }
 }
 
-/// A process, not to be mistaken for a later one of the same number.
+/// A process, distinguished from a later one with the same PID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
-    /// In clock ticks after the machine's.
+    /// Its start time, in clock ticks since boot.
     started: u64,
 }
 
@@ -156,7 +156,7 @@ impl Process {
 
     pub(crate) fn of(pid: i32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The second field is a name in brackets, which may hold anything.
+        // The second field is a name in parentheses, which may contain anything.
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
         if fields.next() == Some("Z") {
             return None;

@@ -1,100 +1,101 @@
-//! The parameters of a fabric, and the names of what is in it.
+//! The parameters of a fabric, and the names of its nodes and links.
 
 use crate::{Error, address};
 use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 
-/// What to build. [`Topology::default`] is the testbed of the paper's Figure 8, ten times slower.
+/// The parameters of a fabric. [`Topology::default`] is the testbed of the paper's Figure 8, ten times
+/// slower.
 ///
-/// Checked as a whole when it enters [`Fabric::up`](crate::Fabric::up).
+/// [`Fabric::up`](crate::Fabric::up) checks all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Topology {
     /// Hosts, 1 to 250, spread over the leaves evenly and in order. Default 8.
     pub hosts: u16,
     /// Leaves, 1 to 64. Default 2.
     pub leaves: u16,
-    /// Spines, 1 to 64; each is joined to every leaf. Default 4.
+    /// Spines, 1 to 64; each is linked to every leaf. Default 4.
     pub spines: u16,
     /// Bits a second of a link between host and leaf, 1 Mb/s to 10 Gb/s. Default 100 Mb/s: two
     /// cores carry eight hosts at that rate.
     pub rate: u64,
-    /// Bits a second of a link between leaf and spine. Default: as [`rate`](Self::rate). With
-    /// fewer than hosts-a-leaf times `rate` in sum over the spines, the fabric is over-subscribed.
+    /// Bits a second of a link between leaf and spine. Default: as [`rate`](Self::rate). If the sum
+    /// over the spines is below `rate` times the hosts per leaf, the fabric is oversubscribed.
     pub uplink_rate: Option<u64>,
-    /// DSCP of the packets that belong into the tiny queue, 0 to 63. Default 43.
+    /// DSCP of the packets that go into the tiny queue, 0 to 63. Default 43.
     pub dscp: u8,
     /// DSCPs of further tiny queues, at most 3, one for each queue. Default none. Ports serve the
     /// queue of [`dscp`](Self::dscp) first, by strict priority, then these in order; all of them
     /// share one weight.
     #[serde(default)]
     pub low_dscps: Vec<u8>,
-    /// Packets that each tiny queue of a switch's port holds. Default 8. Deeper delays what
-    /// arrives, shallower drops bursts that a moment would have carried.
+    /// Capacity in packets of each tiny queue of a switch's port. Default 8. A deeper queue delays
+    /// packets, a shallower one drops short bursts.
     pub tiny_packets: u32,
     /// How switches trim packets that find a tiny queue full. Default `None`: they are dropped.
     ///
-    /// With it or [`selective`](Self::selective), a process emulates the tiny queues of switches, as
-    /// the kernel has none that do so. They are served at the rate of the port: what else shares it
-    /// delays packets, but makes no queue longer that trims or drops. Not with
+    /// With it or [`selective`](Self::selective), a process emulates the tiny queues of switches,
+    /// because the kernel has none that do so. They are served at the rate of the port: other traffic
+    /// that shares the port delays packets, but does not lengthen the emulated queues. Excludes
     /// [`low_dscps`](Self::low_dscps).
     #[serde(default)]
     pub trim: Option<Trim>,
-    /// Bytes in a tiny queue of a switch from which on packets that are not ECN-capable are dropped, so
-    /// that others have the rest of it to themselves, as by RED with ECN and one threshold (Aeolus);
-    /// nothing is marked. Default `None`: all packets are treated alike. Not with
-    /// [`trim`](Self::trim), and else as that.
+    /// Bytes in a tiny queue of a switch from which packets that are not ECN-capable are dropped, so
+    /// that others have the rest of it to themselves, as by RED with ECN and one threshold (Aeolus); no
+    /// packet is marked. Default `None`: all packets are treated alike. Excludes
+    /// [`trim`](Self::trim), and has the same restrictions.
     #[serde(default)]
     pub selective: Option<u32>,
-    /// Packets with that DSCP which a host's own port holds. Default 128, the largest block: what
-    /// a host drops before its own wire never was on the network.
+    /// Capacity in packets of the tiny queue of a host's port. Default 128, the largest block:
+    /// packets that a host itself drops were never on the network.
     pub host_tiny_packets: u32,
-    /// Packets that the queue of everything else holds. Default 256.
+    /// Capacity in packets of the queue of all other packets. Default 256.
     pub default_packets: u32,
     /// How the two queues share a busy link.
     pub weights: Weights,
-    /// Percent of the packets that each link between leaf and spine loses, each way. Default 0.
+    /// Percent of the packets that each link between leaf and spine loses, in each direction. Default 0.
     pub loss: f64,
     /// Bytes of the largest IP packet, 1,280 to 9,000. Default 1,500. Encapsulation takes 20.
     pub mtu: u32,
-    /// Whether hosts take IP-in-IP packets that are addressed to them out of their wrapping, as
-    /// spines do: for XPath with the path in an outer header. Default false, as a program on the
-    /// host that does so itself would hear all of them twice.
+    /// Whether hosts decapsulate IP-in-IP packets addressed to them, as spines do: for XPath with the
+    /// path in an outer header. Default false, because a program on the host that decapsulates
+    /// itself would receive all such packets twice.
     pub hosts_decapsulate: bool,
-    /// XPath's path IDs, that is addresses of each host, for each spine, 1 to 3. Default 1. With
-    /// more, several paths share an uplink, as they do where there is a layer below the spines.
+    /// XPath path IDs, that is, addresses of each host, per spine, 1 to 3. Default 1. With more,
+    /// several paths share an uplink, as in fabrics with a layer below the spines.
     pub path_ids: u16,
-    /// Where the seeds of the switches' ECMP hashes come from: each leaf hashes differently, and
-    /// a fabric with the same seed the same again. Default 1.
+    /// The seed of the switches' ECMP hash seeds: each leaf hashes differently, and fabrics with the
+    /// same seed hash alike. Default 1.
     pub seed: u32,
 }
 
-/// The most tiny queues beside the first one.
+/// The maximum number of tiny queues besides the first one.
 const MAX_LOW: u64 = 3;
 
-/// Packet trimming (NDP): what finds a tiny queue full is cut to its beginning, whose lengths and
-/// checksums fit, and overtakes the others. Written `128:44`.
+/// Packet trimming (NDP): a packet that finds a tiny queue full is truncated, with correct lengths
+/// and checksums, and overtakes the others. The text form is `128:44`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trim {
-    /// Bytes of a frame that are left, its Ethernet header included: 64 to 1,280.
+    /// Bytes that remain of a frame, including its Ethernet header: 64 to 1,280.
     pub bytes: u32,
-    /// DSCP of trimmed packets, 0 to 63. They have a queue of as many bytes as the tiny queue has, from where
-    /// they go first. Those that a switch before has trimmed wait with the others.
+    /// DSCP of trimmed packets, 0 to 63. They have a queue of as many bytes as the tiny queue, which is served
+    /// first. Packets that an earlier switch has trimmed wait with the others.
     pub dscp: u8,
 }
 
-/// Weighted round robin: the share of a busy link that each queue is sure of. What one does not
-/// use the other has.
+/// Weighted round robin: the guaranteed share of a busy link for each queue. Capacity that one does
+/// not use is available to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Weights {
-    /// Of the tiny queue, or of all tiny queues together, 1 to 100. Default 1.
+    /// The weight of the tiny queue, or of all tiny queues together, 1 to 100. Default 1.
     pub tiny: u32,
-    /// Of the queue of everything else, 1 to 100. Default 1.
+    /// The weight of the queue of all other packets, 1 to 100. Default 1.
     pub default: u32,
 }
 
-/// How long the queues of switches are and how they share a link: what
-/// [`Fabric::set_queues`](crate::Fabric::set_queues) changes.
+/// The limits and weights of switches' queues, which
+/// [`Fabric::set_queues`](crate::Fabric::set_queues) can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queues {
     /// [`Topology::tiny_packets`].
@@ -133,7 +134,7 @@ impl Default for Topology {
 impl Topology {
     /// # Errors
     ///
-    /// Names the first field that is out of bounds, its value and its bounds.
+    /// Names the first field that is out of range, its value and its range.
     pub fn validate(&self) -> Result<(), Error> {
         let within = |field, value: u64, low: u64, high: u64| {
             let expected = || format!("{low} to {high}");
@@ -184,75 +185,75 @@ impl Topology {
         check_loss(self.loss)
     }
 
-    /// The queues of its switches.
+    /// Returns the queues of its switches.
     #[must_use]
     pub const fn queues(&self) -> Queues {
         let Self { tiny_packets, default_packets, weights, .. } = *self;
         Queues { tiny_packets, default_packets, weights }
     }
 
-    /// Whether a process stands in for tiny queues of switches.
+    /// Returns whether a process emulates the tiny queues of switches.
     pub(crate) const fn is_emulated(&self) -> bool {
         self.trim.is_some() || self.selective.is_some()
     }
 
-    /// Whether it does so for the ports of `node`.
+    /// Returns whether it does so for the ports of `node`.
     pub(crate) const fn emulates(&self, node: Node) -> bool {
         self.is_emulated() && !matches!(node, Node::Host(_))
     }
 
-    /// Bits a second between a leaf and a spine.
+    /// Returns the bits a second between a leaf and a spine.
     #[must_use]
     pub fn uplink_rate(&self) -> u64 {
         self.uplink_rate.unwrap_or(self.rate)
     }
 
-    /// Bits a second of a link.
+    /// Returns the bits a second of a link.
     #[must_use]
     pub fn link_rate(&self, link: Link) -> u64 {
         if matches!(link.upper, Node::Spine(_)) { self.uplink_rate() } else { self.rate }
     }
 
-    /// What a leaf's hosts can send, over what its uplinks carry.
+    /// Returns the rate of a leaf's hosts divided by that of its uplinks.
     #[must_use]
     pub fn over_subscription(&self) -> f64 {
         let hosts = (1..=self.leaves).map(|leaf| self.hosts_of(leaf).count()).max().unwrap_or(0);
         hosts as f64 * self.rate as f64 / (f64::from(self.spines) * self.uplink_rate() as f64)
     }
 
-    /// The leaf of a host.
+    /// Returns the leaf of a host.
     #[must_use]
     pub fn leaf_of(&self, host: u16) -> u16 {
         let before = u32::from(host.saturating_sub(1)) * u32::from(self.leaves);
         (before / u32::from(self.hosts.max(1))) as u16 + 1
     }
 
-    /// The hosts of a leaf.
+    /// Returns the hosts of a leaf.
     pub fn hosts_of(&self, leaf: u16) -> impl Iterator<Item = u16> + '_ {
         (1..=self.hosts).filter(move |&host| self.leaf_of(host) == leaf)
     }
 
-    /// Hosts, then leaves, then spines.
+    /// Returns all nodes: hosts, then leaves, then spines.
     pub fn nodes(&self) -> impl Iterator<Item = Node> + use<> {
         let (hosts, leaves, spines) = (self.hosts, self.leaves, self.spines);
         let hosts = (1..=hosts).map(Node::Host);
         hosts.chain((1..=leaves).map(Node::Leaf)).chain((1..=spines).map(Node::Spine))
     }
 
-    /// XPath's path IDs to any host: the spine of each, and its number there, from 1. Those of a
-    /// spine stand together.
+    /// Returns the XPath path IDs to any host, grouped by spine: the spine of each, and its number
+    /// there, from 1.
     pub(crate) fn paths(&self) -> impl Iterator<Item = (u16, u16)> + use<> {
         let (spines, path_ids) = (self.spines, self.path_ids);
         (1..=spines).flat_map(move |spine| (1..=path_ids).map(move |number| (spine, number)))
     }
 
-    /// Where IP-in-IP packets are decapsulated.
+    /// Returns the nodes that decapsulate IP-in-IP packets.
     pub(crate) fn decapsulating(&self) -> impl Iterator<Item = Node> + use<> {
         let hosts = if self.hosts_decapsulate { self.hosts } else { 0 };
         (1..=hosts).map(Node::Host).chain((1..=self.spines).map(Node::Spine))
     }
 
-    /// Those of the hosts, then those of the spines.
+    /// Returns all links: those of the hosts, then those of the spines.
     pub fn links(&self) -> Vec<Link> {
         let hosts = (1..=self.hosts)
             .map(|host| Link { lower: Node::Host(host), upper: Node::Leaf(self.leaf_of(host)) });
@@ -263,7 +264,7 @@ impl Topology {
         hosts.chain(spines).collect()
     }
 
-    /// What `node` is joined to.
+    /// Returns the nodes that `node` is linked to.
     #[must_use]
     pub fn neighbours(&self, node: Node) -> Vec<Node> {
         match node {
@@ -278,7 +279,7 @@ impl Topology {
 
     /// # Errors
     ///
-    /// When there is no such node.
+    /// If there is no such node.
     pub fn check_node(&self, node: Node) -> Result<(), Error> {
         let (index, count, kind) = match node {
             Node::Host(index) => (index, self.hosts, 'h'),
@@ -293,7 +294,7 @@ impl Topology {
 
     /// # Errors
     ///
-    /// When there is no such node or link.
+    /// If there is no such node or link.
     pub fn check_target(&self, target: Target) -> Result<(), Error> {
         match target {
             Target::Node(node) => self.check_node(node),
@@ -306,7 +307,7 @@ impl Topology {
         }
     }
 
-    /// Which parameters differ from those of `other`, both values of each.
+    /// Returns the parameters that differ from those of `other`, with both values of each.
     pub(crate) fn differences(&self, other: &Self) -> String {
         let fields = |topology| match serde_json::to_value(topology) {
             Ok(serde_json::Value::Object(fields)) => fields,
@@ -333,7 +334,7 @@ fn parameter(field: &'static str, value: impl fmt::Display, expected: String) ->
     Error::Parameter { field, value: value.to_string(), expected }
 }
 
-/// A host or a switch, counted from 1. Written `h1`, `l1`, `s1`.
+/// A host or a switch, counted from 1. The text form is `h1`, `l1` or `s1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
     /// A host.
@@ -344,7 +345,7 @@ pub enum Node {
     Spine(u16),
 }
 
-/// A link, by its ends. Written `h1-l1`, `l1-s3`.
+/// A link, by its ends. The text form is `h1-l1` or `l1-s3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link {
     /// The end that is nearer to the hosts.
@@ -353,8 +354,8 @@ pub struct Link {
     pub upper: Node,
 }
 
-/// What can fail: all links of a node, or one link. Written `s2`, `l1-s3`; `spine:2`, `spine2` and
-/// `link:leaf1-spine3` are understood.
+/// The target of a failure: all links of a node, or one link. The text form is `s2` or `l1-s3`;
+/// `spine:2`, `spine2` and `link:leaf1-spine3` are accepted too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// A host or switch with all its links.
@@ -364,7 +365,7 @@ pub enum Target {
 }
 
 impl Link {
-    /// The link of two nodes, named in any order.
+    /// Returns the link between two nodes, given in any order.
     #[must_use]
     pub fn between(one: Node, other: Node) -> Self {
         Self { lower: one.min(other), upper: one.max(other) }
@@ -433,7 +434,7 @@ impl FromStr for Target {
     }
 }
 
-/// As text, so that a state file and `--json` show what a user types.
+/// Serializes as text, so that state files and `--json` show the names that users type.
 macro_rules! as_text {
     ($($name:ty),*) => {$(
         impl Serialize for $name {

@@ -1,4 +1,4 @@
-//! Two hosts on one wire: for what needs a network and no switches.
+//! Two hosts on one wire, for tests that need a network without switches.
 
 use crate::error::Error;
 use crate::namespace;
@@ -10,11 +10,11 @@ use std::thread;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Two network namespaces without names, joined by a veth pair: the interface `wire` of each.
+/// Two network namespaces without names, linked by a veth pair: the interface `wire` of each.
 ///
-/// A namespace without a name lives as long as the threads, processes and sockets in it: whatever
-/// becomes of the program, nothing is left behind. The wire is as fast as this machine, and has the
-/// offloads of any host. [`available`](crate::available) says whether it can be built.
+/// A namespace without a name lives as long as the threads, processes and sockets in it, so nothing
+/// is left behind, even if the program is killed. The wire is as fast as this machine, and has the
+/// usual offloads. [`available`](crate::available) checks whether it can be built.
 #[derive(Debug)]
 pub struct Wire {
     /// 10.9.0.1.
@@ -26,13 +26,13 @@ pub struct Wire {
 /// A host on a [`Wire`] or at a [`Gateway`](crate::Gateway): a namespace, and the thread that holds it.
 pub struct End {
     address: Ipv4Addr,
-    /// `ip link` finds the namespace by it.
+    /// The thread by which `ip link` finds the namespace.
     holder: i32,
     jobs: Sender<Job>,
 }
 
 impl Wire {
-    /// A wire that loses nothing.
+    /// Builds a wire without loss.
     ///
     /// # Errors
     ///
@@ -49,15 +49,16 @@ impl Wire {
         Ok(Self { left, right })
     }
 
-    /// Has it lose `percent` of the packets, each way, from now on, and carry each singly.
+    /// Makes it lose `percent` of the packets in each direction from now on, and disables offloads, so
+    /// that each packet is carried singly.
     ///
     /// # Errors
     ///
     /// As [`up`](Self::up).
     pub fn lose(&self, percent: u32) -> Result<(), Error> {
         for end in [&self.left, &self.right] {
-            // With offloads, a batch of packets would be lost as a whole, or not at all; `gso off`
-            // does not cover those of UDP.
+            // With offloads, a batch of packets would be lost as a whole or not at all. `gso off`
+            // does not cover UDP.
             end.command("ethtool", "-K wire tso off gso off gro off tx-udp-segmentation off")?;
             let rules = format!(
                 "table inet loss {{ chain input {{ type filter hook input priority 0; \
@@ -84,24 +85,24 @@ impl End {
         Ok(Self { address, holder, jobs })
     }
 
-    /// Joins an interface here to one of `other` by a wire.
+    /// Links an interface here to one of `other` by a wire.
     pub(crate) fn join(&self, here: &str, there: &str, other: &Self) -> Result<(), Error> {
         let link = format!("link add {here} type veth peer name {there} netns {}", other.holder);
         self.command("ip", &link).map(drop)
     }
 
-    /// Its address.
+    /// Returns its address.
     #[must_use]
     pub const fn address(&self) -> Ipv4Addr {
         self.address
     }
 
-    /// Runs `job` there. Sockets that it opens, and threads and processes that it starts, belong
-    /// there.
+    /// Runs `job` on this host. Sockets that it opens, and threads and processes that it starts,
+    /// belong to its namespace.
     ///
     /// # Panics
     ///
-    /// If `job` does, and from then on.
+    /// If `job` panics, and in every later call.
     pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let (done, result) = channel();
         let job: Job = Box::new(move || {
@@ -111,7 +112,7 @@ impl End {
         result.recv().expect("a job that panics has said why")
     }
 
-    /// Runs a program there, with arguments that are separated by blanks; what it prints.
+    /// Runs a program on this host, with arguments separated by spaces. Returns its output.
     ///
     /// # Errors
     ///
@@ -124,7 +125,7 @@ impl End {
         })
     }
 
-    /// Packets that [`Wire::lose`] has taken on the way here: proof that it does.
+    /// Returns the number of packets to this host that were lost by [`Wire::lose`].
     ///
     /// # Errors
     ///
@@ -133,7 +134,7 @@ impl End {
         self.counted()
     }
 
-    /// Packets at the first counter of this host's rules.
+    /// Returns the packets of the first counter in this host's rules.
     pub(crate) fn counted(&self) -> Result<u64, Error> {
         let rules = self.command("nft", "list ruleset")?;
         let count = rules.split("packets ").nth(1).and_then(|rest| rest.split(' ').next());

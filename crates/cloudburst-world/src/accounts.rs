@@ -28,7 +28,7 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    /// Notes that `host` has lost its memory: it owes no answers, and nobody is validated.
+    /// Notes that `host` has lost its memory: no answers are pending, and no address is validated.
     pub(crate) fn on_restarted(&mut self, host: usize) {
         self.answers.remove(&host);
         self.traffic.retain(|(of, _), _| *of != host);

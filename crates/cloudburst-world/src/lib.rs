@@ -11,16 +11,16 @@
 //!
 //! | module | role |
 //! |---|---|
-//! | [`recipe`] | what a host is made of, and its addresses |
+//! | [`recipe`] | the configuration of a host, and its addresses |
 //! | [`host`] | an endpoint and its application; the driving contract, once |
 //! | [`network`] | a link between each two egresses, made of `cloudburst_netem` |
 //! | [`drive`] | hosts and links on one clock |
 //! | `choices` | the source of decisions: a seed, or the bytes of a fuzzer |
-//! | `setup`, `weather`, `step`, `scope` | what can be decided: configurations, links, steps, and which faults there are |
+//! | `setup`, `weather`, `step`, `scope` | the decisions: configurations, links, steps, and the faults that may occur |
 //! | `adversary` | packets that are held back, damaged, replayed, reflected, redirected, forged |
-//! | `ledger`, `verdict`, `accounts` | what was sent, what arrived, how it ended; whether that is true; how much went where |
-//! | `book`, `trace` | what is noted while a world runs, and its hash |
-//! | `world`, `act`, `invariants`, `ending`, `play` | hosts and network, what a step does, what holds after each, how a world ends, all in turn |
+//! | `ledger`, `verdict`, `accounts` | messages sent, delivered and ended; checks of reported outcomes; traffic by address |
+//! | `book`, `trace` | the records of a running world, and its hash |
+//! | `world`, `act`, `invariants`, `ending`, `play` | hosts and network, effects of steps, invariants after each, the end of a world, and the main loop |
 //!
 //! # A world from a seed
 //!

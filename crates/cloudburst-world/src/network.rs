@@ -108,7 +108,7 @@ impl Network {
         self.link(hop).send_marked(at, mark, packet);
     }
 
-    /// When the next packet arrives, or may be sent by a link of several classes.
+    /// When the next packet arrives, or when a link of several classes may send one.
     pub fn next_at(&self) -> Option<Instant> {
         self.links.values().filter_map(Link::next_at).min().map(instant)
     }

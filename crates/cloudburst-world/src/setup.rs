@@ -37,7 +37,7 @@ pub(crate) struct Setup {
 pub(crate) enum End {
     /// Nothing arrives any more.
     Dark,
-    /// The network heals, and nothing is sent for so long. If `haunted`, a stranger keeps
+    /// The network heals, and nothing is sent for the time `rest`. If `haunted`, a stranger keeps
     /// replaying old handshakes.
     Heals { rest: Duration, haunted: bool },
     /// The network heals while all processes are stopped. When they continue, applications send

@@ -10,7 +10,7 @@ use core::time::Duration;
 /// One thing that happens. Hosts are numbers below the number of hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
-    /// An application sends a message of about so many bytes.
+    /// An application sends a message of about `len` bytes.
     Send {
         /// The sender.
         from: usize,

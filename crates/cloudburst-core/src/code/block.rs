@@ -1,34 +1,34 @@
-//! The shape of a block, and its bytes cut into source symbols.
+//! The shape of a block, and the division of its bytes into source symbols.
 
 use bytes::Bytes;
 
-/// The most source symbols a block may have.
+/// The maximum number of source symbols in a block.
 pub const MAX_SOURCE_SYMBOLS: usize = 128;
 
-/// The most bytes a symbol may have: no UDP datagram carries more.
+/// The maximum size of a symbol in bytes: no UDP datagram carries more.
 pub const MAX_SYMBOL_SIZE: usize = 65_535;
 
-/// How a block is cut: n source symbols of equal size.
+/// The shape of a block: n source symbols of equal size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockShape {
     source_symbols: u8,
     symbol_size: u16,
 }
 
-/// A shape that cannot be, or data that do not fit it: the fault of whoever chose the numbers.
+/// An impossible shape, or data that do not fit it. The caller is to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShapeError {
     /// No source symbols, or too many.
-    #[error("{got} source symbols in a block: from 1 to {MAX_SOURCE_SYMBOLS} are possible")]
+    #[error("a block has {got} source symbols: it must have 1 to {MAX_SOURCE_SYMBOLS}")]
     SourceSymbols {
-        /// The number asked for.
+        /// The number requested.
         got: usize,
     },
     /// Symbols without bytes, or with too many.
-    #[error("symbols of {got} bytes: from 1 to {MAX_SYMBOL_SIZE} are possible")]
+    #[error("symbols have {got} bytes: they must have 1 to {MAX_SYMBOL_SIZE}")]
     SymbolSize {
-        /// The number asked for, in bytes.
+        /// The size requested, in bytes.
         got: usize,
     },
     /// The data are longer than the block.
@@ -42,8 +42,8 @@ pub enum ShapeError {
 }
 
 impl BlockShape {
-    /// A block of `source_symbols` (1 to [`MAX_SOURCE_SYMBOLS`]) symbols of `symbol_size`
-    /// (1 to [`MAX_SYMBOL_SIZE`]) bytes each.
+    /// Returns the shape of a block of `source_symbols` (1 to [`MAX_SOURCE_SYMBOLS`]) symbols of
+    /// `symbol_size` (1 to [`MAX_SYMBOL_SIZE`]) bytes each.
     pub fn new(source_symbols: usize, symbol_size: usize) -> Result<Self, ShapeError> {
         match (u8::try_from(source_symbols), u16::try_from(symbol_size)) {
             (Err(_), _) => Err(ShapeError::SourceSymbols { got: source_symbols }),
@@ -55,36 +55,36 @@ impl BlockShape {
         }
     }
 
-    /// The number of source symbols, n in the paper.
+    /// Returns the number of source symbols, n in the paper.
     pub const fn source_symbols(self) -> usize {
         self.source_symbols as usize
     }
 
-    /// The bytes of one symbol.
+    /// Returns the bytes of one symbol.
     pub const fn symbol_size(self) -> usize {
         self.symbol_size as usize
     }
 
-    /// The bytes of the whole block: symbols times their size. Never 0.
+    /// Returns the bytes of the whole block: symbols times their size. Never 0.
     #[expect(clippy::len_without_is_empty, reason = "no block is empty")]
     pub const fn len(self) -> usize {
         self.source_symbols() * self.symbol_size()
     }
 }
 
-/// The source symbols of a block: the whole ones of its data, and the others, which were padded.
+/// The source symbols of a block: those that its data fill, and the padded ones.
 #[derive(Clone, Debug)]
 pub(super) struct SourceBlock {
     shape: BlockShape,
-    /// Source symbols that the data fill, without a copy.
+    /// The source symbols that the data fill, without a copy.
     data: Bytes,
-    /// The others: the rest of the data, zeros, and the trailer.
+    /// The other symbols: the rest of the data, zeros, and the trailer.
     rest: Vec<u8>,
 }
 
 impl SourceBlock {
-    /// A block of `data`, then zeros, then `trailer`. What the data do not fill is kept in `memory`,
-    /// whose contents do not matter.
+    /// Creates a block of `data`, then zeros, then `trailer`. The symbols that the data do not fill are
+    /// kept in `memory`, whose former contents do not matter.
     pub(super) fn new(
         shape: BlockShape,
         data: Bytes,
@@ -106,7 +106,7 @@ impl SourceBlock {
         Ok(Self { shape, data: data.slice(..whole), rest })
     }
 
-    /// The memory that it was given.
+    /// Returns the memory that it was given.
     pub(super) fn into_memory(self) -> Vec<u8> {
         self.rest
     }

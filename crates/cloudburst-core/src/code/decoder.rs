@@ -1,4 +1,4 @@
-//! The decoder: symbols to block, for every code.
+//! The decoder: from symbols to a block, for every code.
 
 use super::block::BlockShape;
 use super::index_set::IndexSet;
@@ -9,14 +9,14 @@ use super::lt_decoder::LtDecoder;
 use super::name::Code;
 use super::slab::Slab;
 
-/// Puts one block together from symbols that arrive in any order, any number of times.
+/// Decodes one block from symbols that arrive in any order, any number of times.
 ///
 /// It is complete as soon as the symbols received determine the block, never later. Its memory is
-/// bounded by the block, whatever is fed to it: n symbols, allocated with the first one received,
-/// and [a little](Self::memory) for each. What solving takes besides is shared by all decoders of
-/// a thread, and less than 200 KB. Nothing is allocated where a decoder as large was
-/// [reset](Self::reset) and has decoded as much before. (For RaptorQ, the library behind it does
-/// allocate, and its tables take about 2 MB in a process, if every n occurs.)
+/// bounded by the block, whatever its input: n symbols, allocated when the first one is received,
+/// and [a little](Self::memory) for each. Solving takes less than 200 KB more, shared by all decoders
+/// of a thread. A decoder that was [reset](Self::reset) and has decoded as large a block before does
+/// not allocate. (For RaptorQ, the underlying library does allocate, and its tables take about 2 MB
+/// per process if every n occurs.)
 #[derive(Debug)]
 pub struct Decoder {
     kernel: Kernel,
@@ -30,31 +30,31 @@ pub struct Decoder {
     linear: LinearDecoder,
 }
 
-/// What a symbol did for the decoder.
+/// The effect of a symbol on the decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reception {
-    /// Nothing: the symbols before it said as much, or the block was complete.
+    /// None: it depends linearly on the symbols before it, or the block was already complete.
     Redundant,
-    /// One symbol less is needed.
+    /// One symbol fewer is needed.
     Innovative,
-    /// The block is complete now.
+    /// It completed the block.
     Complete,
 }
 
-/// A symbol that cannot be of this block: the fault of the peer, or of another block's parameters.
+/// A symbol that cannot belong to this block. The peer is to blame, or the caller confused two blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SymbolError {
-    /// The payload is not as long as the block's symbols are.
-    #[error("a payload of {got} bytes where symbols have {expected}")]
+    /// The payload is not as long as the block's symbols.
+    #[error("the payload has {got} bytes: symbols of this block have {expected}")]
     PayloadLength {
         /// Bytes of a symbol.
         expected: usize,
         /// Bytes of the payload.
         got: usize,
     },
-    /// The index set is not as long as code and block make it (0 for codes without one).
-    #[error("an index set of {got} bytes where {expected} are due")]
+    /// The length of the index set does not match code and block (0 for codes without one).
+    #[error("the index set has {got} bytes: it must have {expected}")]
     IndexSetLength {
         /// Bytes of an index set.
         expected: usize,
@@ -62,27 +62,27 @@ pub enum SymbolError {
         got: usize,
     },
     /// The index set names a source symbol that the block does not have.
-    #[error("index {got} in a block of {source_symbols} source symbols")]
+    #[error("the index set names source symbol {got}: the block has {source_symbols}")]
     IndexOutOfRange {
         /// The source symbols of the block: indices are below this.
         source_symbols: usize,
-        /// The lowest index that is too high.
+        /// The lowest invalid index.
         got: usize,
     },
-    /// The index set is empty, so the symbol says nothing.
-    #[error("an empty index set: expected 1 to {source_symbols} indices")]
+    /// The index set is empty, so the symbol has no information.
+    #[error("the index set is empty: it must have 1 to {source_symbols} indices")]
     EmptyIndexSet {
-        /// The source symbols of the block: the most indices there could be.
+        /// The source symbols of the block: the maximum number of indices.
         source_symbols: usize,
     },
 }
 
-/// What decoding has cost so far (Figure 7).
+/// The cost of decoding so far (Figure 7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Symbols received and found well-formed, also after completion.
+    /// Well-formed symbols received, including those after completion.
     pub received: u64,
-    /// Those of them that told something new: at most n.
+    /// Innovative symbols among them: at most n.
     pub innovative: u64,
     /// XORs of one payload into another. All are done when the block completes.
     pub xors: u64,
@@ -92,12 +92,12 @@ pub struct Work {
 }
 
 impl Decoder {
-    /// A decoder that has received nothing yet, and has allocated nothing of the block's size.
+    /// Creates a decoder, without allocating memory for the block.
     pub fn new(code: Code, shape: BlockShape) -> Self {
         Self::with_kernel(Kernel::fastest(), code, shape)
     }
 
-    /// The same with a kernel of the caller's choice.
+    /// Creates a decoder with a kernel of the caller's choice.
     pub fn with_kernel(kernel: Kernel, code: Code, shape: BlockShape) -> Self {
         Self {
             kernel,
@@ -110,10 +110,10 @@ impl Decoder {
         }
     }
 
-    /// Takes in symbol `id` with its index set, as bytes of the wire, and its payload.
+    /// Receives symbol `id` with its index set, in wire format, and its payload.
     ///
-    /// For the LT codes the index set alone says what the payload is; for the others the id does.
-    /// An error leaves the decoder as it was.
+    /// For the LT codes the index set determines the payload; for the others the id does. After an
+    /// error the decoder is unchanged.
     #[inline]
     pub fn receive(
         &mut self,
@@ -144,51 +144,52 @@ impl Decoder {
         Ok(Reception::Complete)
     }
 
-    /// The code in use.
+    /// Returns the code in use.
     pub fn code(&self) -> Code {
         self.code
     }
 
-    /// The shape of the block.
+    /// Returns the shape of the block.
     pub fn shape(&self) -> BlockShape {
         self.shape
     }
 
-    /// Whether the block is there.
+    /// Returns whether the block is complete.
     pub fn is_complete(&self) -> bool {
         self.needed() == 0
     }
 
-    /// The fewest symbols that could complete the block: n less the rank. 0 when complete.
+    /// Returns the minimum number of symbols that could complete the block: n less the rank. 0 when
+    /// complete.
     pub fn needed(&self) -> usize {
         self.shape.source_symbols() - self.work.innovative as usize
     }
 
-    /// The whole block, padding included, once complete: `shape().len()` bytes.
+    /// Returns the whole block including padding, once complete: `shape().len()` bytes.
     pub fn block(&self) -> Option<&[u8]> {
         self.is_complete().then(|| self.slab.bytes())
     }
 
-    /// The whole block, as [`block`](Self::block) has it, without a copy.
+    /// Returns the same block as [`block`](Self::block), without a copy.
     pub fn into_block(mut self) -> Option<Vec<u8>> {
         self.is_complete().then(|| self.slab.take())
     }
 
-    /// Lends the decoder, which has received nothing yet, memory for its block. It allocates its
-    /// own where that is too small.
+    /// Lends the decoder, which has received nothing yet, memory for its block. It allocates its own
+    /// if that is too small.
     pub fn lend_memory(&mut self, memory: Vec<u8>) {
         self.slab.lend(memory);
     }
 
-    /// Takes the memory of the block: what [`block`](Self::block) has, if that is complete. The
-    /// decoder has received nothing then.
+    /// Takes the memory of the block, which holds the [`block`](Self::block) if it is complete. The
+    /// decoder then counts as having received nothing.
     pub fn take_memory(&mut self) -> Vec<u8> {
         self.work = Work::default();
         self.slab.take()
     }
 
-    /// Bytes that a decoder of one block takes at most, whatever it is fed: the block, and what is
-    /// known of each symbol of it.
+    /// Returns the maximum bytes that a decoder of one block takes, whatever its input: the block, and
+    /// a table entry for each of its symbols.
     pub const fn memory(code: Code, shape: BlockShape) -> usize {
         shape.source_symbols() * shape.symbol_size() + Self::tables(code, shape) + size_of::<Self>()
     }
@@ -202,15 +203,15 @@ impl Decoder {
         shape.source_symbols() * known
     }
 
-    /// Forgets everything and expects another block; memory is kept, and the largest block so far
-    /// decides how much.
+    /// Discards everything and expects another block. Memory is kept, as much as the largest block so
+    /// far needed.
     pub fn reset(&mut self, code: Code, shape: BlockShape) {
-        // The tables are cleared when the first symbol comes in.
+        // The tables are cleared when the first symbol arrives.
         (self.code, self.shape, self.work) = (code, shape, Work::default());
     }
 
-    /// [Resets](Self::reset) the decoder, and frees tables that are larger than [`memory`](Self::memory)
-    /// says of the new block, by more than a quarter.
+    /// [Resets](Self::reset) the decoder, and frees tables that exceed the [`memory`](Self::memory) of the
+    /// new block by more than a quarter.
     pub fn reset_within(&mut self, code: Code, shape: BlockShape) {
         self.reset(code, shape);
         let fits = Self::tables(code, shape);
@@ -219,7 +220,7 @@ impl Decoder {
         }
     }
 
-    /// What decoding has cost since the last reset.
+    /// Returns the cost of decoding since the last reset.
     pub fn work(&self) -> Work {
         let multiply_adds = match Rows::of(self.code) {
             Some(_) if self.work.innovative > 0 => self.linear.multiplications(),

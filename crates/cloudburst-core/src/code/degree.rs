@@ -1,10 +1,10 @@
-//! How many source symbols an LT symbol joins, and which.
+//! The degree of LT symbols, and their index sets.
 
 use super::index_set::IndexSet;
 use super::soliton;
 use crate::rng::SplitMix64;
 
-/// The distribution of the degree: of how many source symbols a coded symbol joins (III-A).
+/// The distribution of the degree: the number of source symbols that a coded symbol combines (III-A).
 ///
 /// Every distribution reaches full rank for every number n of source symbols.
 ///
@@ -17,13 +17,14 @@ use crate::rng::SplitMix64;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Degree {
-    /// The degree d, always, where that can work: if d is odd and 2 d <= n.
+    /// Always the degree d, if d is odd and 2 d <= n.
     ///
-    /// Symbols of one even degree never reach full rank, so an even d means d or d + 1, with
+    /// Symbols of one even degree never reach full rank, so an even d stands for d or d + 1, with
     /// probability 1/2 each. Symbols of degree n or more are all equal, and above n / 2 a fixed
-    /// degree takes ever more symbols, so there it means [`Dense`](Self::Dense). 0 means 1.
+    /// degree needs more and more symbols, so there it stands for [`Dense`](Self::Dense). 0 stands
+    /// for 1.
     Fixed(u8),
-    /// Each degree from 1 to d (to n, if n is less) equally likely. 0 means 1.
+    /// Each degree from 1 to d (to n, if n is less) equally likely. 0 stands for 1.
     Uniform(u8),
     /// 1/n for degree 1, 1/(k (k - 1)) for degree k (Luby, FOCS 2002, definition 9).
     IdealSoliton,
@@ -31,7 +32,7 @@ pub enum Degree {
     /// c = 0.1 and delta = 0.5.
     RobustSoliton,
     /// Each source symbol with probability 1/2, but never none: about 1.6 symbols more than n are
-    /// needed, whatever n is, and after systematic symbols it stays so.
+    /// needed for every n, also after systematic symbols.
     Dense,
 }
 
@@ -70,7 +71,7 @@ impl Sampler {
         Self { source_symbols, law }
     }
 
-    /// The next index set of the stream; never empty.
+    /// Returns the next index set of the stream; never empty.
     pub(super) fn draw(&self, rng: &mut SplitMix64) -> IndexSet {
         let degree = match &self.law {
             Law::Exactly(d) => *d,
@@ -87,7 +88,7 @@ impl Sampler {
     }
 }
 
-/// Each index with probability 1/2; once more if none was drawn.
+/// Draws each index with probability 1/2; again if none was drawn.
 fn draw_dense(n: usize, rng: &mut SplitMix64) -> IndexSet {
     loop {
         let high = rng.next_u64();
@@ -99,7 +100,7 @@ fn draw_dense(n: usize, rng: &mut SplitMix64) -> IndexSet {
     }
 }
 
-/// A uniformly random set of `size` of the indices below n, by Floyd's method
+/// Draws a uniformly random set of `size` of the indices below n, by Floyd's method
 /// (Bentley and Floyd, CACM 30(9), 1987): `size` draws, no rejection.
 fn draw_subset(n: usize, size: usize, rng: &mut SplitMix64) -> IndexSet {
     let mut set = IndexSet::EMPTY;

@@ -1,8 +1,8 @@
-//! The generator that belongs to an ESI.
+//! The random generator of an ESI.
 
 use crate::rng::SplitMix64;
 
-/// Keeps the streams of the codes apart: the upper half of the seed's seed.
+/// Separates the streams of the codes: the upper half of the number that seeds the seed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stream {
     /// Index sets of the LT codes: "CBLT".
@@ -11,10 +11,10 @@ pub(super) enum Stream {
     RlfCoefficients = 0x4342_5246,
 }
 
-/// The generator of symbol `id`: SplitMix64 seeded by the first output of SplitMix64 seeded by
-/// `stream * 2^32 + id`.
+/// Returns the generator of symbol `id`: SplitMix64 seeded by the first output of SplitMix64 seeded
+/// by `stream * 2^32 + id`.
 ///
-/// The step in between keeps the streams of neighbouring ids from being shifts of each other.
+/// The intermediate step prevents the streams of neighbouring ids from being shifts of each other.
 pub(super) const fn generator(stream: Stream, id: u32) -> SplitMix64 {
     SplitMix64::new(SplitMix64::new((stream as u64) << 32 | id as u64).next_u64())
 }

@@ -1,4 +1,4 @@
-//! The rank of any rows of coefficients.
+//! The rank of arbitrary rows of coefficients.
 
 use super::gf256::{inverse, mul};
 use super::kernel::Kernel;
@@ -7,7 +7,7 @@ use super::linear::Coefficients;
 /// Rows of coefficients in echelon form.
 #[derive(Debug, Default)]
 pub(super) struct Echelon {
-    /// The first coefficient that is not 0 in row i is a 1 in column i. Empty before the beginning.
+    /// The first nonzero coefficient of row i is a 1 in column i. Empty until [`begin`](Self::begin).
     rows: Vec<Row>,
 }
 
@@ -23,7 +23,7 @@ impl Echelon {
     /// Bytes of a row.
     pub(super) const MEMORY_PER_ROW: usize = size_of::<Row>();
 
-    /// Bytes of the rows that there is room for.
+    /// Returns the bytes allocated for rows.
     pub(super) fn memory(&self) -> usize {
         self.rows.capacity() * Self::MEMORY_PER_ROW
     }
@@ -32,8 +32,8 @@ impl Echelon {
         !self.rows.is_empty()
     }
 
-    /// Begins with these rows, for blocks of n source symbols. Rows of source symbols are cheap
-    /// while they come first.
+    /// Starts with these rows, for blocks of n source symbols. Rows of source symbols are cheap if
+    /// they come first.
     pub(super) fn begin(
         &mut self,
         kernel: Kernel,
@@ -47,12 +47,12 @@ impl Echelon {
         }
     }
 
-    /// Forgets all rows.
+    /// Discards all rows.
     pub(super) fn end(&mut self) {
         self.rows.clear();
     }
 
-    /// Adds a row; whether it raised the rank.
+    /// Adds a row; returns whether it raised the rank.
     pub(super) fn insert(&mut self, kernel: Kernel, mut new: Coefficients) -> bool {
         for (column, row) in self.rows.iter_mut().enumerate() {
             let factor = new[column];

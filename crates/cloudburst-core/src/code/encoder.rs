@@ -1,4 +1,4 @@
-//! The encoder: (block, ESI) to symbol, for every code.
+//! The encoder: from (block, ESI) to a symbol, for every code.
 
 use bytes::Bytes;
 
@@ -8,9 +8,9 @@ use super::linear::{self, Rows};
 use super::lt::LtEncoder;
 use super::name::Code;
 
-/// Makes the symbols of one block, without end and in any order.
+/// Makes the endless symbols of one block, in any order.
 ///
-/// It shares the block's bytes with the caller, and owns a copy of those of the last symbols alone.
+/// It shares the block's bytes with the caller, and copies only those of the last symbols.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     kernel: Kernel,
@@ -26,14 +26,14 @@ enum Rule {
 }
 
 impl Encoder {
-    /// An encoder for `data`, which is at most `shape.len()` bytes; what is missing counts as
-    /// zeros (III-A). Longer data are refused.
+    /// Creates an encoder for `data`, which has at most `shape.len()` bytes and is padded with zeros
+    /// (III-A). Longer data are refused.
     pub fn new(code: Code, shape: BlockShape, data: Bytes) -> Result<Self, ShapeError> {
         Self::with_trailer(Kernel::fastest(), code, shape, data, &[])
     }
 
-    /// The same with a kernel of the caller's choice, for a block that ends in `trailer`: data and
-    /// trailer together are at most `shape.len()` bytes, and the zeros are between them.
+    /// Creates an encoder with a kernel of the caller's choice, for a block that ends in `trailer`:
+    /// data and trailer together have at most `shape.len()` bytes, and the zeros are between them.
     pub fn with_trailer(
         kernel: Kernel,
         code: Code,
@@ -44,8 +44,8 @@ impl Encoder {
         Self::with_memory(kernel, code, shape, data, trailer, Vec::new())
     }
 
-    /// The same with the [memory](Self::into_memory) of an encoder that is no longer needed, which
-    /// therefore need not be allocated.
+    /// As [`with_trailer`](Self::with_trailer), but reuses the [memory](Self::into_memory) of an
+    /// encoder that is no longer needed.
     pub fn with_memory(
         kernel: Kernel,
         code: Code,
@@ -65,28 +65,28 @@ impl Encoder {
         Ok(Self { kernel, code, block: SourceBlock::new(shape, data, trailer, memory)?, rule })
     }
 
-    /// Memory for another encoder.
+    /// Returns the memory, for another encoder.
     pub fn into_memory(self) -> Vec<u8> {
         self.block.into_memory()
     }
 
-    /// The code in use.
+    /// Returns the code in use.
     pub fn code(&self) -> Code {
         self.code
     }
 
-    /// The shape of the block.
+    /// Returns the shape of the block.
     pub fn shape(&self) -> BlockShape {
         self.block.shape()
     }
 
-    /// Writes the symbol with the encoding symbol ID `esi`: its index set, as bytes of the wire,
-    /// and its payload.
+    /// Writes the symbol with the encoding symbol ID `esi`: its index set, in wire format, and its
+    /// payload.
     ///
     /// # Panics
     ///
     /// If `index_set` is not [`Code::index_set_len`] bytes long, or `payload` not
-    /// [`BlockShape::symbol_size`]: the caller sized a buffer wrongly.
+    /// [`BlockShape::symbol_size`]: the caller passed a buffer of the wrong size.
     pub fn encode(&self, esi: u32, index_set: &mut [u8], payload: &mut [u8]) {
         let shape = self.shape();
         let index_set_len = self.code.index_set_len(shape.source_symbols());

@@ -1,29 +1,29 @@
 //! The field GF(2^8) with the polynomial x^8 + x^4 + x^3 + x^2 + 1 (0x11d), in which 2 generates
 //! all elements but 0. Addition is XOR.
 //!
-//! Coefficients are multiplied through logarithms, here. Payloads are multiplied by the kernels,
-//! which take each factor as a table or as a matrix of bits, made here too.
+//! Coefficients are multiplied here, by logarithms. Payloads are multiplied by the kernels, which
+//! use each factor as a table or as a bit matrix; both are made here too.
 
-/// The product of two elements.
+/// Returns the product of two elements.
 pub(super) fn mul(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 { 0 } else { exp(log(a) + log(b)) }
 }
 
-/// The inverse of an element that is not 0.
+/// Returns the inverse of an element that is not 0.
 pub(super) fn inverse(a: u8) -> u8 {
     exp(ORDER - log(a))
 }
 
-/// How many powers of 2 there are before they repeat.
+/// The number of different powers of 2.
 pub(super) const ORDER: u16 = 255;
 
-/// The logarithm to base 2 of an element that is not 0: 0 to 254.
+/// Returns the logarithm to base 2 of an element that is not 0: 0 to 254.
 pub(super) fn log(a: u8) -> u16 {
     debug_assert_ne!(a, 0, "zero has no logarithm");
     LOGS[usize::from(a)].into()
 }
 
-/// 2 to a power of up to 3 * 255: the sum of as many logarithms needs no reduction.
+/// Returns 2 to a power of up to 3 * 255: the sum of three logarithms needs no reduction.
 pub(super) fn exp(power: u16) -> u8 {
     POWERS[usize::from(power)]
 }
@@ -31,13 +31,13 @@ pub(super) fn exp(power: u16) -> u8 {
 static POWERS: [u8; 3 * ORDER as usize + 1] = powers();
 static LOGS: [u8; 256] = logs();
 
-/// For each factor, its products with 0 to 15, then those with 0, 16, 32 to 240: two table
+/// For each factor, its products with 0 to 15, then those with 0, 16, 32, ..., 240: two table
 /// look-ups multiply any byte.
 pub(super) static NIBBLE_PRODUCTS: [[u8; 32]; 256] = nibble_products();
 
-/// For each factor, the multiplication by it as a matrix of bits: byte 7 - i (counted from the
-/// least significant) is row i, whose bit j says whether bit j of a byte counts towards bit i of
-/// the product. (The operand of `GF2P8AFFINEQB`.)
+/// For each factor, the multiplication by it as a bit matrix: byte 7 - i (counted from the least
+/// significant) is row i, whose bit j is set if bit j of a byte contributes to bit i of the product.
+/// (The operand of `GF2P8AFFINEQB`.)
 #[cfg(any(target_arch = "x86_64", test))]
 pub(super) static MATRICES: [u64; 256] = matrices();
 
@@ -46,7 +46,7 @@ const fn double(a: u8) -> u8 {
     a << 1 ^ if a & 0x80 != 0 { 0x1d } else { 0 }
 }
 
-/// Multiplication as that of polynomials, from the definition.
+/// Multiplies as polynomials, by definition.
 const fn slow_mul(a: u8, b: u8) -> u8 {
     let (mut product, mut power, mut left) = (0, a, b);
     while left != 0 {

@@ -22,20 +22,19 @@ impl IndexSet {
         Self(u128::MAX << (128 - n))
     }
 
-    /// The set whose wire bytes, most significant bit first, begin with `high` and go on with
-    /// `low`.
+    /// Returns the set whose wire bytes, most significant bit first, are `high` followed by `low`.
     pub(super) const fn from_words(high: u64, low: u64) -> Self {
         Self((high as u128) << 64 | low as u128)
     }
 
-    /// Reads up to 16 bytes of the wire.
+    /// Reads up to 16 bytes in wire format.
     pub(super) fn from_wire(bytes: &[u8]) -> Self {
         let mut all = [0; 16];
         all[..bytes.len()].copy_from_slice(bytes);
         Self(u128::from_be_bytes(all))
     }
 
-    /// Writes the first bytes of the set, as many as `out` holds (at most 16).
+    /// Fills `out` (at most 16 bytes) with the first bytes of the set.
     pub(super) fn write(self, out: &mut [u8]) {
         out.copy_from_slice(&self.0.to_be_bytes()[..out.len()]);
     }
@@ -60,22 +59,22 @@ impl IndexSet {
         self.0 &= !(Self::TOP >> index);
     }
 
-    /// The lowest index.
+    /// Returns the lowest index.
     pub(super) const fn first(self) -> Option<usize> {
         if self.0 == 0 { None } else { Some(self.0.leading_zeros() as usize) }
     }
 
-    /// The index of a set that has exactly one.
+    /// Returns the index of a set that has exactly one.
     pub(super) const fn only(self) -> Option<usize> {
         if self.0.is_power_of_two() { self.first() } else { None }
     }
 
-    /// Which of the four indices from 4 i on are in the set, the lowest as the highest bit.
+    /// Returns which of the four indices from 4 i are in the set, the lowest as the highest bit.
     pub(super) const fn nibble(self, i: usize) -> usize {
         (self.0 >> (124 - 4 * i)) as usize & 15
     }
 
-    /// The indices, lowest first.
+    /// Returns the indices, lowest first.
     pub(super) fn iter(self) -> impl Iterator<Item = usize> {
         let mut left = self;
         std::iter::from_fn(move || {

@@ -1,5 +1,5 @@
 //! Systematic linear codes over GF(2^8): ids below n are the source symbols, and every other symbol
-//! is a sum of products of theirs. Such a code is a rule from the id of a repair symbol to its
+//! is a linear combination of them. Such a code is a function from the id of a repair symbol to its
 //! coefficients; encoding and decoding are the same for all of them.
 
 use arrayvec::ArrayVec;
@@ -11,10 +11,10 @@ use super::name::Code;
 use super::raptorq;
 use super::rlf256;
 
-/// What each source symbol is multiplied by: n factors, and zeros up to the most there can be.
+/// The factors of the source symbols: n of them, then zeros up to the maximum.
 pub(super) type Coefficients = [u8; MAX_SOURCE_SYMBOLS];
 
-/// The rule from id to coefficients.
+/// The function from ids to coefficients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Rows {
     #[default]
@@ -24,7 +24,7 @@ pub(super) enum Rows {
 }
 
 impl Rows {
-    /// The rule of a code, if it is linear over GF(2^8) and its ids say all.
+    /// Returns the function of a code, if it is linear over GF(2^8) and ids determine its symbols.
     pub(super) const fn of(code: Code) -> Option<Self> {
         match code {
             Code::Lt(_) | Code::LtSystematic(_) => None,
@@ -34,7 +34,7 @@ impl Rows {
         }
     }
 
-    /// The coefficients of symbol `id` in a block of n source symbols.
+    /// Returns the coefficients of symbol `id` in a block of n source symbols.
     pub(super) fn coefficients(self, id: u32, source_symbols: usize) -> Coefficients {
         let mut row = [0; MAX_SOURCE_SYMBOLS];
         let used = &mut row[..source_symbols];
@@ -49,8 +49,8 @@ impl Rows {
         row
     }
 
-    /// Whether this repair symbol is one of those that are independent of each other and of the
-    /// source symbols, up to n of them all: a row of the Cauchy matrix that `rlf256` describes.
+    /// Returns whether this repair symbol is a row of the Cauchy matrix that `rlf256` describes: any
+    /// n of these and of the source symbols are independent.
     pub(super) const fn is_cauchy(self, id: u32) -> bool {
         match self {
             Self::Rlf256 => rlf256::is_cauchy(id),

@@ -1,11 +1,11 @@
 //! Decoding a linear code over GF(2^8) as symbols arrive.
 //!
-//! Source symbols go to their place, and innovative repairs wait in the places of those that are
-//! missing. A repair *absorbs* source symbols: their share of it is taken out, so that in the end
-//! it is a sum of missing symbols alone. That is done while symbols arrive, as soon as several
-//! repairs, or several source symbols that came after them, can share one pass. When the last
-//! symbol is there, the last few of both are left to do, and then to solve the small system of what
-//! is missing (`linear_solve`).
+//! Source symbols go to their slots, and innovative repairs wait in the slots of missing source
+//! symbols. A repair *absorbs* source symbols: their products are subtracted from it, so that in the
+//! end it is a sum of products of missing symbols only. That is done while symbols arrive, as soon
+//! as several repairs, or several source symbols that came after them, can share one pass. When the
+//! last symbol has arrived, it remains to absorb the last few and to solve the small system of the
+//! missing symbols (`linear_solve`).
 
 use arrayvec::ArrayVec;
 
@@ -17,41 +17,42 @@ use super::linear::Rows;
 use super::slab::Slab;
 use super::workspace;
 
-/// Repairs that absorb source symbols in one pass: what the kernels keep in registers.
+/// The number of repairs that absorb source symbols in one pass: as many as the kernels keep in
+/// registers.
 const GROUP: usize = 4;
 
-/// Source symbols that have come after repairs, until those absorb them: fewer cost a pass over the
-/// repairs too often.
+/// The number of source symbols after repairs at which the repairs absorb them: with a lower number,
+/// passes over the repairs would be too frequent.
 const LATE: usize = 8;
 
-/// What is known of one block's symbols.
+/// The decoding state of one block.
 #[derive(Debug, Default)]
 pub(super) struct LinearDecoder {
     rows: Rows,
     source_symbols: usize,
     /// The slots that hold their own source symbol.
     sources: IndexSet,
-    /// The slots that hold a repair, in place of a source symbol that is missing.
+    /// The slots that hold a repair, in place of a missing source symbol.
     repairs: IndexSet,
-    /// Those of them whose repair has not begun to absorb.
+    /// Those whose repair has not begun to absorb.
     fresh: IndexSet,
-    /// Source symbols that came after a repair, and that repairs have not been told to absorb.
+    /// The number of source symbols that came after a repair and are not yet absorbed.
     late: usize,
-    /// What is known of the repair in each slot that holds one. Empty until there is one.
+    /// The repair in each slot that holds one. Empty until there is one.
     held: Vec<Repair>,
     /// The ids of the Cauchy rows held, all below 256: one bit each.
     cauchy: [u128; 2],
-    /// The rows of what is held, from the first repair on that is not a Cauchy row. Before that,
-    /// there is no need: up to n different symbols are independent.
+    /// The rows of the symbols held, once a repair arrives that is not a Cauchy row. Before that
+    /// it is not needed: up to n different symbols are independent.
     echelon: Echelon,
     multiplications: u64,
 }
 
-/// A repair that waits.
+/// A waiting repair.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Repair {
     pub(super) id: u32,
-    /// The source symbols whose share has been taken out.
+    /// The source symbols that it has absorbed.
     absorbed: IndexSet,
 }
 
@@ -59,12 +60,12 @@ impl LinearDecoder {
     /// Bytes of the tables.
     pub(super) const MEMORY_PER_SYMBOL: usize = size_of::<Repair>() + Echelon::MEMORY_PER_ROW;
 
-    /// Bytes of the tables that there are.
+    /// Returns the bytes allocated for tables.
     pub(super) fn memory(&self) -> usize {
         self.held.capacity() * size_of::<Repair>() + self.echelon.memory()
     }
 
-    /// Forgets everything, and expects a block of n symbols.
+    /// Discards everything, and expects a block of n symbols.
     pub(super) fn reset(&mut self, rows: Rows, source_symbols: usize) {
         self.rows = rows;
         self.source_symbols = source_symbols;
@@ -77,7 +78,7 @@ impl LinearDecoder {
         self.echelon.end();
     }
 
-    /// Takes a symbol in; whether it raised the rank. Only at a rank below n.
+    /// Receives a symbol; returns whether it raised the rank. Call it only at a rank below n.
     #[inline]
     pub(super) fn receive(
         &mut self,
@@ -102,12 +103,12 @@ impl LinearDecoder {
         self.receive_late_source(kernel, index, payload, slab)
     }
 
-    /// The multiplications of payloads since the last reset.
+    /// Returns the multiplications of payloads since the last reset.
     pub(super) fn multiplications(&self) -> u64 {
         self.multiplications
     }
 
-    /// Turns the payloads into the block. Only at rank n.
+    /// Turns the payloads into the block. Call it only at rank n.
     #[inline(never)]
     pub(super) fn solve(&mut self, kernel: Kernel, slab: &mut Slab) {
         if self.repairs.is_empty() {
@@ -120,7 +121,7 @@ impl LinearDecoder {
             workspace::with(|workspace| workspace.solver.solve(kernel, rows, n, missing, id, slab));
     }
 
-    /// How many source symbols are not there.
+    /// Returns the number of missing source symbols.
     fn missing(&self) -> usize {
         self.source_symbols - self.sources.len()
     }
@@ -131,8 +132,8 @@ impl LinearDecoder {
             .expect("below rank n, a slot is empty")
     }
 
-    /// A source symbol of a block that holds repairs: one of them may be in its place, or all of
-    /// them may say as much already.
+    /// Receives a source symbol of a block that holds repairs: one of them may be in its slot, or it
+    /// may depend linearly on them.
     #[inline(never)]
     fn receive_late_source(
         &mut self,
@@ -187,7 +188,7 @@ impl LinearDecoder {
         self.held[slot] = Repair { id, absorbed: IndexSet::EMPTY };
         self.repairs.insert(slot);
         self.fresh.insert(slot);
-        // The last ones are left to `solve`, which has source symbols and repairs that are later.
+        // The last ones are left to `solve`, which handles them with later symbols.
         let more_to_come = self.missing() > self.repairs.len();
         if self.fresh.len() == GROUP && more_to_come && !self.sources.is_empty() {
             self.absorb(kernel, self.fresh, slab);
@@ -195,7 +196,7 @@ impl LinearDecoder {
         true
     }
 
-    /// Begins to follow the rank, with the symbols held.
+    /// Starts to track the rank, from the symbols held.
     fn follow_rank(&mut self, kernel: Kernel) {
         if !self.echelon.has_begun() {
             let sources = self.sources.iter().map(|index| index as u32);
@@ -205,7 +206,7 @@ impl LinearDecoder {
         }
     }
 
-    /// Whether a symbol that is not held is independent of those that are.
+    /// Returns whether a symbol that is not held is independent of those held.
     fn raises_rank(&mut self, kernel: Kernel, id: u32) -> bool {
         if !self.echelon.has_begun() {
             return true;
@@ -228,7 +229,7 @@ impl LinearDecoder {
         }
     }
 
-    /// Takes the share of all source symbols out of the repairs of a group.
+    /// Lets the repairs of a group absorb all source symbols.
     fn absorb(&mut self, kernel: Kernel, group: IndexSet, slab: &mut Slab) {
         let late: IndexSet = self
             .sources

@@ -1,7 +1,8 @@
-//! Solving a block of a linear code at full rank: as many equations as symbols are missing.
+//! Solves a block of a linear code at full rank: as many equations as missing symbols.
 //!
-//! The repairs have absorbed all source symbols received, so that they are sums of the missing
-//! ones alone. The matrix of their coefficients is inverted, and multiplied by them in one pass.
+//! The repairs have absorbed all source symbols received, so that they are linear combinations of the
+//! missing ones only. The matrix of their coefficients is inverted, and multiplied by the repairs in
+//! one pass.
 
 use arrayvec::ArrayVec;
 
@@ -13,11 +14,11 @@ use super::linear::{Coefficients, Rows};
 use super::memory::grow;
 use super::slab::Slab;
 
-/// The bytes of repairs that are set aside at a time while their places are overwritten: with
-/// what they become, they should stay in the first-level cache.
+/// The bytes of repairs that are copied at a time while their slots are overwritten: together with
+/// the results, they should stay in the first-level cache.
 const SCRATCH: usize = 12 << 10;
 
-/// Memory to solve in, kept from block to block.
+/// Scratch memory for solving, kept from block to block.
 #[derive(Debug, Default)]
 pub(super) struct Solver {
     /// The inverse of the matrix of coefficients, row by row.
@@ -27,7 +28,7 @@ pub(super) struct Solver {
 
 impl Solver {
     /// Turns repairs into the missing source symbols, in place. The slots `missing` hold repairs
-    /// of the ids that `id` tells, and their coefficients of the missing symbols are independent.
+    /// with the ids given by `id`, whose coefficients of the missing symbols are independent.
     /// Returns the number of multiplications of payloads.
     pub(super) fn solve(
         &mut self,
@@ -52,7 +53,7 @@ impl Solver {
         self.inverse.len() as u64
     }
 
-    /// Makes `inverse` the inverse of the coefficients of Cauchy rows, from its closed form
+    /// Sets `inverse` to the inverse of the coefficients of Cauchy rows, by its closed form
     /// (Schechter, 1959).
     ///
     /// With x the ids, y the indices and s the scales of the columns, a coefficient is
@@ -66,7 +67,7 @@ impl Solver {
     fn invert_cauchy(&mut self, source_symbols: usize, missing: IndexSet, ids: &[u32]) {
         let x: ArrayVec<u8, MAX_SOURCE_SYMBOLS> = ids.iter().map(|&id| id as u8).collect();
         let y: ArrayVec<u8, MAX_SOURCE_SYMBOLS> = missing.iter().map(|i| i as u8).collect();
-        // Logarithms, so that products are sums; they are subtracted by adding the complement.
+        // Logarithms turn products into sums; adding the complement subtracts.
         let log_sum = |a: u8, to: &[u8]| to.iter().map(|&b| u32::from(log(a ^ b))).sum::<u32>();
         let log_sum_of_others = |a: u8, to: &[u8]| {
             to.iter().filter(|&&b| b != a).map(|&b| u32::from(ORDER - log(a ^ b))).sum::<u32>()
@@ -83,7 +84,7 @@ impl Solver {
         }
     }
 
-    /// Makes `inverse` the inverse of the coefficients of any rows, by Gauss-Jordan elimination.
+    /// Sets `inverse` to the inverse of the coefficients of any rows, by Gauss-Jordan elimination.
     fn invert(
         &mut self,
         kernel: Kernel,
@@ -91,8 +92,8 @@ impl Solver {
         repairs: impl Iterator<Item = Coefficients>,
     ) {
         let size = missing.len();
-        // Each row is that of the matrix and, after it, that of the identity; padded, because
-        // kernels do best with whole vectors.
+        // Each row is that of the matrix followed by that of the identity; padded, because kernels
+        // are fastest with whole vectors.
         let width = (2 * size).next_multiple_of(64);
         let rows = &mut self.scratch;
         rows.clear();
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
     use crate::rng::SplitMix64;
 
-    /// `size` different numbers from `range`, in no order.
+    /// Returns `size` different numbers from `range`, in random order.
     fn draw(rng: &mut SplitMix64, size: usize, range: std::ops::Range<u32>) -> Vec<u32> {
         let mut all: Vec<u32> = range.collect();
         (0..size).map(|_| all.swap_remove(rng.below(all.len() as u64) as usize)).collect()
@@ -185,7 +186,7 @@ mod tests {
     fn an_inverse_times_its_matrix_is_the_identity() {
         let mut rng = SplitMix64::new(2);
         for n in [1, 2, 3, 7, 64, 128] {
-            // Random rows, all of which but one in some 250 sets are independent.
+            // Random rows: about one set in 250 is not independent.
             let (missing, ids) = (IndexSet::all(n), draw(&mut rng, n, 256..1000));
             let mut solver = Solver::default();
             let row = |&id: &u32| Rows::Rlf256.coefficients(id, n);

@@ -8,7 +8,7 @@ use super::draw::{Stream, generator};
 use super::index_set::IndexSet;
 use super::kernel::Kernel;
 
-/// The rule from id to index set.
+/// The function from ids to index sets.
 #[derive(Clone, Debug)]
 pub(super) struct LtEncoder {
     sampler: Sampler,

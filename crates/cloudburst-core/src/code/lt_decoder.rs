@@ -1,7 +1,7 @@
-//! LT decoding as symbols arrive: follow the rank of the index sets, keep what raises it.
+//! LT decoding as symbols arrive: tracks the rank of the index sets, and keeps the symbols that raise it.
 //!
 //! The payload of an innovative symbol is stored and not touched again until the rank is n; that
-//! of any other symbol is never touched at all.
+//! of any other symbol is not touched at all.
 
 use super::index_set::IndexSet;
 use super::kernel::Kernel;
@@ -9,7 +9,7 @@ use super::lt_solve;
 use super::slab::Slab;
 use super::workspace;
 
-/// What is known of one block's symbols. Entry i of both tables belongs to slot i.
+/// The decoding state of one block. Entry i of both tables belongs to slot i.
 #[derive(Debug, Default)]
 pub(super) struct LtDecoder {
     /// Rows in echelon form: entry i is empty or has i as its lowest index.
@@ -22,12 +22,12 @@ impl LtDecoder {
     /// Bytes of the tables.
     pub(super) const MEMORY_PER_SYMBOL: usize = 2 * size_of::<IndexSet>();
 
-    /// Bytes of the tables that there are.
+    /// Returns the bytes allocated for tables.
     pub(super) fn memory(&self) -> usize {
         (self.echelon.capacity() + self.sets.capacity()) * size_of::<IndexSet>()
     }
 
-    /// Forgets everything, and expects a block of n symbols.
+    /// Discards everything, and expects a block of n symbols.
     pub(super) fn reset(&mut self, source_symbols: usize) {
         for table in [&mut self.echelon, &mut self.sets] {
             table.clear();
@@ -36,7 +36,7 @@ impl LtDecoder {
         }
     }
 
-    /// Takes a symbol in; whether it raised the rank.
+    /// Receives a symbol; returns whether it raised the rank.
     pub(super) fn receive(&mut self, set: IndexSet, payload: &[u8], slab: &mut Slab) -> bool {
         let mut row = set;
         while let Some(pivot) = row.first() {
@@ -51,7 +51,8 @@ impl LtDecoder {
         false
     }
 
-    /// Turns the payloads into the block. Only at rank n. Returns the number of XORs of payloads.
+    /// Turns the payloads into the block, and returns the number of XORs of payloads. Call it only at
+    /// rank n.
     pub(super) fn solve(&self, kernel: Kernel, slab: &mut Slab) -> u64 {
         workspace::with(|workspace| {
             lt_solve::solve(&self.sets, &mut workspace.program);

@@ -1,14 +1,14 @@
-//! Solving an LT block of full rank: peel; where that stalls, set indices aside; eliminate on
-//! what was set aside.
+//! Solves an LT block of full rank: peel; where that stalls, set indices aside; eliminate on the
+//! indices set aside.
 //!
-//! Peeling finds a set with one unknown index, which then is known, and so on (Figure 5). Where
+//! Peeling finds a set with one unknown index, which thereby becomes known, and so on (Figure 5). Where
 //! every set has two or more, all but one of a set are *set aside*: treated as known, to be filled
-//! in later. When all indices are known or set aside, the sets not used for peeling involve only
-//! what was set aside, and as many of them are left as that: a small dense system. (The same idea
-//! as inactivation decoding in RFC 6330, 5.4.2.) It is inverted, and multiplied by the payloads
-//! with the method of four Russians where it is large.
+//! in later. When all indices are known or set aside, the sets not used for peeling involve only the
+//! indices set aside, and equal them in number: a small dense system. (This is the idea of
+//! inactivation decoding in RFC 6330, 5.4.2.) It is inverted, and multiplied by the payloads, with
+//! the method of four Russians if it is large.
 //!
-//! Here are only index sets: the outcome is a program of sums of payloads.
+//! This module handles only index sets: its result is a program of sums of payloads.
 
 use arrayvec::ArrayVec;
 
@@ -16,11 +16,11 @@ use super::block::MAX_SOURCE_SYMBOLS;
 use super::index_set::IndexSet;
 use super::kernel::{Place, Program};
 
-/// From so many indices set aside on, tables of sums save more than they cost.
+/// The number of indices set aside from which tables of sums save more than they cost.
 const MIN_FOR_TABLES: usize = 24;
-/// Cells that a table holds all sums of: as many as a nibble has bits.
+/// The number of cells whose sums a table holds: the bits of a nibble.
 const TABLE_BITS: usize = 4;
-/// Tables that are in use at a time.
+/// The number of tables in use at a time.
 const TABLES: usize = 8;
 
 /// A value for each index or slot.
@@ -28,13 +28,12 @@ type PerIndex<T> = [T; MAX_SOURCE_SYMBOLS];
 type List<T> = ArrayVec<T, MAX_SOURCE_SYMBOLS>;
 
 /// Writes the program that solves a block in place: the payload in slot i is the XOR of the source
-/// symbols in `sets[i]`, and the sets, as many as there are source symbols, are linearly
-/// independent.
+/// symbols in `sets[i]`, and the n sets are linearly independent.
 pub(super) fn solve(sets: &[IndexSet], program: &mut Program) {
     program.clear();
     let plan = Plan::new(sets);
     let inputs = Inputs::set_aside(sets, program);
-    // What still has to be added to a peeled index: a set of those set aside.
+    // For each peeled index, the indices set aside that must still be added to it.
     let mut lacks: PerIndex<IndexSet> = [IndexSet::EMPTY; MAX_SOURCE_SYMBOLS];
     let mut known = IndexSet::EMPTY;
     let substitute = |set: IndexSet, known: IndexSet, lacks: &PerIndex<IndexSet>| {
@@ -76,13 +75,13 @@ fn bytes(set: IndexSet) -> impl Iterator<Item = u8> {
     set.iter().map(|index| index as u8)
 }
 
-/// In which order indices become known.
+/// The order in which indices become known.
 struct Plan {
     /// (slot, index): the set of this slot yields this index, given those before it.
     peeled: List<(usize, usize)>,
     /// The indices set aside.
     aside: IndexSet,
-    /// The slots that peel nothing: as many as there are indices set aside.
+    /// The slots that peel nothing: as many as indices set aside.
     left: List<usize>,
 }
 
@@ -108,7 +107,7 @@ impl Plan {
         let mut aside = IndexSet::EMPTY;
         while !peeling.unknown.is_empty() {
             while let Some(slot) = peeling.ripple.pop() {
-                // Another set may have yielded its index meanwhile.
+                // Another set may have yielded its index in the meantime.
                 if let Some(index) = (sets[slot] & peeling.unknown).only() {
                     peeling.left.remove(slot);
                     peeled.push((slot, index));
@@ -133,12 +132,12 @@ struct Peeling<'a> {
     left: IndexSet,
     /// For each slot, the unknown indices of its set.
     weight: PerIndex<u8>,
-    /// The slots that have come to a weight of 1.
+    /// The slots that have reached a weight of 1.
     ripple: List<usize>,
 }
 
 impl Peeling<'_> {
-    /// An unknown index is known or set aside from now on.
+    /// Marks an unknown index as known or set aside.
     fn reveal(&mut self, index: usize) {
         self.unknown.remove(index);
         for slot in (self.holders[index] & self.left).iter() {
@@ -149,8 +148,8 @@ impl Peeling<'_> {
         }
     }
 
-    /// What to set aside so that peeling goes on: all unknown indices but one of the smallest set,
-    /// the one that the fewest sets hold. Nothing if all is known.
+    /// Chooses the indices to set aside so that peeling can continue: all unknown indices of the
+    /// smallest set except the one that the fewest sets hold. None if all are known.
     fn choose(&self) -> IndexSet {
         let candidates = self.left.iter().filter(|&slot| self.weight[slot] > 1);
         let Some(smallest) = candidates.min_by_key(|&slot| self.weight[slot]) else {
@@ -164,9 +163,9 @@ impl Peeling<'_> {
     }
 }
 
-/// The cells that hold what was received, since the slots are overwritten.
+/// The cells that hold the payloads received, since the slots are overwritten.
 struct Inputs {
-    /// Nothing for a slot that holds its own source symbol: it stays there.
+    /// `None` for a slot that holds its own source symbol, which stays there.
     cell: PerIndex<Option<u8>>,
     count: usize,
 }
@@ -185,7 +184,7 @@ impl Inputs {
     }
 }
 
-/// For each of the indices, which of the rows add up to it alone: Gauss-Jordan elimination.
+/// Returns for each index the rows whose sum is that index alone, by Gauss-Jordan elimination.
 fn invert(indices: &[usize], rows: &[IndexSet]) -> List<IndexSet> {
     let mut rows: List<(IndexSet, IndexSet)> =
         rows.iter().enumerate().map(|(i, &row)| (row, IndexSet::single(i))).collect();
@@ -205,9 +204,9 @@ fn invert(indices: &[usize], rows: &[IndexSet]) -> List<IndexSet> {
     rows.into_iter().map(|(_, sum)| sum).collect()
 }
 
-/// The payload of each index becomes the sum of the cells in its row, by the method of four
-/// Russians (Arlazarov, Dinic, Kronrod and Faradzev, 1970): all sums of four cells are made once,
-/// and then every row takes one of them instead of two cells on average.
+/// Sets the payload of each index to the sum of the cells in its row, by the method of four Russians
+/// (Arlazarov, Dinic, Kronrod and Faradzev, 1970): all sums of four cells are computed once, and then
+/// every row adds one of them instead of two cells on average.
 fn multiply_by_tables(
     indices: &[usize],
     rows: &[IndexSet],
@@ -216,15 +215,15 @@ fn multiply_by_tables(
     program: &mut Program,
 ) {
     for (batch, inputs) in cells.chunks(TABLE_BITS * TABLES).enumerate() {
-        // The cell of each sum of each table, by the nibble of a row that asks for it; the sum of
-        // one cell is that one.
+        // The cell of each sum of each table, by the nibble of a row that selects it; the sum of
+        // a single cell is that cell.
         let mut tables = [[0; 1 << TABLE_BITS]; TABLES];
         let mut next = free as u8;
         for (table, inputs) in tables.iter_mut().zip(inputs.chunks(TABLE_BITS)) {
             for (i, &input) in inputs.iter().enumerate() {
                 let bit = 1 << (TABLE_BITS - 1 - i);
                 table[bit] = input;
-                // With the cells before it, whose bits are higher.
+                // Combined with the cells before it, whose bits are higher.
                 for others in (2 * bit..1 << TABLE_BITS).step_by(2 * bit) {
                     program.set(Place::Cell(next), [], [input, table[others]]);
                     table[others + bit] = next;
@@ -253,7 +252,7 @@ mod tests {
         lists.iter().map(|list| list.iter().copied().collect()).collect()
     }
 
-    /// Runs the program on payloads that say what they are made of: a bit for each source symbol.
+    /// Runs the program on payloads that have a bit for each source symbol that they contain.
     fn check(sets: &[IndexSet]) -> u64 {
         let mut program = Program::default();
         solve(sets, &mut program);
@@ -322,7 +321,7 @@ mod tests {
         }
     }
 
-    /// The rank, by counting the sums of all subsets that are not zero.
+    /// Returns the rank, by counting the nonzero sums of all subsets.
     fn rank(rows: &[IndexSet]) -> usize {
         let sum = |subset: usize| {
             let chosen = (0..rows.len()).filter(|row| subset >> row & 1 == 1);

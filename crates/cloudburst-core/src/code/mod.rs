@@ -10,21 +10,21 @@
 //! | file | role |
 //! |---|---|
 //! | `block` | the shape of a block, and its bytes cut into source symbols |
-//! | `name` | [`Code`]: which code, on the wire and in text |
-//! | `encoder`, `decoder` | the two public types; they choose the code and keep count |
-//! | `degree`, `soliton` | how many source symbols an LT symbol joins |
-//! | `overhead` | how many symbols that costs, as measured |
+//! | `name` | [`Code`]: the codes, on the wire and in text |
+//! | `encoder`, `decoder` | the two public types; they dispatch by code and count work |
+//! | `degree`, `soliton` | the distributions of the degree of LT symbols |
+//! | `overhead` | the symbols that they need beyond n, as measured |
 //! | `index_set` | a set of source symbols, and its bytes |
 //! | `lt`, `lt_decoder`, `lt_solve` | XOR codes: encode; follow the rank; peel and eliminate |
 //! | `linear`, `linear_decoder`, `linear_solve` | codes over GF(2^8): encode; absorb; invert |
 //! | `rlf256`, `raptorq` | the coefficients of RLF-256; those of RaptorQ, from a library |
-//! | `echelon` | the rank of any rows of coefficients |
+//! | `echelon` | the rank of arbitrary rows of coefficients |
 //! | `gf256`, `kernel` | the field; the inner loops over whole payloads, by instruction set |
-//! | `slab`, `workspace` | n symbols in one piece of memory; what solving takes besides |
-//! | `memory` | how kept memory becomes longer |
-//! | `draw` | the generator that belongs to an ESI |
+//! | `slab`, `workspace` | n symbols in contiguous memory; the scratch memory for solving |
+//! | `memory` | growth of memory that is kept |
+//! | `draw` | the random generator of an ESI |
 //!
-//! Nothing here knows of packets or of time, and nothing depends on the platform: equal
+//! Nothing here deals with packets or time, and nothing depends on the platform: equal
 //! (code, shape, data, id) give equal bytes everywhere. That mapping is part of the wire contract
 //! (`docs/spec.md`) and is pinned by the golden vectors in `tests/golden/codes.rs`.
 //!

@@ -1,4 +1,4 @@
-//! Which code is in use: on the wire, in text, and what it promises.
+//! The codes: their names on the wire and in text, and their properties.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::degree::Degree;
 use super::overhead::expected_symbols;
 
-/// A code: the rule that makes the symbol from (block, ESI).
+/// A code: the function from (block, ESI) to a symbol.
 ///
 /// # Example
 ///
@@ -27,21 +27,21 @@ pub enum Code {
     /// The paper's code (III-A): every symbol is the XOR of a random set of source symbols, and
     /// the set travels with it.
     Lt(Degree),
-    /// The same, but the first n symbols are the source symbols themselves.
+    /// As [`Lt`](Self::Lt), but the first n symbols are the source symbols themselves.
     ///
-    /// Sparse repairs rarely touch what is missing: [`Degree::Dense`] is the sound choice here.
+    /// Sparse repairs rarely cover the missing symbols: [`Degree::Dense`] is the right choice here.
     LtSystematic(Degree),
-    /// A systematic code over GF(2^8): any n of the first 256 symbols decode. With symbols after
-    /// those, one block in some 250 needs one more.
+    /// A systematic code over GF(2^8): any n of the first 256 symbols decode. With later symbols,
+    /// about one block in 250 needs one more.
     #[default]
     Rlf256,
-    /// RaptorQ (RFC 6330), which SCDP and others use: systematic; one block in some 200 needs a
-    /// symbol more than n.
+    /// RaptorQ (RFC 6330), which SCDP and others use: systematic; about one block in 200 needs more
+    /// than n symbols.
     #[cfg(feature = "raptorq")]
     RaptorQ,
 }
 
-/// Text that names no code.
+/// Text that does not name a code.
 ///
 /// # Example
 ///
@@ -66,11 +66,11 @@ const ACCEPTED: &str = if cfg!(feature = "raptorq") {
      d=<1..255>, uniform=<1..255>, ideal, robust or dense"
 };
 
-/// The degree of "lt", which the paper recommends (IV-A).
+/// The degree of "lt", as the paper recommends (IV-A).
 const PAPER: Degree = Degree::Fixed(5);
 
 impl Code {
-    /// The code number and its parameter, as the wire has them.
+    /// Returns the code number and its parameter, as on the wire.
     ///
     /// The number of LT is 0x10, of systematic LT 0x20, plus 0 to 4 for the degree: fixed,
     /// uniform, ideal, robust, dense. The parameter is d of the first two, else 0. RLF-256 is
@@ -93,7 +93,7 @@ impl Code {
         [family | law, parameter]
     }
 
-    /// The code of these two bytes; `None` if its number or parameter is unknown.
+    /// Returns the code of these two bytes; `None` if the number or parameter is unknown.
     pub fn from_wire(bytes: [u8; 2]) -> Option<Self> {
         let [number, parameter] = bytes;
         if bytes == [0x30, 0] {
@@ -118,13 +118,13 @@ impl Code {
         }
     }
 
-    /// Whether the first n symbols are the source symbols.
+    /// Returns whether the first n symbols are the source symbols.
     pub const fn is_systematic(self) -> bool {
         !matches!(self, Self::Lt(_))
     }
 
-    /// The bytes of a symbol's index set on the wire: one bit a source symbol for the LT codes,
-    /// none where the id says it all.
+    /// Returns the bytes of a symbol's index set on the wire: one bit per source symbol for the LT
+    /// codes, 0 for codes whose ids determine the symbols.
     pub const fn index_set_len(self, source_symbols: usize) -> usize {
         match self {
             Self::Lt(_) | Self::LtSystematic(_) => source_symbols.div_ceil(8),
@@ -132,8 +132,8 @@ impl Code {
         }
     }
 
-    /// The symbols that a receiver needs on average, rounded up, if it has none yet and none of
-    /// the first is lost: n for systematic codes, and n plus what was measured for the others.
+    /// Returns the symbols that a receiver needs on average, rounded up, if it has none yet and none of
+    /// the first is lost: n for systematic codes, and n plus the measured overhead for the others.
     pub fn expected_symbols(self, source_symbols: usize) -> usize {
         match self {
             Self::Lt(degree) => expected_symbols(degree, source_symbols),
@@ -169,8 +169,8 @@ impl fmt::Display for Degree {
 impl FromStr for Code {
     type Err = CodeNameError;
 
-    /// Reads what [`Display`](fmt::Display) writes, and short forms: "lt" is the paper's code,
-    /// "lt:d=5", and "lt-systematic" is "lt-systematic:dense".
+    /// Parses the text that [`Display`](fmt::Display) writes, and short forms: "lt" is the paper's
+    /// code, "lt:d=5", and "lt-systematic" is "lt-systematic:dense".
     fn from_str(text: &str) -> Result<Self, CodeNameError> {
         let (family, degree) = match text.split_once(':') {
             Some((family, degree)) => (family, Some(degree)),

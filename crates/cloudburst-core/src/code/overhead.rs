@@ -1,12 +1,12 @@
-//! How many symbols beyond n the LT distributions need, as measured.
+//! The symbols beyond n that the LT distributions need, as measured.
 
 use super::degree::Degree;
 
 /// Tenths of a symbol beyond n, for n = 1, 2, 4, 8, 16, 32, 64 and 128: the mean of 20,000 blocks,
-/// nothing systematic, nothing lost.
+/// not systematic, without loss.
 type Row = [u32; 8];
 
-/// By mean degree (in halves), ascending. Between two of them, the one with more overhead counts.
+/// By mean degree (in halves), ascending. Between two of them, the one with more overhead applies.
 const BY_MEAN_DEGREE: [(u32, Row); 8] = [
     (2, [0, 10, 43, 137, 380, 976, 2393, 5660]),
     (3, [0, 7, 19, 67, 202, 548, 1385, 3354]),
@@ -21,7 +21,7 @@ const IDEAL: Row = [0, 7, 13, 22, 36, 61, 104, 180];
 const ROBUST: Row = [0, 6, 13, 22, 30, 40, 47, 52];
 const DENSE: Row = [0, 5, 12, 16, 17, 17, 17, 17];
 
-/// The symbols that n source symbols need on average, rounded up.
+/// Returns the symbols needed on average for n source symbols, rounded up.
 pub(super) fn expected_symbols(degree: Degree, source_symbols: usize) -> usize {
     let row = match degree {
         Degree::Fixed(d) if 2 * usize::from(d) > source_symbols => &DENSE,
@@ -40,7 +40,7 @@ fn by_mean_degree(halves: u32) -> &'static Row {
     &BY_MEAN_DEGREE[next.max(1) - 1].1
 }
 
-/// The row at n, on a straight line between its neighbours.
+/// Returns the value of the row at n, by linear interpolation.
 fn interpolate(row: &Row, n: u32) -> u32 {
     let below = n.ilog2() as usize;
     let Some(&above) = row.get(below + 1) else { return row[row.len() - 1] };

@@ -2,14 +2,14 @@
 //!
 //! A block is one source block of RFC 6330, number 0, of K = n symbols of T bytes, in one
 //! sub-block, with symbols aligned to 1 byte. Ids below n are the source symbols. (`docs/spec.md`,
-//! 5.6.) RaptorQ is linear over the same field as RLF-256, so it is encoded and decoded as that is,
-//! once it is known which row of coefficients an id has: that is what the library tells, by
-//! encoding the identity matrix.
+//! 5.6.) RaptorQ is linear over the same field as RLF-256, so both share encoding and decoding, given
+//! the row of coefficients of each id. The library computes these rows, by encoding the identity
+//! matrix.
 //!
-//! None of the library's assertions can fail, whatever a peer sends: they depend on n, of which it
-//! takes 56,403 and there are 128, and on the encoding symbol id, which is below 2^24 here, as it
-//! must be. For every n up to 128 its additions to such an id (`rand`, `intermediate_tuple`) do not
-//! overflow, which `no_symbol_id_overflows` holds them to. Payloads do not reach it.
+//! None of the library's assertions can fail, whatever a peer sends: they depend on n, which is at
+//! most 128 here and may be up to 56,403, and on the encoding symbol id, which is below 2^24 here, as
+//! required. For every n up to 128 its additions to such an id (`rand`, `intermediate_tuple`) do not
+//! overflow, as the test `no_symbol_id_overflows` checks. Payloads do not reach the library.
 
 use std::sync::OnceLock;
 
@@ -23,7 +23,7 @@ const SOURCE_BLOCK_NUMBER: u8 = 0;
 /// RFC 6330 has 24 bits for an encoding symbol id.
 const ENCODING_SYMBOL_IDS: u32 = 1 << 24;
 
-/// Writes the coefficients of repair symbol `id`, which is n or more; there is a place for each.
+/// Writes the n coefficients of repair symbol `id`, which is n or more.
 pub(super) fn write_coefficients(id: u32, coefficients: &mut [u8]) {
     let n = coefficients.len();
     let repair = encoding_symbol_id(id, n) - n as u32;
@@ -32,14 +32,14 @@ pub(super) fn write_coefficients(id: u32, coefficients: &mut [u8]) {
     }
 }
 
-/// The encoding symbol id of a repair symbol. Those from 2^24 on begin again at the first one.
+/// Returns the encoding symbol id of a repair symbol. From 2^24 on, they restart at the first repair.
 fn encoding_symbol_id(id: u32, source_symbols: usize) -> u32 {
     let n = source_symbols as u32;
     n + (id - n) % (ENCODING_SYMBOL_IDS - n)
 }
 
-/// The encoder of the identity matrix, so that the payload of a symbol is its coefficients. Each is
-/// made once in a process: it takes longer than encoding a block.
+/// Returns the encoder of the identity matrix, for which the payload of a symbol is its coefficients.
+/// Each is made once per process: that takes longer than encoding a block.
 fn identity(source_symbols: usize) -> &'static SourceBlockEncoder {
     static ENCODERS: [OnceLock<SourceBlockEncoder>; MAX_SOURCE_SYMBOLS] =
         [const { OnceLock::new() }; MAX_SOURCE_SYMBOLS];
@@ -47,7 +47,7 @@ fn identity(source_symbols: usize) -> &'static SourceBlockEncoder {
         let n = source_symbols;
         let bytes: Vec<u8> = (0..n * n).map(|i| u8::from(i % (n + 1) == 0)).collect();
         let information = ObjectTransmissionInformation::new(bytes.len() as u64, n as u16, 1, 1, 1);
-        // With a plan of our own, since the library would keep those that it makes.
+        // An explicit plan, since the library would cache those that it makes.
         let plan = SourceBlockEncodingPlan::generate(n as u16);
         SourceBlockEncoder::with_encoding_plan(SOURCE_BLOCK_NUMBER, &information, &bytes, &plan)
     })
@@ -110,7 +110,7 @@ mod tests {
             let (_, j) = *SYSTEMATIC_INDICES.iter().find(|&&(k, _)| k == extended).unwrap();
             let a = (53_591 + 997 * j) | 1;
             let b = 10_267 * (j + 1);
-            // Newton's method: each step doubles the bits that are right, from 3 of them on.
+            // Newton's method: each step doubles the number of correct bits, starting at 3.
             let inverse =
                 (0..4).fold(a, |x, _| x.wrapping_mul(2_u32.wrapping_sub(a.wrapping_mul(x))));
             assert_eq!(a.wrapping_mul(inverse), 1);

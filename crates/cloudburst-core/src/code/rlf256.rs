@@ -1,9 +1,9 @@
 //! RLF-256: a rateless systematic code over GF(2^8).
 //!
 //! Ids below n are the source symbols. Ids from n to 255 are rows of a Cauchy matrix whose columns
-//! are scaled so that the first row is all ones: any n of the first 256 symbols are independent, a
-//! maximum distance separable code, and the first repair symbol is a plain sum. From 256 on, the
-//! coefficients are random.
+//! are scaled so that the first row is all ones. Any n of the first 256 symbols are therefore
+//! independent (a maximum distance separable code), and the first repair symbol is a plain sum. From
+//! id 256, the coefficients are random.
 
 use super::draw::{Stream, generator};
 use super::gf256::{ORDER, exp, log};
@@ -11,12 +11,12 @@ use super::gf256::{ORDER, exp, log};
 /// The first id whose coefficients are random.
 const FIRST_RANDOM_ID: u32 = 256;
 
-/// Whether the coefficients of this repair symbol are a row of the Cauchy matrix.
+/// Returns whether the coefficients of this repair symbol are a row of the Cauchy matrix.
 pub(super) const fn is_cauchy(id: u32) -> bool {
     id < FIRST_RANDOM_ID
 }
 
-/// Writes the coefficients of repair symbol `id`, which is n or more; there is a place for each.
+/// Writes the n coefficients of repair symbol `id`, which is n or more.
 pub(super) fn write_coefficients(id: u32, coefficients: &mut [u8]) {
     if let Ok(x) = u8::try_from(id) {
         // x is at least n, and y below n: neither sum is zero.

@@ -1,13 +1,13 @@
-//! The n symbols of a block in one piece of memory.
+//! The n symbols of a block in contiguous memory.
 
 use super::block::BlockShape;
 use super::kernel::{Kernel, Program};
 
-/// Room for n symbols. It is allocated when the first symbol is stored, and kept by resets.
+/// Memory for n symbols, allocated when the first one is stored and kept by resets.
 #[derive(Debug, Default)]
 pub(super) struct Slab {
-    /// As far as anything has been stored. Symbols mostly arrive in order, and what is appended
-    /// need not be cleared before.
+    /// The slots up to the last one stored. Symbols mostly arrive in order, and appended bytes need
+    /// not be cleared first.
     bytes: Vec<u8>,
     symbol_size: usize,
 }
@@ -24,7 +24,7 @@ impl Slab {
         self.symbol_size
     }
 
-    /// The symbols, one after the other.
+    /// Returns the symbols, one after the other.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -34,12 +34,12 @@ impl Slab {
         self.bytes = memory;
     }
 
-    /// Gives the symbols away, and with them the room.
+    /// Takes the symbols and their memory.
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 
-    /// The symbols by their slots, up to the last one stored.
+    /// Returns the symbols by slot, up to the last one stored.
     pub(super) fn symbols_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.bytes.chunks_exact_mut(self.symbol_size)
     }
@@ -63,7 +63,7 @@ impl Slab {
         self.bytes.copy_within(from * size..(from + 1) * size, to * size);
     }
 
-    /// Runs a program over all symbols, in `cells` of its own.
+    /// Runs a program over all symbols, with `cells` as scratch memory.
     pub(super) fn run(&mut self, kernel: Kernel, program: &Program, cells: &mut Vec<u8>) {
         kernel.run(program, &mut self.bytes, self.symbol_size, cells);
     }

@@ -1,8 +1,8 @@
-//! The soliton distributions as tables of integers, so that every platform has the same ones.
+//! The soliton distributions as tables of integers, so that they are equal on every platform.
 //!
 //! Numbers are fixed point with 32 fractional bits; every division and shift rounds down. An
 //! entry of a table is the cumulative weight of all degrees up to its own; the weights need not
-//! add up to one, since the sampler draws below their sum.
+//! sum to one, since the sampler draws below their sum.
 
 use std::sync::OnceLock;
 
@@ -65,7 +65,7 @@ fn times(a: u64, b: u64) -> u64 {
     ((u128::from(a) * u128::from(b)) >> 32) as u64
 }
 
-/// The natural logarithm of a fixed-point number; 0 for what is below one.
+/// Returns the natural logarithm of a fixed-point number; 0 for numbers below one.
 fn ln(x: u64) -> u64 {
     times(log2(x), LN_2)
 }

@@ -1,19 +1,19 @@
-//! Memory that solving a block takes, and that means nothing before or after.
+//! Scratch memory for solving a block, without meaning before or after.
 //!
-//! There is one of it for each thread, allocated as far as blocks have needed it: a decoder that
-//! waits for symbols holds no more than what it waits with.
+//! Each thread has one workspace, allocated as far as blocks have needed it, so that a decoder that
+//! waits for symbols holds only their memory.
 
 use std::cell::RefCell;
 
 use super::kernel::Program;
 use super::linear_solve::Solver;
 
-/// What solving works in.
+/// The scratch memory for solving.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
     /// For linear codes over GF(2^8).
     pub(super) solver: Solver,
-    /// For LT: what to do, and the cells that doing it takes.
+    /// For LT: the program, and its cells.
     pub(super) program: Program,
     pub(super) cells: Vec<u8>,
 }

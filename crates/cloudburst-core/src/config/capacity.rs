@@ -1,8 +1,8 @@
-//! How fast the link of an endpoint is.
+//! The capacity of an endpoint's link.
 
 use core::fmt;
 
-/// How fast the link of an endpoint is, each way.
+/// The capacity of an endpoint's link, in each direction.
 ///
 /// ```
 /// use cloudburst_core::config::{Capacity, Config};
@@ -15,20 +15,20 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Capacity {
-    /// What the interface reports, as far as the driver of the endpoint can find out, and
+    /// The capacity that the interface reports, if the endpoint's driver can find it out, or
     /// [`FALLBACK`](Self::FALLBACK) otherwise.
     #[default]
     Auto,
-    /// Bits a second, at least 8,000. Too many overflow queues and receive buffers; too few leave the
-    /// link idle.
+    /// Bits a second, at least 8,000. Too high a value overflows queues and receive buffers; too low
+    /// a value leaves the link idle.
     BitsPerSecond(u64),
 }
 
 impl Capacity {
-    /// 1 Gb/s: what counts where nothing is known.
+    /// 1 Gb/s: the capacity assumed where none is known.
     pub const FALLBACK: Self = Self::BitsPerSecond(1_000_000_000);
 
-    /// Bits a second. The protocol asks no interface, so that [`Auto`](Self::Auto) is
+    /// Returns the bits a second. This crate cannot query interfaces, so [`Auto`](Self::Auto) is
     /// [`FALLBACK`](Self::FALLBACK) here.
     pub const fn bits_per_second(self) -> u64 {
         match self {
@@ -45,7 +45,7 @@ impl From<u64> for Capacity {
 }
 
 impl fmt::Display for Capacity {
-    /// `auto`, or the bits a second.
+    /// Writes `auto`, or the bits a second.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Auto => f.pad("auto"),

@@ -1,10 +1,10 @@
-//! What settings may be, and what is said of those that may not.
+//! Validation of settings, and the error for invalid ones.
 
 use super::{BurstPolicy, Config, MAX_BLOCKS_IN_FLIGHT, MAX_PORTS, MAX_TRAIN};
 use crate::code::Code;
 use crate::path::Downlink;
 
-/// A setting that the caller must change.
+/// A setting with an invalid value, which the caller must change.
 ///
 /// # Example
 ///
@@ -19,7 +19,7 @@ use crate::path::Downlink;
 pub struct ConfigError {
     /// The field of [`Config`].
     pub field: &'static str,
-    /// What it was set to.
+    /// Its value.
     pub value: String,
     /// The values that are valid.
     pub expected: &'static str,
@@ -30,7 +30,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Names the first field that is out of its range.
+    /// Names the first field that is out of range.
     ///
     /// # Example
     ///
@@ -63,7 +63,7 @@ impl Config {
             return refuse("ports", &self.ports, "between 1 and 64");
         }
         if self.port.checked_add(self.ports - 1).is_none() {
-            return refuse("port", &self.port, "so low that all `ports` from it on exist");
+            return refuse("port", &self.port, "at most 65536 minus `ports`");
         }
         self.policy.check()?;
         check_code(self.code)?;
@@ -73,13 +73,13 @@ impl Config {
             return refuse("downlink", &downlink, "at least 8000 bits a second");
         }
         if self.deadline.is_zero() {
-            return refuse("deadline", &"0", "longer than nothing");
+            return refuse("deadline", &"0", "longer than zero");
         }
         if !(2..=1_000).contains(&self.max_redundancy) {
             return refuse("max_redundancy", &self.max_redundancy, "between 2 and 1000");
         }
         if self.decode_timeout.is_zero() {
-            return refuse("decode_timeout", &"0", "longer than nothing");
+            return refuse("decode_timeout", &"0", "longer than zero");
         }
         for (field, value) in [
             ("send_messages", self.send_messages),
@@ -101,21 +101,21 @@ impl Config {
             ("decode_bytes_per_peer", self.decode_bytes_per_peer),
         ] {
             if value < self.max_message.saturating_mul(2) {
-                return refuse(field, &value, "at least twice `max_message`, or one never fits");
+                return refuse(field, &value, "at least twice `max_message`");
             }
         }
         Ok(())
     }
 }
 
-/// Refuses a code whose parameter means nothing.
+/// Refuses a code with an invalid parameter.
 pub(crate) fn check_code(code: Code) -> Result<(), ConfigError> {
     match Code::from_wire(code.to_wire()) {
         Some(known) if known == code => Ok(()),
         _ => Err(ConfigError {
             field: "code",
             value: code.to_string(),
-            expected: "a code with a degree that can be drawn, such as d=5",
+            expected: "a code with a valid degree, such as d=5",
         }),
     }
 }
@@ -185,16 +185,15 @@ mod tests {
                 "setting `train` is 0: it must be between 1 and 64 packets",
                 "setting `max_peers` is 0: it must be at least 1",
                 "setting `max_message` is 4294967296: it must be below 4 GiB",
-                "setting `decode_bytes` is 5: it must be at least twice `max_message`, or one \
-                 never fits",
+                "setting `decode_bytes` is 5: it must be at least twice `max_message`",
                 "setting `policy.margin` is -1: it must be between 0 and 4",
                 "setting `capacity` is 0: it must be at least 8000 bits a second",
                 "setting `downlink` is 0: it must be at least 8000 bits a second",
                 "setting `policy.window` is 0: it must be between 1 and 1024 symbols",
-                "setting `deadline` is 0: it must be longer than nothing",
+                "setting `deadline` is 0: it must be longer than zero",
                 "setting `max_redundancy` is 1: it must be between 2 and 1000",
                 "setting `ports` is 0: it must be between 1 and 64",
-                "setting `port` is 65535: it must be so low that all `ports` from it on exist",
+                "setting `port` is 65535: it must be at most 65536 minus `ports`",
             ]
         );
     }

@@ -1,23 +1,23 @@
-//! Classes of symbols, which switches may serve in order of priority.
+//! Traffic classes of symbols, which switches may serve in order of priority.
 
 use super::ConfigError;
 use core::fmt;
 use core::str::FromStr;
 
-/// The most thresholds.
+/// The maximum number of thresholds.
 const MAX_THRESHOLDS: usize = 3;
-/// The most classes of symbols.
+/// The maximum number of classes of symbols.
 pub(crate) const MAX_LEVELS: usize = MAX_THRESHOLDS + 1;
-/// What an error says of the thresholds.
-const EXPECTED: &str = "1 to 3 numbers of bytes above 0, in ascending order";
+/// The thresholds that are valid, as errors describe them.
+const EXPECTED: &str = "1 to 3 thresholds in bytes, above 0 and in ascending order";
 
-/// How symbols are sorted into classes, the first of which is the most urgent. Switches recognise a
-/// class by its DSCP, and may serve classes by strict priority.
+/// How symbols are sorted into traffic classes, the first of which is the most urgent. Switches
+/// recognise a class by its DSCP, and may serve classes by strict priority.
 ///
-/// When three waits in a row bring no answer to a message, all of it moves to the first class, so
-/// that overload in more urgent classes does not starve it.
+/// After three timeouts in a row without an answer, all symbols of a message move to the first
+/// class, so that overload in more urgent classes does not starve it.
 ///
-/// Written `one`, `left:20000` or `sent:10000/100000`.
+/// The text form is `one`, `left:20000` or `sent:10000/100000`.
 ///
 /// # Example
 ///
@@ -34,14 +34,14 @@ pub enum Classes {
     /// All symbols are of the first class.
     #[default]
     One,
-    /// By the bytes of the message that are left, as far as the receiver has said. A message with
-    /// at most as many bytes left as the first threshold is of the first class, and so on; one with
-    /// more than the last is of the last class. Messages of the same size thus begin in the same
-    /// class, and the few symbols that repair a long message are urgent.
+    /// By the bytes of the message that remain, as far as the receiver has reported. A message with
+    /// at most the first threshold remaining is in the first class, and so on; one with more than the
+    /// last threshold is in the last class. Messages of the same size thus begin in the same class,
+    /// and the few symbols that repair a long message are urgent.
     ByLeft(Thresholds),
-    /// By the bytes of the message that were sent, as in PIAS (NSDI 2015, 4.1) and SCDP (IV-B): the
-    /// first class until as many as the first threshold were sent, and so on. For networks that
-    /// already have such thresholds; Cloudburst knows the sizes of messages and does not need them.
+    /// By the bytes of the message already sent, as in PIAS (NSDI 2015, 4.1) and SCDP (IV-B): the
+    /// first class until the first threshold is reached, and so on. For networks that already use
+    /// such thresholds; Cloudburst knows the sizes of messages and does not need them.
     BySent(Thresholds),
 }
 
@@ -63,11 +63,11 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// Makes thresholds, one fewer than there are classes.
+    /// Creates thresholds, one fewer than the number of classes.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] unless there are 1 to 3, above 0 and in ascending order.
+    /// [`ConfigError`] unless there are 1 to 3 thresholds, above 0 and in ascending order.
     pub fn new(bytes: &[u32]) -> Result<Self, ConfigError> {
         let ascends =
             bytes.first().is_some_and(|&first| first > 0) && bytes.is_sorted_by(|a, b| a < b);
@@ -79,7 +79,7 @@ impl Thresholds {
         Ok(Self { bytes: all, count: bytes.len() })
     }
 
-    /// The thresholds, in ascending order.
+    /// Returns the thresholds, in ascending order.
     pub fn bytes(&self) -> &[u32] {
         &self.bytes[..self.count]
     }
@@ -91,7 +91,7 @@ impl Thresholds {
 }
 
 impl Classes {
-    /// The number of classes.
+    /// Returns the number of classes.
     pub fn count(&self) -> usize {
         match self {
             Self::One => 1,
@@ -99,8 +99,8 @@ impl Classes {
         }
     }
 
-    /// The class of the next symbol of a message of which `sent` bytes were sent and `left` are
-    /// left. Counted from 0, the most urgent.
+    /// Returns the class of the next symbol of a message of which `sent` bytes were sent and `left`
+    /// remain, counted from 0, the most urgent.
     pub(crate) fn level(&self, sent: impl FnOnce() -> u64, left: impl FnOnce() -> u64) -> u8 {
         match self {
             Self::One => 0,

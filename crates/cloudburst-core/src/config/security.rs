@@ -1,8 +1,8 @@
-//! Who may talk to an endpoint.
+//! Which peers may talk to an endpoint.
 
 use crate::wire::keys::PresharedKey;
 
-/// How an endpoint tells its peers from strangers. There is no default: choose by name.
+/// How an endpoint authenticates its peers. There is no default: choose a constructor.
 ///
 /// ```
 /// use cloudburst_core::config::{PresharedKey, Security};
@@ -21,17 +21,17 @@ pub struct Security {
 }
 
 impl Security {
-    /// Only endpoints that hold the same 32 bytes can talk to each other, and nobody else can
-    /// read, forge or replay their messages.
+    /// Uses a pre-shared key: only endpoints that hold the same 32 bytes can talk to each other, and
+    /// no third party can read, forge or replay their messages.
     pub fn pre_shared(key: impl Into<PresharedKey>) -> Self {
         Self { keys: vec![key.into()], trusted_network: false }
     }
 
-    /// Accepts handshakes under this key, too; those that this endpoint begins are still under the
-    /// first one.
+    /// Accepts handshakes under this key, too. Handshakes that this endpoint initiates still use the
+    /// first key.
     ///
-    /// Keys rotate in this way without an outage: have all endpoints accept the new key, then have
-    /// all begin with it and accept the old one, then drop the old one.
+    /// This allows keys to be rotated without an outage: first let all endpoints accept the new key,
+    /// then let all initiate with it and accept the old one, then drop the old one.
     ///
     /// # Example
     ///
@@ -42,7 +42,7 @@ impl Security {
     /// let security = Security::pre_shared(old).also_accept(new);
     /// // 2. When all accept the new key:
     /// let security = Security::pre_shared(new).also_accept(old);
-    /// // 3. When none begins with the old one:
+    /// // 3. When none initiates with the old one:
     /// let security = Security::pre_shared(new);
     /// ```
     pub fn also_accept(mut self, key: impl Into<PresharedKey>) -> Self {
@@ -51,30 +51,30 @@ impl Security {
     }
 
     /// Uses no key: anyone who can reach this endpoint may send to it, and anyone who can change
-    /// packets on the way can read and forge them.
+    /// packets in transit can read and forge them.
     ///
     /// Packets are still sealed, under keys that both ends exchange. This detects damage, and
-    /// protects against passive listeners.
+    /// protects against passive eavesdroppers.
     ///
     /// # Example
     ///
     /// ```
     /// # use cloudburst_core::config::Security;
-    /// let security = Security::trusted_network(); // who reaches the port may use it
+    /// let security = Security::trusted_network(); // any host that reaches the port may use it
     /// assert!(security.is_trusted_network());
     /// ```
     pub fn trusted_network() -> Self {
-        // Not thirty-two zeros: a key that somebody sets by mistake must not equal it.
+        // Not 32 zeros: a key that is set by mistake must not equal it.
         let key = PresharedKey::from(*b"cloudburst on a trusted network.");
         Self { keys: vec![key], trusted_network: true }
     }
 
-    /// Whether anyone may talk to this endpoint.
+    /// Returns whether anyone may talk to this endpoint.
     pub const fn is_trusted_network(&self) -> bool {
         self.trusted_network
     }
 
-    /// The key of handshakes that this endpoint begins, and then the others that it accepts.
+    /// Returns the key of handshakes that this endpoint initiates, followed by the others that it accepts.
     pub(crate) fn keys(&self) -> &[PresharedKey] {
         &self.keys
     }

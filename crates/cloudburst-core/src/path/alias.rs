@@ -1,17 +1,16 @@
-//! Names for peers behind an address translator.
+//! Aliases of peers behind an address translator.
 //!
-//! Such a peer is seen at an address that is not its own, and perhaps that of another host: whoever is
-//! on the way can make it so. So it gets a name that nobody else has, an *alias*: the address at which
-//! it was seen, as IPv6, with a mark in `flowinfo` that is its incarnation's. The field is of use to
-//! sockets alone, and the bit that tells aliases from addresses is none that they know (RFC 3493,
-//! section 3.3).
+//! Such a peer is observed at an address that is not its own and that may belong to another host, since
+//! an attacker on the path can forge it. It therefore gets a unique *alias*: the observed address as
+//! IPv6, with a mark in `flowinfo` that is derived from its incarnation. Only sockets use this field,
+//! and the bit that tells aliases from addresses has no meaning for them (RFC 3493, section 3.3).
 
 use crate::id::Incarnation;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 const MARK: u32 = 1 << 31;
 
-/// The alias of a peer that was seen at `observed`.
+/// Returns the alias of a peer observed at `observed`.
 pub(crate) const fn alias(observed: SocketAddr, incarnation: Incarnation) -> SocketAddr {
     let (ip, scope) = match observed {
         SocketAddr::V4(v4) => (v4.ip().to_ipv6_mapped(), 0),
@@ -22,17 +21,17 @@ pub(crate) const fn alias(observed: SocketAddr, incarnation: Incarnation) -> Soc
     SocketAddr::V6(SocketAddrV6::new(ip, observed.port(), mark, scope))
 }
 
-/// Whether `peer` is the name of a peer behind an address translator, as [`Message::peer`] has it.
+/// Returns whether `peer` is the alias of a peer behind an address translator, as in [`Message::peer`].
 ///
-/// It names the peer only as it is: what it prints is the address at which the peer was seen, without
-/// the mark.
+/// Keep the value itself: its text is the address at which the peer was observed, without the mark, and
+/// does not identify the peer.
 ///
 /// [`Message::peer`]: crate::proto::Message::peer
 pub const fn is_alias(peer: &SocketAddr) -> bool {
     matches!(peer, SocketAddr::V6(v6) if v6.flowinfo() & MARK != 0)
 }
 
-/// The address at which the peer with this name is seen.
+/// Returns the address at which a peer is observed, given its alias or address.
 pub(crate) fn address_of(peer: SocketAddr) -> SocketAddr {
     match peer {
         SocketAddr::V6(v6) if is_alias(&peer) => match v6.ip().to_canonical() {

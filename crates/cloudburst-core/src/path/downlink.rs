@@ -1,4 +1,4 @@
-//! The rate of a host's link towards it, which all endpoints that pull over it share.
+//! The rate of a host's inbound link, shared by all endpoints that pull over it.
 
 use super::Pacer;
 use crate::time::Instant;
@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Packets that may be pulled at once after a pause.
 const BUCKET_PACKETS: usize = 8;
 
-/// The rate at which endpoints pull symbols, all together: that of the link which they receive over
-/// (SCDP, section IV-C).
+/// The total rate at which endpoints pull symbols: the rate of the link that they receive over (SCDP,
+/// section IV-C).
 ///
-/// Clones share it. Give all endpoints of a host that share a link the same one, and have one clock
-/// drive them, as all endpoints of a process with sockets have; each would otherwise pull at the
-/// full rate. Endpoints that pull at the same time share it equally.
+/// Clones share one rate. Give clones to all endpoints of a host that share a link, and drive them by
+/// one clock, as all endpoints with sockets in a process are; otherwise each pulls at the full rate.
+/// Endpoints that pull at the same time share the rate equally.
 ///
 /// # Example
 ///
@@ -36,24 +36,24 @@ pub struct Downlink {
 #[derive(Debug)]
 struct Shared {
     pacer: Pacer,
-    /// The time of the last packet that was pulled.
+    /// The transmission time of the last packet pulled.
     packet: Duration,
-    /// The members, the one that has waited longest since its last pull first.
+    /// The members, in order of their last pulls, the oldest first.
     members: Vec<u64>,
     /// The number of the next member.
     next: u64,
 }
 
 impl Downlink {
-    /// A link of `bits_per_second`. [`Config::check`](crate::config::Config::check) refuses less than
-    /// 8,000.
+    /// Creates a downlink of `bits_per_second`. [`Config::check`](crate::config::Config::check) refuses
+    /// rates below 8,000.
     pub fn new(bits_per_second: u64) -> Self {
         let pacer = Pacer::new(bits_per_second.max(1), 1.0).with_depth(Duration::ZERO);
         let shared = Shared { pacer, packet: Duration::ZERO, members: Vec::new(), next: 0 };
         Self { bits_per_second, shared: Arc::new(Mutex::new(shared)) }
     }
 
-    /// The rate in bits a second.
+    /// Returns the rate in bits a second.
     pub const fn bits_per_second(&self) -> u64 {
         self.bits_per_second
     }
@@ -84,15 +84,15 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// How long `bytes` take on the link.
+    /// Returns how long `bytes` take on the link.
     pub(crate) fn time_of(&self, bytes: usize) -> Duration {
         self.downlink.lock().pacer.time_of(bytes)
     }
 
-    /// When this endpoint may pull the next packet.
+    /// Returns when this endpoint may pull the next packet.
     ///
-    /// Whoever pulled last waits a little longer, by less than the time of a packet, so that others
-    /// which want to pull precede it. A member that is alone makes up for that from its bucket.
+    /// The member that pulled last waits slightly longer, by less than one packet time, so that others
+    /// that want to pull come first. A single active member makes up for this delay from the bucket.
     pub(crate) fn ready_at(&self) -> Instant {
         let shared = self.downlink.lock();
         let count = shared.members.len() as u32;
@@ -125,7 +125,7 @@ mod tests {
     const TIME: Duration = Duration::from_micros(12);
 
     /// Pulls with `shares` for `packets` packet times, the first share first wherever several are
-    /// ready, and returns how many packets each pulled.
+    /// ready, and returns the number of packets that each pulled.
     fn pull(mut now: Instant, shares: &[Share], packets: u32) -> Vec<u32> {
         let end = now + TIME * packets;
         let mut pulled = vec![0; shares.len()];
@@ -148,10 +148,10 @@ mod tests {
         let start = Instant::from_nanos(1_000_000_000);
         let pulled = pull(start, &shares, 300);
         let all: u32 = pulled.iter().sum();
-        // A bucket of 8 packets is full in the beginning.
+        // A bucket of 8 packets is full at the start.
         assert!((300..=309).contains(&all), "{pulled:?}");
         assert!(pulled.iter().all(|&one| one.abs_diff(all / 3) <= 9), "{pulled:?}");
-        // The share of endpoints that are gone is that of the others.
+        // The remaining endpoints take over the share of those that are gone.
         shares.truncate(1);
         let alone = pull(start + TIME * 300, &shares, 300);
         assert!((290..=309).contains(&alone[0]), "{alone:?}");

@@ -1,11 +1,11 @@
-//! Lowers the rate where the link out of this host carries less than was configured.
+//! Lowers the rate where this host's outbound link is slower than configured.
 //!
-//! Symbols that get lost do not say that the rate is too high: codes hide losses, receivers that many
-//! send to drop what others sent, and links lose packets at random. What tells a bottleneck from these
-//! is what a lower rate changes. Where a share `p` is lost at random, `(1 - p)` times the rate is
-//! delivered at any rate. A bottleneck delivers its own rate, whatever is sent (as BBR assumes, ACM
-//! Queue 2016). The limit therefore tries lower rates, down to half of the delivery rate, and keeps one
-//! only if the losses cease.
+//! Lost symbols alone do not show that the rate is too high: codes hide losses, an incast overflows
+//! queues at the receiver that other senders fill, and links lose packets at random. The effect of a
+//! lower rate distinguishes a bottleneck from these. With a share `p` lost at random, `(1 - p)` times
+//! the rate is delivered at any rate. A bottleneck delivers its own rate, however much is sent (as BBR
+//! assumes, ACM Queue 2016). The limit therefore tries lower rates, down to half of the delivery rate,
+//! and keeps one only if the losses cease.
 
 use super::alias::is_alias;
 use super::set::Evidence;
@@ -14,58 +14,59 @@ use arrayvec::ArrayVec;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// An epoch has at least so many packets that were accounted for, and takes at least this long.
+/// The minimum of an epoch: packets accounted for, and duration.
 const EPOCH_PACKETS: u32 = 128;
 const MIN_EPOCH: Duration = Duration::from_micros(500);
-/// The share of losses on every path to every peer from which on a lower rate is tried first; and by how much
-/// it must exceed what was found not to be congestion, also later.
+/// The share of losses on every path to every peer at which a lower rate is first tried; and the margin by
+/// which losses must always exceed those found not to be congestion.
 const TRIED_LOSS: f64 = 0.3;
 const LOSS_MARGIN: f64 = 0.1;
-/// The share of CE marks on every path to every peer from which on a lower rate is tried.
+/// The share of CE marks on every path to every peer at which a lower rate is tried.
 const TRIED_MARKS: f64 = 0.5;
-/// Each further rate that is tried is this share of the one before, and the last of them this share of what
-/// is delivered: a queue that has filled empties.
+/// Each further rate tried is this share of the one before. The last is this share of the delivery rate, so
+/// that a full queue drains.
 const CUT: f64 = 0.5;
-/// A rate that exceeds the lowest one to try by no more than this is as good as that.
+/// A rate within this factor of the lowest one to try counts as the lowest.
 const ALREADY: f64 = 1.1;
 /// A lower rate is kept if it leaves no more than this share of the losses, or of the marks.
 const HELPED: f64 = 0.5;
-/// After the second rate that was tried in vain, a lower one is tried only if that left no more than this share
+/// After a second rate tried in vain, a lower one is tried only if the last one left no more than this share
 /// of the losses.
 const PROMISES: f64 = 0.9;
-/// After a trial in vain, the next one follows so much later, twice as much each time.
+/// The delay of the next trial after one in vain; doubles each time.
 const FIRST_TRIAL_WAIT: Duration = Duration::from_millis(20);
 const MAX_TRIAL_WAIT: Duration = Duration::from_secs(1);
-/// A lowered rate is raised by this share, by twice as much after each success, and at most doubled. After
-/// a raise in vain, the next one follows so much later, twice as much each time.
+/// A lowered rate is raised by this share, by twice as much after each success, and at most doubled. The
+/// next raise after one in vain is delayed by the following times; the delay doubles each time.
 const FIRST_STEP: f64 = 0.125;
 const FIRST_RAISE_WAIT: Duration = Duration::from_millis(10);
 const MAX_RAISE_WAIT: Duration = Duration::from_millis(500);
-/// The rate is never lowered below this share, nor below this many bits a second.
+/// The rate is never lowered below this share of the configured one, nor below this many bits a second.
 const MIN_SHARE: f64 = 1.0 / 64.0;
 const MIN_RATE: f64 = 10e6;
-/// Without packets accounted for in this time, nothing is known any more.
+/// After this time without packets accounted for, all state is discarded.
 const FORGET_AFTER: Duration = Duration::from_secs(1);
-/// Witnesses that are remembered, and at how many IP addresses they convince on behalf of all others.
+/// The maximum number of witnesses remembered, and the number of IP addresses from which their evidence
+/// holds for all peers.
 const MAX_WITNESSES: usize = 8;
 const CONVINCING: usize = 3;
 
-/// Lowers the rate of an endpoint while that is what its packets get lost for.
+/// Lowers the rate of an endpoint while too high a rate is the cause of its losses.
 ///
-/// Every peer heard in an epoch must be a *witness*: losses, or marks, on all of its paths. A rate that was
-/// lowered holds while messages go to witnesses alone. Once witnesses are at three IP addresses, it
-/// holds for all.
+/// Every peer heard in an epoch must be a *witness*: have losses, or marks, on all of its paths. A lowered
+/// rate stays in force while messages go to witnesses only. With witnesses at three IP addresses, it
+/// applies to all peers.
 #[derive(Clone, Debug)]
 pub(crate) struct RateLimit {
     share: f64,
     floor: f64,
-    /// The share of the configured rate that one packet a second takes.
+    /// The share of the configured rate that one packet a second uses.
     packet: f64,
     phase: Phase,
     epoch: Epoch,
-    /// The share of losses that no lower rate avoids.
+    /// The share of losses that a lower rate does not avoid.
     random: f64,
-    /// Peers that suffered, since the rate was last found to be right.
+    /// Peers with losses or marks on all paths, since the rate was last found to be right.
     witnesses: ArrayVec<SocketAddr, MAX_WITNESSES>,
     trial_wait: Duration,
     trial_at: Instant,
@@ -81,21 +82,21 @@ pub(crate) struct RateLimit {
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Steady,
-    /// Lower rates are tried.
+    /// Lower rates are being tried.
     Trial {
         from: f64,
         lowest: f64,
         before: Shares,
-        /// It is the first of them.
+        /// Whether this is the first of them.
         first: bool,
     },
-    /// A higher rate is tried.
+    /// A higher rate is being tried.
     Raise {
         from: f64,
     },
 }
 
-/// What was accounted for since the epoch began.
+/// The packets accounted for since the epoch began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Epoch {
     began: Instant,
@@ -103,12 +104,12 @@ struct Epoch {
     missing: u32,
     arrived: u32,
     marked: u32,
-    /// Some peer suffered; some did not.
+    /// Some peer had losses or marks on all paths; some had not.
     suffers: bool,
     clean: bool,
 }
 
-/// The shares of packets that were lost and marked.
+/// The shares of lost and of marked packets.
 #[derive(Clone, Copy, Debug)]
 struct Shares {
     lost: f64,
@@ -116,7 +117,7 @@ struct Shares {
 }
 
 impl RateLimit {
-    /// No limit below `rate` in bits a second. Packets have `mtu` bytes at most.
+    /// Starts at the full `rate`, in bits a second. Packets have at most `mtu` bytes.
     pub(crate) fn new(rate: f64, mtu: usize) -> Self {
         Self {
             packet: mtu as f64 * 8.0 / rate,
@@ -138,22 +139,22 @@ impl RateLimit {
         }
     }
 
-    /// The share of the configured rate that may be used.
+    /// Returns the share of the configured rate that may be used.
     pub(crate) const fn share(&self) -> f64 {
         self.share
     }
 
-    /// How often the rate was lowered.
+    /// Returns how often the rate was lowered.
     pub(crate) const fn lowered(&self) -> u64 {
         self.lowered
     }
 
-    /// How often the rate was changed, and when it last was: packets sent before say nothing of it.
+    /// Returns how often the rate was changed, and when last: packets sent before are no evidence of it.
     pub(crate) const fn changed(&self) -> (u64, Instant) {
         (self.changes, self.changed_at)
     }
 
-    /// A message to `peer` begins. Lifts a limit that the peer is no witness of.
+    /// Handles the start of a message to `peer`. Lifts the limit if the peer is no witness.
     pub(crate) fn on_message(&mut self, now: Instant, peer: SocketAddr) {
         if self.share < 1.0 && now.saturating_since(self.last) >= FORGET_AFTER {
             self.forget(now);
@@ -163,8 +164,8 @@ impl RateLimit {
         }
     }
 
-    /// Takes in what was found out about `peer`. `alone` says whether messages are under way to
-    /// witnesses alone.
+    /// Handles evidence from `peer`. `alone` returns whether all messages in flight are to the given
+    /// witnesses.
     pub(crate) fn on_evidence(
         &mut self,
         now: Instant,
@@ -265,12 +266,12 @@ impl RateLimit {
         }
     }
 
-    /// Whether the limit holds for `peer`.
+    /// Returns whether the limit applies to `peer`.
     fn concerns(&self, peer: SocketAddr) -> bool {
         self.convinces() || self.witnesses.contains(&peer)
     }
 
-    /// Whether witnesses are at so many addresses that none of them, or a few, can be lying about it.
+    /// Returns whether witnesses are at enough addresses that one or two that lie cannot cause the limit.
     fn convinces(&self) -> bool {
         let mut known = ArrayVec::<_, MAX_WITNESSES>::new();
         for witness in self.witnesses.iter().filter(|witness| !is_alias(witness)) {
@@ -307,15 +308,15 @@ impl Epoch {
 }
 
 impl Shares {
-    /// Whether the losses and marks of before have gone.
+    /// Returns whether the earlier losses and marks have ceased.
     fn helps(self, before: Self) -> bool {
         let marks = before.marked < TRIED_MARKS || self.marked <= before.marked * HELPED;
         let losses = self.lost <= before.lost * HELPED || self.lost < LOSS_MARGIN;
         marks && losses
     }
 
-    /// Whether an even lower rate may help where this one does not. Losses get fewer with the rate; a queue that
-    /// marks does so until it is empty.
+    /// Returns whether an even lower rate may help where this one does not. Losses decrease with the rate; a
+    /// queue marks until it has drained.
     fn promises(self, before: Self) -> bool {
         before.marked >= TRIED_MARKS || self.lost <= before.lost * PROMISES
     }

@@ -1,11 +1,11 @@
-//! How packets get onto the paths to a peer, and which addresses are this end's.
+//! How packets reach the paths to a peer, and which addresses belong to this endpoint.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// How a packet gets onto a path: an egress and an address of this host, and an address to send to.
+/// How a packet reaches a path: an egress and an address of this host, and an address to send to.
 ///
-/// An egress is a number that the owner of the sockets understands: a socket, or a socket with a
-/// flow label or an outer header. The core only hands it back.
+/// An egress is a number that only the owner of the sockets interprets: a socket, or a socket with a
+/// flow label or an outer header. The core passes it through.
 ///
 /// # Example
 ///
@@ -17,23 +17,23 @@ use std::net::{IpAddr, SocketAddr};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Via {
-    /// The egress to send on, or that a packet came in on.
+    /// The egress to send on, or on which a packet arrived.
     pub egress: u16,
-    /// The address of this host to send from, or that a packet was sent to. `None`: the owner of the
-    /// sockets knows it without, or the system picks it.
+    /// The address of this host to send from, or to which a packet was sent. `None`: the egress
+    /// determines it, or the operating system chooses it.
     pub local: Option<IpAddr>,
-    /// The address to send to, or that a packet came from.
+    /// The address to send to, or from which a packet came.
     pub remote: SocketAddr,
 }
 
 impl Via {
-    /// The same way, but from `local`.
+    /// Returns the same route, but from `local`.
     pub(crate) fn leaving_from(self, local: Option<IpAddr>) -> Self {
         Self { local, ..self }
     }
 }
 
-/// What an address is to an endpoint.
+/// The relation of an address to an endpoint.
 ///
 /// # Example
 ///
@@ -42,7 +42,7 @@ impl Via {
 /// fn explain(naming: Naming) -> &'static str {
 ///     match naming {
 ///         Naming::Own => "an address of this host",
-///         Naming::Translated => "an address that it is known as",
+///         Naming::Translated => "an address at which peers know it",
 ///         Naming::Foreign => "handshakes for this address are ignored: should it be in `known_as`?",
 ///     }
 /// }
@@ -52,51 +52,51 @@ pub enum Naming {
     /// An address of this host, at a UDP port of this endpoint.
     Own,
     /// An address that peers use for this endpoint, according to the application, because a device
-    /// in between translates addresses.
+    /// on the path translates addresses.
     Translated,
     /// Neither: packets to it are meant for another endpoint.
     Foreign,
 }
 
-/// Which paths lead to a peer, and by which addresses peers know this end.
+/// The paths to each peer, and the addresses by which peers know this endpoint.
 pub trait PathMap: Send + Sync {
-    /// The paths to `peer`, in order, each once; the order is what [`Order`](super::Order) goes by.
-    /// Empty: unreachable. They leave [`Via::local`] open: that is for the core to say.
+    /// Returns the paths to `peer`, each once, in the order that [`Order`](super::Order) relies on.
+    /// Empty: the peer is unreachable. [`Via::local`] is `None`: the core fills it in.
     ///
-    /// The peer takes messages at `ports` ports, as far as it has said so: that of `peer` and
-    /// those right after it. One that has said nothing takes them at one.
+    /// The peer accepts messages at `ports` ports: that of `peer` and those right after it. `ports`
+    /// is 1 until the peer has told its number.
     fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via>;
 
-    /// All that the order counts: those paths and, where some are not in use after a failure, the
-    /// gaps that they leave. A digit reversal is of a whole fabric, whatever of it works.
+    /// Returns all places in the order: the paths in use, and those out of use after a failure, which
+    /// leave gaps. Digit reversal covers the whole fabric, whichever parts of it work.
     fn places(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
         self.paths(peer, ports)
     }
 
-    /// Other paths to a peer, which replace [`paths`](Self::paths) when no packet on those seems to
-    /// arrive: with hashed ports, all of them may lead over dead switches. `draw` counts from 1,
-    /// and each draw may name other paths. Empty if there are none.
+    /// Returns other paths to a peer, which replace [`paths`](Self::paths) when no packet on those
+    /// seems to arrive: with hashed ports, all of them may cross dead switches. `draw` counts from 1,
+    /// and each draw may return other paths. Empty if there are none.
     fn redraw(&self, _peer: SocketAddr, _ports: u16, _draw: u32) -> Vec<Via> {
         Vec::new()
     }
 
-    /// Bytes that packets have on the wire by `via` beyond their IP and UDP headers.
+    /// Returns the bytes that packets on `via` have on the wire beyond their IP and UDP headers.
     fn overhead(&self, _via: Via) -> usize {
         0
     }
 
-    /// What `address` is to this endpoint.
+    /// Returns the relation of `address` to this endpoint.
     ///
     /// The answer may change: addresses of a host come and go.
     fn naming(&self, address: SocketAddr) -> Naming;
 }
 
-/// Paths that differ in the egress alone: an ECMP pool of source ports is one.
+/// A path map whose paths differ only in the egress, such as an ECMP pool of source ports.
 ///
-/// For tests and simulators: it knows no addresses, and takes each for its own.
+/// For tests and simulators: it knows no addresses, and treats each as its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Egresses(
-    /// How many egresses there are.
+    /// The number of egresses.
     pub u16,
 );
 

@@ -1,14 +1,14 @@
-//! In which order packets visit the paths to a peer: its name, and what it takes.
+//! The order in which packets visit the paths to a peer: names and requirements.
 
 use super::shape::{Shape, ShapeError};
 use core::fmt;
 use core::str::FromStr;
 
-/// In which order the packets to one peer visit its paths: section 3.1.2 of the DRB paper
+/// The order in which packets to one peer visit its paths: section 3.1.2 of the DRB paper
 /// (*Per-packet Load-balanced, Low-Latency Routing for Clos-based Data Center Networks*, CoNEXT
 /// 2013).
 ///
-/// Every order begins at a random place for each peer; see [`Sequence`](super::Sequence).
+/// Every order starts at a random place for each peer; see [`Sequence`](super::Sequence).
 ///
 /// # Example
 ///
@@ -24,28 +24,27 @@ use core::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Order {
-    /// RB, random bouncing: a path drawn at random for each train. The only order that may skip
-    /// paths: a small message may miss the good ones by chance, and at full load queues have no
-    /// bound.
+    /// RB, random bouncing: a path drawn at random for each train. It may skip paths: a small
+    /// message may miss the good ones by chance, and at full load queues are unbounded.
     Random,
     /// RRB, round robin: the paths by number. For paths that share no uplink of this host's switch,
-    /// and for hashed ports, of which nothing is known. In a Fat-tree, neighbours share an uplink,
-    /// and packets queue there.
+    /// and for hashed ports, whose paths are unknown. In a Fat-tree, neighbours share an uplink, and
+    /// packets queue there.
     #[default]
     RoundRobin,
     /// DRB, digit reversal: paths that share an uplink are visited as far apart as possible. Number
-    /// the paths as [`Shape`] says; with other numbers, it is no better than round robin.
+    /// the paths as [`Shape`] defines; with other numbers, it is no better than round robin.
     DigitReversal(Shape),
-    /// REPS (arXiv 2407.21625): a train that arrives whole, and without CE marks where packets are
-    /// ECN-capable, gives its path one more train, oldest first. All other trains, and one of 16 in
-    /// any case, go on paths drawn at random. If four or more paths are alive, no path has two of
+    /// REPS (arXiv 2407.21625): a train that arrives complete, and without CE marks where packets are
+    /// ECN-capable, earns its path one more train, oldest first. All other trains, and one of 16 in
+    /// any case, take paths drawn at random. If four or more paths are alive, no path carries two of
     /// four successive trains. Paths that lose packets thus get fewer trains, and paths that deliver
     /// get more. Use it where paths differ; until answers arrive, and where paths are alike, it gains
     /// nothing over [`RoundRobin`](Self::RoundRobin).
     Recycled,
 }
 
-/// Why an order cannot be used. The blame is on whoever configured it.
+/// Why an order cannot be used. The configuration is to blame.
 ///
 /// # Example
 ///
@@ -59,28 +58,28 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OrderError {
-    /// Text that names no order.
+    /// The text does not name an order.
     #[error("setting `order` is {given:?}: it must be {ACCEPTED}")]
     Unknown {
         /// The text.
         given: String,
     },
-    /// A shape that no fabric has.
+    /// The shape is not that of any fabric.
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    /// The path map has other paths than the shape.
+    /// The path map has another number of paths than the shape.
     #[error(
         "setting `order` is {order}, of {expected} paths: it must fit the path map, which has {paths}"
     )]
     Paths {
         /// The order.
         order: Order,
-        /// The paths of its shape.
+        /// The number of paths of its shape.
         expected: usize,
-        /// The paths that there are.
+        /// The number of paths in the path map.
         paths: usize,
     },
-    /// There is nothing to put in order.
+    /// There are no paths to put in order.
     #[error("there is no path to visit")]
     NoPaths,
 }
@@ -90,7 +89,7 @@ const ACCEPTED: &str = "rb, rrb, recycled, drb:fat-tree:<ports of a switch>, drb
     the TOR on";
 
 impl Order {
-    /// How many paths there must be; `None` if any number will do.
+    /// Returns the number of paths that the order needs; `None` if any number will do.
     pub fn paths(&self) -> Option<usize> {
         match self {
             Self::Random | Self::RoundRobin | Self::Recycled => None,
@@ -98,12 +97,12 @@ impl Order {
         }
     }
 
-    /// Whether `paths` paths can be visited in this order.
+    /// Checks that `paths` paths can be visited in this order.
     ///
     /// # Errors
     ///
-    /// [`OrderError::Paths`] when the shape has more or fewer, [`OrderError::NoPaths`] when there
-    /// are none.
+    /// [`OrderError::Paths`] if the shape has more or fewer, [`OrderError::NoPaths`] if there are
+    /// none.
     pub fn check_paths(&self, paths: usize) -> Result<(), OrderError> {
         match self.paths() {
             _ if paths == 0 => Err(OrderError::NoPaths),
@@ -129,7 +128,7 @@ impl fmt::Display for Order {
 impl FromStr for Order {
     type Err = OrderError;
 
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Parses the text that [`Display`](fmt::Display) writes.
     fn from_str(given: &str) -> Result<Self, OrderError> {
         let shape = match given {
             "rb" => return Ok(Self::Random),
@@ -144,13 +143,13 @@ impl FromStr for Order {
     }
 }
 
-/// `None` if the text is no shape at all.
+/// Returns `None` if the text has not the form of a shape.
 fn parse_shape(text: &str) -> Option<Result<Shape, ShapeError>> {
     if let Some(ports) = text.strip_prefix("fat-tree:") {
         return Some(Shape::fat_tree(number(ports)?));
     }
     if let Some(ports) = text.strip_prefix("vl2:") {
-        // Two numbers would do, but D_A and D_I of the VL2 paper are two as well, and mean others.
+        // Two numbers would do, but the VL2 paper has two others, D_A and D_I, of different meaning.
         let [tor, aggregation, spine] = numbers(ports, ',')?.try_into().ok()?;
         return Some(Shape::vl2(tor, aggregation, spine));
     }
@@ -161,7 +160,7 @@ fn numbers(text: &str, separator: char) -> Option<Vec<u16>> {
     text.split(separator).map(number).collect()
 }
 
-/// Digits alone: `parse` would take a plus sign as well.
+/// Accepts digits only: `parse` would accept a plus sign as well.
 fn number(text: &str) -> Option<u16> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }

@@ -1,77 +1,77 @@
-//! The rate: scheduling quanta start as far apart as their packets take at the allowed rate.
+//! Pacing: scheduling quanta start as far apart as their packets take at the allowed rate.
 
 use crate::time::Instant;
 use core::time::Duration;
 
 /// The depth of the token bucket, in time: how much of a late start may be made up for. Timers
-/// wake late, and a link that idled because of that would fall behind its rate.
+/// fire late, and without it the link would fall behind its rate.
 const BUCKET_DEPTH: Duration = Duration::from_micros(500);
-/// The depth at a lowered rate: the queue before the bottleneck is short.
+/// The depth at a lowered rate: the queue at the bottleneck is short.
 const LIMITED_DEPTH: Duration = Duration::from_micros(100);
 
-/// Spaces what all messages of an endpoint send together (Algorithm 1, line 5).
+/// Paces the packets of all messages of an endpoint together (Algorithm 1, line 5).
 ///
-/// Every byte of a symbol moves the start of the next scheduling quantum by the time that it takes
-/// at `r` of the link. A quantum of one packet on each path is thus followed by
+/// Every byte of a symbol delays the start of the next scheduling quantum by the time that it takes
+/// at the share `r` of the link. A quantum of one packet on each path is thus followed by a pause of
 /// `(1/r) * NUM_PATHS * PKT_SIZE / LINK_CAP`.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     nanos_per_byte: f64,
-    /// The same at the configured rate.
+    /// The value at the configured rate.
     least_nanos_per_byte: f64,
     ready_at: Instant,
     depth: Duration,
 }
 
 impl Pacer {
-    /// `capacity` in bits a second; `rate` is the share of it that may be used.
+    /// Creates a pacer for a link of `capacity` bits a second, of which the share `rate` may be used.
     pub fn new(capacity: u64, rate: f64) -> Self {
         let nanos_per_byte = 8e9 / (capacity as f64 * rate);
         let least_nanos_per_byte = nanos_per_byte;
         Self { nanos_per_byte, least_nanos_per_byte, ready_at: Instant::ZERO, depth: BUCKET_DEPTH }
     }
 
-    /// With a bucket of another depth, in time at the rate, than 500 us.
+    /// Replaces the bucket depth of 500 us, in time at the rate.
     pub const fn with_depth(self, depth: Duration) -> Self {
         Self { depth, ..self }
     }
 
-    /// Makes the bucket at least so deep, in time at the rate.
+    /// Makes the bucket at least this deep, in time at the rate.
     pub(super) fn deepen(&mut self, depth: Duration) {
         self.depth = self.depth.max(depth);
     }
 
-    /// Allows this share of the configured rate from now on.
+    /// Limits the rate to this share of the configured one from now on.
     pub(crate) fn limit(&mut self, now: Instant, share: f64) {
         self.nanos_per_byte = self.least_nanos_per_byte / share;
         self.depth = if share < 1.0 { LIMITED_DEPTH } else { BUCKET_DEPTH };
         if share >= 1.0 {
-            // What was charged at the lower rate must not delay others.
+            // Charges at the lower rate must not delay later packets.
             self.ready_at = self.ready_at.min(now);
         }
     }
 
-    /// Bits a second that are allowed.
+    /// Returns the allowed rate in bits a second.
     pub(crate) fn bits_per_second(&self) -> u64 {
         (8e9 / self.nanos_per_byte) as u64
     }
 
-    /// When the next quantum may start.
+    /// Returns when the next quantum may start.
     pub const fn ready_at(&self) -> Instant {
         self.ready_at
     }
 
-    /// Bytes that go on the wire within `time`.
+    /// Returns the bytes that can be sent within `time`.
     pub fn bytes_within(&self, time: Duration) -> usize {
         (time.as_nanos() as f64 / self.nanos_per_byte) as usize
     }
 
-    /// How long `bytes` take on the wire.
+    /// Returns how long `bytes` take to send.
     pub fn time_of(&self, bytes: usize) -> Duration {
         Duration::from_nanos((bytes as f64 * self.nanos_per_byte) as u64)
     }
 
-    /// Charges `bytes` that go on the wire at `now`.
+    /// Charges `bytes` sent at `now`.
     pub fn charge(&mut self, now: Instant, bytes: usize) {
         self.ready_at = self.ready_at.max(now - self.depth) + self.time_of(bytes);
     }

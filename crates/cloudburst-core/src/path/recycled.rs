@@ -1,4 +1,4 @@
-//! Paths that are reused because trains on them arrived (REPS, arXiv 2407.21625).
+//! Paths reused because trains on them arrived (REPS, arXiv 2407.21625).
 
 use crate::time::Instant;
 use arrayvec::ArrayVec;
@@ -7,28 +7,28 @@ use core::time::Duration;
 /// Entries of the ring. The paper has 8, for packets that are acknowledged one by one; here, one
 /// report covers a whole message.
 const ENTRIES: usize = 16;
-/// Successive trains that go on different paths, if as many are alive.
+/// The number of successive trains that take different paths, if as many are alive.
 const SPREAD: usize = 4;
-/// One of this many trains explores, even if the ring has paths.
+/// One in this many trains explores, even if the ring has paths.
 const EXPLORE_EVERY: u32 = 16;
 /// The age at which an arrival no longer says anything about its path.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// A ring of paths on which trains arrived without loss, each good for one more train.
 ///
-/// Takes some 80 bytes for each peer. It outlives messages, and is emptied when nothing was added
-/// for a second.
+/// Takes about 80 bytes per peer. It outlives messages, and is emptied if nothing was added for a
+/// second.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recycled {
     ring: [u16; ENTRIES],
-    /// Bit i: entry i was written and is not used yet.
+    /// Bit i: entry i was written and has not been used yet.
     unused: u16,
-    /// The number of entries written, and the entry that is written next.
+    /// The number of entries written, and the index of the next one.
     len: usize,
     head: usize,
     /// The entry that was repeated last.
     repeated: usize,
-    /// Trains that were given a path.
+    /// The number of trains so far.
     trains: u32,
     /// The paths of the last trains, oldest first.
     recent: ArrayVec<u16, { SPREAD - 1 }>,
@@ -47,14 +47,14 @@ impl Recycled {
         self.added_at = now;
     }
 
-    /// Counts a train. Returns whether it explores, whatever the ring has.
+    /// Counts a train. Returns whether it must explore even if the ring has paths.
     pub(super) const fn explores(&mut self) -> bool {
         self.trains = self.trains.wrapping_add(1);
         self.trains.is_multiple_of(EXPLORE_EVERY)
     }
 
-    /// Takes the oldest unused entry whose path is `usable` and may follow the last trains, where
-    /// `alive` paths are alive.
+    /// Takes the oldest unused entry whose path is `usable` and may follow the last trains. `alive` is
+    /// the number of paths alive.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -73,8 +73,8 @@ impl Recycled {
         Some(path)
     }
 
-    /// The next `usable` path of the ring, used or not, for when no answers arrive: exploring would
-    /// give up paths that are known to have worked.
+    /// Returns the next `usable` path of the ring, used or not. For use while no answers arrive:
+    /// exploring would give up paths that are known to have worked.
     pub(super) fn repeat(&mut self, usable: impl Fn(usize) -> bool) -> Option<usize> {
         (0..self.len).find_map(|_| {
             self.repeated = (self.repeated + 1) % self.len;
@@ -83,14 +83,14 @@ impl Recycled {
         })
     }
 
-    /// Whether none of the last trains went on `path`: of the last three, or of half of `alive` if
-    /// that is fewer, so that some paths can be avoided.
+    /// Returns whether none of the last trains took `path`: of the last three, or of the last
+    /// `alive / 2` if that is fewer, so that a choice remains.
     pub(super) fn may_follow(&self, path: usize, alive: usize) -> bool {
         let mut last = self.recent.iter().rev().take(alive / 2);
         last.all(|&last| usize::from(last) != path)
     }
 
-    /// Records that a train goes on `path`.
+    /// Records that a train takes `path`.
     pub(super) fn on_train(&mut self, path: usize) {
         if self.recent.is_full() {
             self.recent.pop_at(0);
@@ -98,7 +98,7 @@ impl Recycled {
         self.recent.push(path as u16);
     }
 
-    /// Forgets a path whose number is given to another one.
+    /// Forgets a path whose number is reassigned to another one.
     pub(super) fn forget(&mut self, path: usize) {
         if self.ring[..self.len].iter().any(|&known| usize::from(known) == path) {
             (self.unused, self.len, self.head) = (0, 0, 0);

@@ -1,12 +1,12 @@
-//! Where the packets to one peer stand in their order.
+//! The position of the packets to one peer in their order.
 
 use super::order::{Order, OrderError};
 use crate::rng::SplitMix64;
 
-/// The paths to one peer in the order in which packets take them, without end.
+/// The endless sequence of paths that the packets to one peer take.
 ///
-/// What a pair of hosts has for itself is one integer (section 4.2 of the DRB paper); the rest is
-/// the same for all pairs.
+/// The state of a pair of hosts is one integer (section 4.2 of the DRB paper); the rest is the same
+/// for all pairs.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     order: Order,
@@ -16,14 +16,14 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// Numbers in `0..paths`, from the random place that `seed` stands for.
+    /// Creates a sequence of numbers in `0..paths` that starts at the random place given by `seed`.
     ///
-    /// Pairs must differ in `seed`: if all began at path 0, the first packets of all messages of
+    /// Pairs must differ in `seed`: if all started at path 0, the first packets of all messages in
     /// a fabric would meet on one spine. The same seed gives the same sequence.
     ///
     /// # Errors
     ///
-    /// [`OrderError`] if the order is for another number of paths, or if there are none.
+    /// [`OrderError`] if the order needs another number of paths, or if there are none.
     pub fn new(order: Order, paths: usize, seed: u64) -> Result<Self, OrderError> {
         order.check_paths(paths)?;
         let paths = paths as u64;
@@ -34,7 +34,7 @@ impl Sequence {
         Ok(Self { order, paths, state })
     }
 
-    /// The path of the next packet; in the recycled order, of the next train that explores.
+    /// Returns the path of the next packet; in the recycled order, of the next train that explores.
     pub fn next_path(&mut self) -> usize {
         let turn = self.state;
         let path = match self.order {

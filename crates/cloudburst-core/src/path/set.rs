@@ -1,4 +1,4 @@
-//! The paths to one peer: their order and their counts.
+//! The paths to one peer: their order and their counters.
 
 mod reports;
 
@@ -14,16 +14,16 @@ use crate::id::PathId;
 use crate::time::Instant;
 use core::time::Duration;
 
-/// Of so many opportunities of a degraded path one is used, for a probe.
+/// One in this many transmit opportunities of a degraded path is used, for a probe.
 const PROBE_EVERY: u32 = 16;
-/// Paths that are remembered, those that were removed among them; a map has fewer by far.
+/// The maximum number of paths remembered, including removed ones; a map has far fewer.
 const MAX_REMEMBERED: usize = 256;
-/// How long a path that was heard of counts as alive.
+/// How long a path counts as alive after an arrival on it was reported.
 const FRESH_FOR: Duration = Duration::from_secs(1);
-/// Packets to a peer in a row, whatever their paths, that must have arrived for it to count as one to
-/// which nothing is lost. Of 1 in 1,000 lost at random, one is among them two times in three.
+/// Packets to a peer in a row, on any paths, that must have arrived for its paths to count as free of
+/// loss. With 1 in 1,000 lost at random, two such runs in three contain a loss.
 const CLEAN_AFTER: u32 = 1024;
-/// Live counts of one path.
+/// The counters and state of one path.
 ///
 /// # Example
 ///
@@ -41,16 +41,16 @@ const CLEAN_AFTER: u32 = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathStats {
-    /// How packets get onto the path.
+    /// How packets reach the path.
     pub via: Via,
-    /// Whether the path map no longer contains it. No packet is sent on it, but its counts may
+    /// Whether the path map no longer contains it. No packet is sent on it, but its counters may
     /// still grow when the peer reports earlier packets.
     pub removed: bool,
     /// Packets sent on it.
     pub sent: u64,
     /// Symbols that the peer has reported as arrived on it.
     pub arrived: u64,
-    /// Those that arrived with a CE mark, according to the peer: an estimate if more than 15
+    /// Symbols that arrived with a CE mark, according to the peer: an estimate if more than 15
     /// arrived between two reports.
     pub marked: u64,
     /// When the peer last reported an arrival on it.
@@ -58,84 +58,84 @@ pub struct PathStats {
     /// Whether it is degraded to a trickle of probes: its packets went missing, and later ones on
     /// other paths did not.
     pub degraded: bool,
-    /// Packets lost of 1,000: an estimate from the last 64 to 128 that are accounted for. Packets
+    /// Packets lost per 1,000: an estimate from the last 64 to 128 packets accounted for. Packets
     /// that arrive after their message is complete count as lost. Loss on all paths at once may go
     /// unnoticed for a while, because a packet counts as missing only when a later one has arrived.
     pub loss_permille: u16,
-    /// Packets that were found lost, on the same evidence. Those that were only late are taken back.
+    /// Packets found lost, on the same evidence. Packets that were only late are subtracted again.
     pub lost: u64,
     /// The length of its packet trains, as learned so far. `Config::train` may allow less.
     pub train: usize,
-    /// Smoothed round-trip time of packets on it, whichever path their answers took. `None` before
+    /// The smoothed round-trip time of packets on it, whichever path their answers took. `None` before
     /// the first measurement.
     pub round_trip: Option<Duration>,
 }
 
-/// A transmit opportunity: so many packets on this path.
+/// A transmit opportunity: a number of packets on one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opportunity {
     /// The path.
     pub path: PathId,
-    /// How packets get onto it.
+    /// How packets reach it.
     pub via: Via,
-    /// Packets that it is charged with.
+    /// The number of packets charged to it.
     pub packets: usize,
     /// How many packets of other messages may join the train.
     pub room: usize,
-    /// The path is degraded: packets on it will hardly arrive.
+    /// Whether the path is degraded: packets on it will hardly arrive.
     pub probe: bool,
 }
 
 /// The paths to one peer, visited in an order from a random start.
 ///
-/// A path is degraded when [`account`](Self::account) has seen eight packets missing on it since it
-/// was last [`heard`](Self::heard) of. It then gets one packet at every sixteenth of its transmit
-/// opportunities; the others go to the next path. When it is heard of again, it is restored.
+/// A path is degraded when [`account`](Self::account) has seen eight packets missing on it since the
+/// last arrival ([`heard`](Self::heard)). It then gets one packet at every sixteenth of its transmit
+/// opportunities; the others go to the next path. The next arrival restores it.
 ///
-/// Paths may come and go ([`replace`](Self::replace)). A path keeps its number, so that reports
-/// on the way are not taken for those of another.
+/// Paths may come and go ([`replace`](Self::replace)). A path keeps its number, so that reports in
+/// flight are not attributed to another path.
 #[derive(Clone, Debug)]
 pub struct PathSet {
-    /// By number; removed ones among them.
+    /// By number, including removed ones.
     paths: Vec<PathStats>,
     health: Vec<Health>,
-    /// Which path the order means by each of its numbers.
+    /// The path for each number of the order.
     places: Vec<usize>,
-    /// Paths in use, and how many of them are degraded.
+    /// The number of paths in use, and of those that are degraded.
     used: usize,
     degraded: usize,
     sequence: Sequence,
     /// The paths to reuse, if the order is recycled.
     recycled: Option<Recycled>,
     hopeful: bool,
-    /// Packets that arrived since one was missing, whatever their paths.
+    /// Packets that arrived since one was missing, on any path.
     clean: u32,
-    /// Packets missing since then. If all of them turn out to be late, `clean` returns to `clean_before`.
+    /// Packets missing since then. If all of them prove to be late, `clean` returns to `clean_before`.
     missing: i64,
     clean_before: u32,
     /// Packets accounted for since evidence was last taken.
     evident: u32,
 }
 
-/// What the judgement of one path rests on, and the number of its next packet.
+/// The health of one path, and the number of its next packet.
 #[derive(Clone, Debug, Default)]
 struct Health {
-    /// Packets that were numbered in each class, modulo 2^16.
+    /// Packets numbered in each class, modulo 2^16.
     numbered: [u16; MAX_LEVELS],
-    /// Packets missing since the path was last heard of.
+    /// Packets missing since the last arrival on the path.
     missing: u32,
-    /// Opportunities that it did not get since it was degraded, or probed.
+    /// Transmit opportunities passed over since it was degraded, or probed.
     passed: u32,
     /// Packets accounted for lately, and how many of them were lost.
     due: u32,
     lost: u32,
-    /// A packet came with a CE mark since packets were last accounted for.
+    /// Whether a packet arrived with a CE mark since packets were last accounted for.
     marked: bool,
     evidence: PathEvidence,
     train: TrainLength,
 }
 
-/// The same of one path, since evidence was last taken.
+/// The evidence of one path, since evidence was last taken.
 #[derive(Clone, Copy, Debug, Default)]
 struct PathEvidence {
     due: u32,
@@ -145,14 +145,15 @@ struct PathEvidence {
 }
 
 impl PathSet {
-    /// Paths numbered as in `places`, visited in `order` from where `start` stands for: from path
-    /// `start % places` on, if the order is round robin. All that are not among `vias` are gaps.
+    /// Creates a set of paths numbered as in `places`, visited in `order` from the position given by
+    /// `start`: from path `start % places`, if the order is round robin. All that are not among `vias`
+    /// are gaps.
     ///
     /// Peers and senders must differ in `start`; see [`Sequence::new`].
     ///
     /// # Errors
     ///
-    /// [`OrderError`] if the order is for another number of places, or if there is no path.
+    /// [`OrderError`] if the order needs another number of places, or if there is no path.
     pub fn new(places: &[Via], vias: &[Via], order: Order, start: u64) -> Result<Self, OrderError> {
         let mut set = Self {
             sequence: Sequence::new(order, places.len(), start)?,
@@ -174,14 +175,14 @@ impl PathSet {
         Ok(set)
     }
 
-    /// Uses `vias` from now on, and no other paths. Where `places` are what they were, the order
-    /// goes on as it is, with gaps for what is gone, as after a failure (topology update, section
-    /// 4.3 of the DRB paper); else it begins anew, from where `start` stands for.
+    /// Uses `vias` from now on, and no other paths. If `places` is unchanged, the order continues, with
+    /// gaps for paths that are gone, as after a failure (topology update, section 4.3 of the DRB
+    /// paper); otherwise it restarts from the position given by `start`.
     ///
     /// # Errors
     ///
-    /// [`OrderError`] if there are other places and the order is not for their number, or if there
-    /// is no path; nothing has changed then.
+    /// [`OrderError`] if `places` has changed and the order needs another number of them, or if there
+    /// is no path; the set is then unchanged.
     pub fn replace(
         &mut self,
         places: &[Via],
@@ -200,7 +201,7 @@ impl PathSet {
         Ok(())
     }
 
-    /// Gives each of `vias` the number that it had, or a new one.
+    /// Gives each of `vias` its previous number, or a new one.
     fn place(&mut self, vias: &[Via]) {
         self.places.clear();
         for &via in vias {
@@ -210,8 +211,8 @@ impl PathSet {
         }
     }
 
-    /// A number for a path that has none: a new one, or, after very many, that of a path which is
-    /// not wanted any more.
+    /// Returns a number for a path that has none: a new one, or, once all are used up, that of a path
+    /// not in `wanted`.
     fn enter(&mut self, via: Via, wanted: &[Via]) -> usize {
         let fresh = PathStats {
             via,
@@ -231,7 +232,7 @@ impl PathSet {
             _ => None,
         };
         if let Some(at) = spare {
-            // The peer goes on counting under this number.
+            // The peer keeps counting packets under this number.
             let numbered = self.health[at].numbered;
             (self.paths[at], self.health[at]) = (fresh, Health { numbered, ..Health::default() });
             if let Some(recycled) = &mut self.recycled {
@@ -244,7 +245,7 @@ impl PathSet {
         self.paths.len() - 1
     }
 
-    /// Removes all but `vias`, and judges those that come back anew.
+    /// Removes all but `vias`, and resets the health of those that come back.
     fn use_only(&mut self, vias: &[Via]) {
         for (path, health) in self.paths.iter_mut().zip(&mut self.health) {
             let removed = !vias.contains(&path.via);
@@ -259,29 +260,29 @@ impl PathSet {
             (in_use().count(), in_use().filter(|path| path.degraded).count());
     }
 
-    /// How many paths are in use, at least one: trains in a scheduling quantum.
+    /// Returns the number of paths in use, at least one: the trains in a scheduling quantum.
     #[allow(clippy::len_without_is_empty, reason = "it never is")]
     pub fn len(&self) -> usize {
         self.used
     }
 
-    /// Whether every path in use has been heard of, and none is degraded. In the recycled order,
-    /// paths that were never drawn do not count.
+    /// Returns whether every path in use has had an arrival, and none is degraded. In the recycled
+    /// order, paths that were never drawn do not count.
     pub fn all_well(&self) -> bool {
         let untried = |path: &PathStats| self.recycled.is_some() && path.sent == 0;
         let mut in_use = self.paths.iter().filter(|path| !path.removed && !untried(path));
         self.degraded == 0 && in_use.all(|path| path.last_heard.is_some())
     }
 
-    /// Whether nothing is lost on the way to the peer, as far as is known: all of the last thousand
-    /// packets arrived.
+    /// Returns whether the paths to the peer are free of loss, as far as is known: the last 1,024
+    /// packets all arrived.
     pub const fn is_clean(&self) -> bool {
         self.clean >= CLEAN_AFTER
     }
 
-    /// The next path in the order, charged with those of `packets` that it takes in one train of at
-    /// most `longest`, or with one if it is a probe. If it has not been heard of lately, which it may be
-    /// dead for, no more than `few` are risked.
+    /// Takes the next path in the order, charged with as many of `packets` as fit one train of at most
+    /// `longest`, or with one if it is a probe. If the path may be dead, because no arrival on it was
+    /// reported lately, at most `few` are risked.
     pub fn take_opportunity(
         &mut self,
         now: Instant,
@@ -290,7 +291,7 @@ impl PathSet {
         longest: usize,
     ) -> Opportunity {
         loop {
-            // This ends: a path that is passed over so often is probed.
+            // This ends: a path that is passed over often enough is probed.
             let at = self.next_turn(now);
             let path = &self.paths[at];
             if !path.degraded || self.degraded == self.used {
@@ -313,8 +314,8 @@ impl PathSet {
         }
     }
 
-    /// The next path in the order, degraded or not, charged with `packets`: for when nothing is
-    /// heard on any. Where paths are recycled, those that worked last are repeated.
+    /// Takes the next path in the order, degraded or not, charged with `packets`: for use while no
+    /// path is heard of. In the recycled order, the paths that worked last are repeated.
     pub fn take_any_opportunity(&mut self, packets: usize) -> Opportunity {
         let in_use = |at: usize| !self.paths[at].removed;
         let repeated = self.recycled.as_mut().and_then(|recycled| recycled.repeat(in_use));
@@ -322,8 +323,8 @@ impl PathSet {
         self.charge(at, packets, false)
     }
 
-    /// The same, but every other turn is of the path that was heard of last: of many paths few may
-    /// be alive.
+    /// As [`take_any_opportunity`](Self::take_any_opportunity), but every other opportunity is on the
+    /// path heard of last: few of many paths may be alive.
     pub fn take_hopeful_opportunity(&mut self, packets: usize) -> Opportunity {
         self.hopeful = !self.hopeful;
         let known = self.paths.iter().enumerate().filter(|(_, path)| !path.removed);
@@ -337,7 +338,8 @@ impl PathSet {
         }
     }
 
-    /// The same, of the paths that are `wanted`; of any, if none is.
+    /// Takes the next path that is `wanted`, degraded or not, charged with one packet; any path if none
+    /// is wanted.
     pub fn take_any_opportunity_of(&mut self, wanted: impl Fn(&Via) -> bool) -> Opportunity {
         for _ in 0..self.places.len() {
             let at = self.next_path();
@@ -352,19 +354,19 @@ impl PathSet {
         }
     }
 
-    /// This path out of order, if it is in use.
+    /// Takes this path out of order, charged with one packet, if it is in use.
     pub fn take_path(&mut self, path: PathId) -> Option<Opportunity> {
         let at = usize::from(path.0);
         self.paths.get(at).is_some_and(|path| !path.removed).then(|| self.charge(at, 1, false))
     }
 
-    /// The next path in the order that is in use.
+    /// Returns the next path in the order that is in use.
     fn next_path(&mut self) -> usize {
         next_of(&mut self.sequence, &self.places, &self.paths)
     }
 
-    /// The path of the next train: one that delivered, if the order is recycled, or else the next
-    /// in the order.
+    /// Returns the path of the next train: one that delivered, if the order is recycled, or else the
+    /// next in the order.
     fn next_turn(&mut self, now: Instant) -> usize {
         let Some(recycled) = &mut self.recycled else { return self.next_path() };
         let (paths, living) = (&self.paths, self.used - self.degraded);
@@ -396,7 +398,7 @@ impl PathSet {
         Opportunity { path: PathId(at as u16), via: path.via, packets, room: 0, probe }
     }
 
-    /// Charges the path with `packets` more in the train that it takes already.
+    /// Charges the path with `packets` more in its current train.
     pub fn charge_more(&mut self, path: PathId, packets: usize) {
         let at = usize::from(path.0);
         if let (Some(path), Some(health)) = (self.paths.get_mut(at), self.health.get_mut(at)) {
@@ -405,7 +407,7 @@ impl PathSet {
         }
     }
 
-    /// The number of the next packet on `path` in the class `level`, counted from 0, the most
+    /// Returns the number of the next packet on `path` in the class `level`, counted from 0, the most
     /// urgent. The receiver detects losses by gaps in these numbers.
     pub fn next_number(&mut self, path: PathId, level: u8) -> u16 {
         let health = self.health.get_mut(usize::from(path.0));
@@ -418,13 +420,13 @@ impl PathSet {
         number
     }
 
-    /// The counts, by path number, of removed paths too.
+    /// Returns the counters by path number, including removed paths.
     pub fn stats(&self) -> &[PathStats] {
         &self.paths
     }
 }
 
-/// The next path in the order that is in use.
+/// Returns the next path in the order that is in use.
 fn next_of(sequence: &mut Sequence, places: &[usize], paths: &[PathStats]) -> usize {
     loop {
         let at = places[sequence.next_path()];
@@ -434,7 +436,7 @@ fn next_of(sequence: &mut Sequence, places: &[usize], paths: &[PathStats]) -> us
     }
 }
 
-/// Whether a turn will ever be taken.
+/// Checks that at least one path can be taken.
 fn check_any(places: &[Via], vias: &[Via]) -> Result<(), OrderError> {
     if vias.iter().any(|via| places.contains(via)) { Ok(()) } else { Err(OrderError::NoPaths) }
 }

@@ -1,18 +1,18 @@
-//! How many ways up a fabric has at each layer of its switches.
+//! The number of uplinks at each layer of a fabric's switches.
 
 use core::fmt;
 
-/// Paths that a shape may have at most: their numbers have 16 bits on the wire.
+/// The maximum number of paths of a shape: a [`PathId`](crate::id::PathId) has 16 bits.
 pub const MAX_SHAPE_PATHS: usize = u16::MAX as usize;
-/// As many layers of two ways up as fit into [`MAX_SHAPE_PATHS`].
+/// The number of layers with fan-out 2 that fit into [`MAX_SHAPE_PATHS`].
 const MAX_LAYERS: usize = 15;
 
-/// The ways up that a packet chooses among, layer by layer: all that digit reversal must know.
+/// The uplinks that a packet chooses from at each layer: all that digit reversal must know.
 ///
 /// A path is numbered by its choices, the one at the lowest switch (the TOR) first: with fan-outs
-/// f1, f2 and choices c1, c2 it is number c1 f2 + c2. So the paths that share an uplink of the TOR
-/// are neighbours, as the core switches above one aggregation switch are in Figure 1(a) of the DRB
-/// paper. A path map must number its paths in this way, or digit reversal spreads nothing.
+/// f1, f2 and choices c1, c2 it has the number c1 f2 + c2. Paths that share an uplink of the TOR are
+/// thus neighbours, as are the core switches above one aggregation switch in Figure 1(a) of the DRB
+/// paper. A path map must number its paths in this way, or digit reversal does not spread the load.
 ///
 /// # Example
 ///
@@ -29,11 +29,11 @@ const MAX_LAYERS: usize = 15;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     kind: Kind,
-    /// Ways up at each layer, from the TOR on; 1 where there is no such layer.
+    /// The fan-out at each layer, from the TOR up; 1 where there is no such layer.
     fan_outs: [u16; MAX_LAYERS],
 }
 
-/// A value that is not valid in the shape of a fabric. The configuration is wrong.
+/// A value that is not valid in the shape of a fabric. The configuration is to blame.
 ///
 /// # Example
 ///
@@ -48,7 +48,7 @@ pub struct Shape {
 pub struct ShapeError {
     /// The part of the shape.
     pub field: &'static str,
-    /// What it was set to.
+    /// Its value.
     pub value: String,
     /// The values that are valid.
     pub expected: &'static str,
@@ -62,13 +62,13 @@ enum Kind {
 }
 
 impl Shape {
-    /// A Fat-tree of switches with `ports` ports (section 2.1): `ports / 2` aggregation switches
-    /// above each TOR and `ports / 2` core switches above each of these. Path `i` is core switch
-    /// `i`, 3.i of Figure 1(a).
+    /// Returns the shape of a Fat-tree of switches with `ports` ports (section 2.1): `ports / 2`
+    /// aggregation switches above each TOR and `ports / 2` core switches above each of these. Path `i`
+    /// crosses core switch `i`, 3.i in Figure 1(a).
     ///
     /// # Errors
     ///
-    /// [`ShapeError`] unless `ports` is even, and between 4 and 510.
+    /// [`ShapeError`] unless `ports` is even and between 4 and 510.
     pub fn fat_tree(ports: u16) -> Result<Self, ShapeError> {
         if !ports.is_multiple_of(2) || !(4..=510).contains(&ports) {
             return Err(refuse("fat-tree", ports, "an even number of ports between 4 and 510"));
@@ -77,13 +77,13 @@ impl Shape {
         Ok(Self { kind: Kind::FatTree { ports }, fan_outs })
     }
 
-    /// A VL2 (section 2.1) whose TORs have `tor` uplinks, and whose aggregation and spine
-    /// switches have `aggregation` and `spine` ports: d0, d1 and d2 of the paper.
+    /// Returns the shape of a VL2 (section 2.1) whose TORs have `tor` uplinks, and whose aggregation
+    /// and spine switches have `aggregation` and `spine` ports: d0, d1 and d2 of the paper.
     ///
-    /// Each of the d1 / 2 spine switches is split into d0 virtual ones (section 3.2), because
-    /// through a whole one there are d0 ways up and d0 down. Path `i` is virtual spine `i`: spine
-    /// `i % (d1 / 2)`, by the ports that lead to aggregation switch `i / (d1 / 2)` of each group
-    /// of d0. To be visited by its address, each virtual spine needs one of its own.
+    /// Each of the d1 / 2 spine switches is split into d0 virtual ones (section 3.2), because d0 ways
+    /// up and d0 ways down lead through a whole one. Path `i` crosses virtual spine `i`: spine
+    /// `i % (d1 / 2)`, through the ports to aggregation switch `i / (d1 / 2)` of each group of d0. To
+    /// be addressed as a bouncing switch, each virtual spine needs an address of its own.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Shape {
             return Err(refuse("vl2.d1", aggregation, expected));
         }
         if !spine.is_multiple_of(tor) || spine == 0 {
-            // Else they cannot be shared out evenly among the virtual switches.
+            // Otherwise they cannot be divided evenly among the virtual switches.
             let expected = "a number of ports of a spine switch that is a multiple of d0";
             return Err(refuse("vl2.d2", spine, expected));
         }
@@ -107,15 +107,16 @@ impl Shape {
         Ok(Self { kind: Kind::Vl2 { tor, aggregation, spine }, fan_outs })
     }
 
-    /// Any other fabric: the ways up at each layer, from the TOR on. A leaf-spine of four spines
-    /// is `[4]`; an oversubscribed Fat-tree may be `[2, 8]`. Leave out layers with one way up.
+    /// Returns the shape of any other fabric, given the fan-out at each layer from the TOR up. A
+    /// leaf-spine of four spines is `[4]`; an oversubscribed Fat-tree may be `[2, 8]`. Leave out layers
+    /// with a single uplink.
     ///
     /// With one layer there is nothing to reverse, and paths are visited as in round robin.
     ///
     /// # Errors
     ///
-    /// [`ShapeError`] when there is no layer, when one has less than two ways up, or when
-    /// there are more than [`MAX_SHAPE_PATHS`] paths.
+    /// [`ShapeError`] if there is no layer, if a fan-out is less than two, or if there are more than
+    /// [`MAX_SHAPE_PATHS`] paths.
     pub fn layers(fan_outs: &[u16]) -> Result<Self, ShapeError> {
         if fan_outs.is_empty() || fan_outs.iter().any(|&ways| ways < 2) {
             let expected = "one fan-out or more, each at least 2";
@@ -127,21 +128,21 @@ impl Shape {
         }
     }
 
-    /// The ways up at each layer, from the TOR on.
+    /// Returns the fan-out at each layer, from the TOR up.
     pub fn fan_outs(&self) -> &[u16] {
         let layers = self.fan_outs.iter().take_while(|&&ways| ways > 1).count();
         &self.fan_outs[..layers]
     }
 
-    /// How many paths there are: core switches, or virtual spines.
+    /// Returns the number of paths: of core switches, or of virtual spines.
     pub fn paths(&self) -> usize {
         self.fan_outs().iter().map(|&ways| usize::from(ways)).product()
     }
 
-    /// The path of turn `turn`, below [`paths`](Self::paths): DR(r) of section 3.1.2, where the
-    /// digits are those of a number system whose radices are the fan-outs.
+    /// Returns the path for `turn`, which is below [`paths`](Self::paths): DR(r) of section 3.1.2,
+    /// with digits in a number system whose radices are the fan-outs.
     ///
-    /// The last digit of the turn, which changes with each, chooses the uplink of the TOR.
+    /// The last digit, which changes with each turn, chooses the uplink of the TOR.
     pub(super) fn reverse(&self, turn: u64) -> u64 {
         let (mut rest, mut path) = (turn, 0);
         for &ways in self.fan_outs() {
@@ -152,7 +153,7 @@ impl Shape {
     }
 }
 
-/// Pads with ones; `None` if there are too many paths.
+/// Pads the fan-outs with ones. Returns `None` if there are too many paths.
 fn of_layers(fan_outs: &[u16]) -> Option<[u16; MAX_LAYERS]> {
     let mut paths = 1_usize;
     for &ways in fan_outs {

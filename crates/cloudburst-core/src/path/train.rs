@@ -1,45 +1,45 @@
-//! How many packets a path takes back to back.
+//! The number of packets that a path carries back to back.
 
 use crate::config::MAX_TRAIN;
 use crate::time::Instant;
 use core::time::Duration;
 
-/// What a path begins with, and never goes below: a queue of eight packets hardly ever drops of so many.
+/// The initial and minimum length: a queue of eight packets hardly ever drops from trains this short.
 pub(crate) const SHORTEST_TRAIN: usize = 4;
 const SHORTEST: u32 = SHORTEST_TRAIN as u32;
 const LONGEST: u32 = MAX_TRAIN as u32;
-/// Packets that must have arrived before the next step: a queue that is too short by a little drops a few
-/// of a hundred.
+/// Packets that must have arrived before the next step: a queue that is slightly too short drops a few per
+/// cent.
 const PROOF: u32 = 32;
-/// The same after a loss. Each longer train that costs packets doubles it, up to the maximum, at which
-/// tries that fail cost 1 packet in 10,000.
+/// The same after a loss. Each longer train that loses packets doubles it, up to the maximum, at which
+/// failed attempts cost 1 packet in 10,000.
 const HOLD: u32 = 1_024;
 const MAX_HOLD: u32 = 16_384;
-/// Packets that may be lost by chance. Where a train is longer than a queue, more are.
+/// Packets that may be lost by chance. A train longer than a queue loses more.
 const BY_CHANCE: i64 = 2;
 
-/// The length of trains on one path, learned from what arrives: it doubles while nothing is missing,
-/// halves when a packet or two are, and is the shortest when more are.
+/// The length of trains on one path, learned from arrivals: it doubles while no packet is missing, halves
+/// when one or two are missing, and falls to the minimum when more are.
 ///
-/// It doubles only when trains of the present length were sent and enough packets arrived since: short
-/// trains do not show what the queues on the way hold. After a loss every step takes far longer, and
-/// longer still each time that it fails: trains that are too long cost packets of others, too.
+/// It doubles only when a train of the current length was sent and enough packets have arrived since: short
+/// trains do not probe the depth of queues on the path. After a loss every step takes far longer, and longer
+/// still each time that it fails: trains that are too long also cause losses for other senders.
 #[derive(Clone, Debug)]
 pub(super) struct TrainLength {
     length: u32,
     /// Packets in the train that is being sent.
     sent: u32,
-    /// A train of the present length was sent.
+    /// Whether a train of the current length was sent.
     tried: bool,
     /// Packets that arrived since.
     arrived: u32,
-    /// So many must arrive before the next step.
+    /// The number that must arrive before the next step.
     hold: u32,
     /// Losses reported before this time are blamed on the trains sent before the length was halved.
     settled_at: Instant,
-    /// Packets reported missing since the length was halved last.
+    /// Packets reported missing since the length was last halved.
     missing: i64,
-    /// Length and hold before that, which come back if all of these packets were only late.
+    /// Length and hold before that, restored if all of these packets were only late.
     before: (u32, u32),
 }
 
@@ -63,13 +63,13 @@ impl TrainLength {
         self.length as usize
     }
 
-    /// A train begins with `packets`.
+    /// Handles the start of a train of `packets`.
     pub(super) const fn on_sent(&mut self, packets: usize) {
         self.sent = 0;
         self.on_more_sent(packets);
     }
 
-    /// The train that was begun last has `packets` more.
+    /// Adds `packets` to the current train.
     pub(super) const fn on_more_sent(&mut self, packets: usize) {
         self.sent += packets as u32;
         if self.sent >= self.length && !self.tried {
@@ -78,8 +78,8 @@ impl TrainLength {
         }
     }
 
-    /// Of what was sent on the path, `packets` more are accounted for, and none is missing. Returns whether
-    /// it grows after repeated losses.
+    /// Handles `packets` more sent on the path that are accounted for, none of them missing. Returns whether
+    /// the length grows after repeated losses.
     pub(super) fn on_arrived(&mut self, packets: u32) -> bool {
         self.arrived = self.arrived.saturating_add(packets);
         if self.length > SHORTEST && self.arrived >= MAX_HOLD {
@@ -94,14 +94,14 @@ impl TrainLength {
         self.hold > HOLD
     }
 
-    /// `packets` are missing; a round trip on the path takes `round_trip`.
+    /// Handles `packets` that are missing; a round trip on the path takes `round_trip`.
     pub(super) fn on_missing(&mut self, now: Instant, packets: i64, round_trip: Duration) {
         self.arrived = 0;
         if now >= self.settled_at {
             self.settled_at = now + round_trip;
             self.before = (self.length, self.hold);
             self.missing = 0;
-            // What the shortest trains lose says nothing about longer ones.
+            // Losses of the shortest trains are no evidence against longer ones.
             let more = if self.length > SHORTEST { 2 } else { 1 };
             self.hold = (self.hold * more).clamp(HOLD, MAX_HOLD);
             self.length = (self.length / 2).max(SHORTEST);
@@ -113,7 +113,7 @@ impl TrainLength {
         }
     }
 
-    /// `packets` that were missing have arrived: others had overtaken them.
+    /// Handles `packets` that were missing and have arrived: others had overtaken them.
     pub(super) fn on_late(&mut self, packets: i64) {
         if self.missing == 0 {
             return;
@@ -136,7 +136,7 @@ mod tests {
         Instant::from_nanos(micros * 1_000)
     }
 
-    /// Trains of the present length, of which all packets arrive, until it has grown.
+    /// Sends trains of the current length, whose packets all arrive, until it has grown.
     fn trains_until_it_grows(train: &mut TrainLength) -> usize {
         let before = train.now();
         (1..)
@@ -148,7 +148,7 @@ mod tests {
             .expect("the range has no end")
     }
 
-    /// The length of a path on which nothing was missing yet.
+    /// Returns the state of a path on which no packet has gone missing yet.
     fn grown_to(length: usize) -> TrainLength {
         let mut train = TrainLength::default();
         while train.now() < length {
@@ -179,7 +179,7 @@ mod tests {
         train.on_sent(3);
         train.on_more_sent(1);
         train.on_arrived(31);
-        assert_eq!(train.now(), 4, "what arrived before does not count");
+        assert_eq!(train.now(), 4, "earlier arrivals do not count");
         train.on_arrived(1);
         assert_eq!(train.now(), 8);
     }

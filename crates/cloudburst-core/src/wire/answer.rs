@@ -1,6 +1,6 @@
-//! ANSWER: reports of a receiver on messages, of which one packet may carry many.
+//! ANSWER: a packet of one or more reports from a receiver.
 //!
-//! STOP, STATUS, PULL, BUSY, REJECT and FORGOTTEN are reports on a message; ALIVE is one on the session.
+//! STOP, STATUS, PULL, BUSY, REJECT and FORGOTTEN report on a message, ALIVE on the session.
 
 use super::{
     cursor::Cursor,
@@ -10,10 +10,10 @@ use super::{
 };
 use crate::id::{Digest, MessageId, PathId};
 
-/// The `acknowledged` of a report that no symbol caused.
+/// The value of `acknowledged` in a report that no symbol caused.
 pub const NONE_ACKNOWLEDGED: u64 = MAX_NUMBER;
 
-/// Bytes that an ANSWER has beside its reports.
+/// Bytes of an ANSWER besides its reports.
 pub const ANSWER_OVERHEAD: usize = PREFIX_LEN + TAG_LEN;
 
 const STOP_BLOCK: u8 = 1;
@@ -25,7 +25,7 @@ const FORGOTTEN: u8 = 6;
 const ALIVE: u8 = 7;
 const PULL: u8 = 8;
 
-/// The flag of PULL that says that no more credit follows unless symbols are lost.
+/// The flag of PULL for the last credit: no more follows unless symbols are lost.
 const FLAG_FIN: u8 = 0b0000_0001;
 
 /// Bytes of a report's type, message, block and acknowledged packet number.
@@ -49,24 +49,24 @@ const ARRIVAL_LEN: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum RejectReason {
-    /// It is longer than the receiver accepts.
+    /// The message is longer than the receiver accepts.
     #[error("the message is longer than the receiver accepts")]
     TooLarge = 1,
-    /// The receiver does not support its code or symbol size, or its numbers contradict each other.
-    #[error("the receiver does not know the message's code or shape")]
+    /// The receiver does not support its code or symbol size, or its fields contradict each other.
+    #[error("the receiver does not support the message's code or shape")]
     Unsupported = 2,
-    /// Its blocks did not match their digests when they were decoded, twice.
-    #[error("blocks of the message did not match their digests, twice")]
+    /// Decoded blocks of the message did not match their digests, twice.
+    #[error("decoded blocks of the message did not match their digests, twice")]
     Corrupt = 3,
-    /// The receiver is closing and takes no new messages.
+    /// The receiver is closing and accepts no new messages.
     #[error("the receiver is closing")]
     Closing = 4,
 }
 
-/// Of so many symbols that arrived last on a path, a report says how many came with a CE mark.
+/// The number of latest symbols on a path of which a report counts CE marks.
 pub const MARK_MEMORY: u16 = 15;
 
-/// How many symbols of a message arrived on one path.
+/// The number of symbols of a message that arrived on one path.
 ///
 /// # Example
 ///
@@ -75,7 +75,7 @@ pub const MARK_MEMORY: u16 = 15;
 /// # use cloudburst_core::wire::Arrivals;
 /// fn log(receipt: &Receipt) {
 ///     for Arrivals { path, count, marked } in &receipt.arrivals {
-///         println!("path {}: {count} symbols arrived, {marked} of the last with a mark", path.0);
+///         println!("path {}: {count} symbols arrived, {marked} of the latest marked", path.0);
 ///     }
 /// }
 /// ```
@@ -85,32 +85,32 @@ pub struct Arrivals {
     pub path: PathId,
     /// Symbols that arrived on it; saturates.
     pub count: u16,
-    /// How many of them, of the last [`MARK_MEMORY`], came with a CE mark (RFC 3168). 0 unless the
+    /// The number of the last [`MARK_MEMORY`] of them that carried a CE mark (RFC 3168). 0 unless the
     /// sender of the symbols has declared [`Capabilities::MARKS`](super::Capabilities::MARKS).
     pub marked: u8,
 }
 
-/// Bits of the path in its field; the others are the marks.
+/// Bits of the path in its field; the other bits are the marks.
 const PATH_BITS: u32 = MAX_PATHS.trailing_zeros();
 const _: () = assert!(MAX_PATHS.is_power_of_two() && 16 - PATH_BITS == MARK_MEMORY.count_ones());
 
-/// [`Arrivals`] as they stand in a packet.
+/// A list of [`Arrivals`] in a packet, read in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArrivalsView<'a>(&'a [[u8; ARRIVAL_LEN]]);
 
-/// The receiver's word on a message, with a list of arrivals of type `A`.
+/// The receiver's verdict on a message, with a list of arrivals of type `A`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict<A = Vec<Arrivals>> {
     /// The block is decoded and verified: send no more of it.
     BlockDone {
-        /// The digest of what was decoded.
+        /// The digest of the decoded block.
         digest: Digest,
         /// Arrivals of the whole message so far.
         arrivals: A,
     },
     /// The whole message is decoded, verified and in the application's queue.
     Delivered {
-        /// The message digest of what was delivered.
+        /// The digest of the delivered message.
         digest: Digest,
         /// Arrivals of the whole message.
         arrivals: A,
@@ -122,26 +122,26 @@ pub enum Verdict<A = Vec<Arrivals>> {
         /// Arrivals of the whole message so far.
         arrivals: A,
     },
-    /// The block is not decoded yet, and the receiver pulls the message: it says how many symbols
+    /// The block is not decoded yet, and the receiver pulls the message: it states how many symbols
     /// may be sent.
     Pull {
-        /// Symbols that the receiver has requested since the block began, in all: as many may be
-        /// sent in addition to those that the sender sends unasked.
+        /// The total number of symbols that the receiver has requested since the block began: as many
+        /// may be sent in addition to those that the sender sends unasked.
         credit: u32,
-        /// The symbols in flight complete the block, unless some of them are lost.
+        /// The symbols in flight complete the block unless some of them are lost.
         fin: bool,
         /// Arrivals of the whole message so far.
         arrivals: A,
     },
-    /// No room now: pause, then probe.
+    /// The receiver has no room now: pause, then probe.
     Busy,
-    /// Never.
+    /// The message will never be delivered.
     Reject(RejectReason),
-    /// The blocks that were done are forgotten, and nothing was delivered: begin again.
+    /// The receiver has forgotten the blocks that were done, and nothing was delivered: start again.
     Forgotten,
 }
 
-/// A report on one message, in answer to a symbol of it.
+/// A report on one message, in answer to one of its symbols.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer<A = Vec<Arrivals>> {
     /// The message.
@@ -150,16 +150,16 @@ pub struct Answer<A = Vec<Arrivals>> {
     pub block: u32,
     /// The packet number of the answered symbol, or [`NONE_ACKNOWLEDGED`].
     pub acknowledged: u64,
-    /// What the receiver says.
+    /// The receiver's verdict.
     pub verdict: Verdict<A>,
 }
 
 /// One report of an ANSWER.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report<A = Vec<Arrivals>> {
-    /// On a message.
+    /// A report on a message.
     Message(Answer<A>),
-    /// The session is still held: an answer to the handshake packet with this nonce.
+    /// The receiver still holds the session: an answer to the handshake packet with this nonce.
     Alive {
         /// The nonce of the handshake.
         nonce: u64,
@@ -167,11 +167,11 @@ pub enum Report<A = Vec<Arrivals>> {
 }
 
 impl Answer {
-    /// Bytes of the largest report without arrivals.
+    /// Bytes of the largest report, arrivals not counted.
     const LARGEST_FIXED: usize = COMMON_LEN + 16 + 1;
 
-    /// How many [`Arrivals`] fit where an ANSWER with this report alone may have at most `limit`
-    /// bytes, so that no answer is larger than what caused it.
+    /// Returns how many [`Arrivals`] fit into an ANSWER of one report and at most `limit` bytes, so
+    /// that no answer is larger than the packet that caused it.
     pub const fn arrivals_within(limit: usize) -> usize {
         let fit = limit.saturating_sub(ANSWER_OVERHEAD + Self::LARGEST_FIXED) / ARRIVAL_LEN;
         if fit > u8::MAX as usize { u8::MAX as usize } else { fit }
@@ -179,7 +179,7 @@ impl Answer {
 }
 
 impl<A: AsRef<[Arrivals]>> Report<A> {
-    /// Bytes of the report in a packet.
+    /// Returns the bytes of the report in a packet.
     #[expect(clippy::len_without_is_empty, reason = "no report is empty")]
     pub fn len(&self) -> usize {
         let Self::Message(answer) = self else { return ALIVE_LEN };
@@ -312,7 +312,7 @@ impl<'a> ArrivalsView<'a> {
         Ok(Self(cursor.take(count * ARRIVAL_LEN)?.as_chunks().0))
     }
 
-    /// The arrivals, in their order in the packet.
+    /// Returns the arrivals, in their order in the packet.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Arrivals> + Clone + 'a {
         self.0.iter().map(|&[a, b, c, d]| {
             let path = u16::from_be_bytes([a, b]);
@@ -325,7 +325,7 @@ impl<'a> ArrivalsView<'a> {
     }
 }
 
-/// Reads an ANSWER: its prefix and its reports, one at least.
+/// Reads an ANSWER: its prefix and its reports, at least one.
 ///
 /// # Errors
 ///
@@ -335,13 +335,13 @@ pub fn parse(packet: &[u8]) -> Result<(Prefix, Vec<Report>), WireError> {
     Ok((prefix, reports.map(Report::into_owned).collect()))
 }
 
-/// Reads an ANSWER as [`parse`] does, without a copy of its reports: their arrivals are read where
-/// they stand.
+/// Reads an ANSWER as [`parse`] does, without a copy of its reports: their arrivals are read in
+/// place.
 ///
 /// # Errors
 ///
-/// A packet of another kind, one that does not end with a report and a tag, or one with an undefined
-/// number.
+/// Fails for a packet of another kind or version, one that does not end with a report and a tag, or one
+/// with an undefined number.
 pub fn reports(
     packet: &[u8],
 ) -> Result<(Prefix, impl Iterator<Item = Report<ArrivalsView<'_>>> + Clone), WireError> {
@@ -362,7 +362,7 @@ pub fn reports(
             got: packet.len(),
         });
     }
-    // All of them were read just now.
+    // All of them were read without an error above.
     Ok((prefix, (0..count).map_while(move |_| Report::read(&mut cursor).ok())))
 }
 

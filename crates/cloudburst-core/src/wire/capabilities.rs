@@ -1,4 +1,4 @@
-//! Capabilities: extensions of the version that an end supports, as declared in the handshake.
+//! Capabilities: protocol extensions that an end supports, as declared in the handshake.
 
 use core::ops::BitOr;
 
@@ -11,7 +11,7 @@ use core::ops::BitOr;
 pub struct Capabilities(pub u32);
 
 impl Capabilities {
-    /// The receiving half pulls messages: it accepts the flag *pulled*, and sends PULL.
+    /// The receiving half can pull messages: it accepts the flag *pulled*, and sends PULL.
     pub const PULL: Self = Self(1 << 0);
     /// The receiving half answers probes: it accepts SYMBOLs with the flag *probe*.
     pub const PROBE: Self = Self(1 << 1);
@@ -20,18 +20,18 @@ impl Capabilities {
     /// SYMBOLs of the session carry header tags, so that switches may trim them. In force only if both
     /// ends declare it.
     pub const TRIM: Self = Self(1 << 3);
-    /// The receiving half knows how calls are abandoned: it accepts messages with the role
+    /// The receiving half supports abandoned calls: it accepts messages with the role
     /// [`Withdrawal`](super::Role::Withdrawal), and responses that refuse a request.
     pub const CANCEL: Self = Self(1 << 4);
-    /// What this implementation always declares.
+    /// The capabilities that this implementation always declares.
     pub const OURS: Self = Self(Self::PULL.0 | Self::PROBE.0 | Self::MARKS.0 | Self::CANCEL.0);
 
-    /// Whether all of `others` are in the set.
+    /// Returns whether all of `others` are in the set.
     pub const fn has(self, others: Self) -> bool {
         self.0 & others.0 == others.0
     }
 
-    /// The set without `others`.
+    /// Returns the set without `others`.
     pub const fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)
     }

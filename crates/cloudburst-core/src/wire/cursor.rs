@@ -1,4 +1,4 @@
-//! A bounds-checked way through bytes: reading past the end is an error, never a panic.
+//! A bounds-checked cursor over bytes: reading past the end is an error, never a panic.
 
 use super::error::WireError;
 
@@ -48,14 +48,14 @@ impl<'a> Cursor<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// A number of 24 bits.
+    /// Reads a number of 24 bits.
     #[inline]
     pub(super) fn u24(&mut self) -> Result<u32, WireError> {
         let [a, b, c] = self.array()?;
         Ok(u32::from_be_bytes([0, a, b, c]))
     }
 
-    /// A number of 48 bits.
+    /// Reads a number of 48 bits.
     #[inline]
     pub(super) fn u48(&mut self) -> Result<u64, WireError> {
         let [a, b, c, d, e, f] = self.array()?;
@@ -67,12 +67,12 @@ impl<'a> Cursor<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// How many bytes have been taken so far.
+    /// Returns the number of bytes taken so far.
     pub(super) const fn position(&self) -> usize {
         self.taken
     }
 
-    /// How many bytes are left.
+    /// Returns the number of bytes left.
     pub(super) const fn remaining(&self) -> usize {
         self.rest.len()
     }

@@ -1,6 +1,6 @@
-//! From the secrets of a handshake to the keys of a session.
+//! Derives the keys of a session from the secrets of a handshake.
 //!
-//! All derivation is BLAKE3 in its key-derivation mode, with one context string a purpose.
+//! All derivation is BLAKE3 in its key-derivation mode, with one context string per purpose.
 
 use super::handshake::SessionSecrets;
 use crate::id::{Digest, MessageId, SessionId};
@@ -9,7 +9,7 @@ use twox_hash::XxHash3_128;
 
 /// The shared secret of a set of endpoints: 32 bytes that only they know. `Debug` does not show them.
 ///
-/// In text, as in key files, it has 64 hexadecimal digits; blanks and line ends around them are fine.
+/// Its text form, as in key files, is 64 hexadecimal digits; whitespace around them is ignored.
 ///
 /// ```
 /// use cloudburst_core::config::PresharedKey;
@@ -22,7 +22,7 @@ use twox_hash::XxHash3_128;
 #[derive(Clone)]
 pub struct PresharedKey([u8; 32]);
 
-/// Bytes or text that are no key. It does not say what came, which may be a secret.
+/// Bytes or text that are not a key. The error does not contain them, since they may be secret.
 ///
 /// # Example
 ///
@@ -37,26 +37,26 @@ pub struct PresharedKey([u8; 32]);
 #[non_exhaustive]
 pub enum KeyError {
     /// Text of another length.
-    #[error("a key has 64 hexadecimal digits, and {came} bytes of text came")]
+    #[error("a key must have 64 hexadecimal digits, but this text has {came} bytes")]
     Text {
-        /// Bytes of text, without blanks around.
+        /// Bytes of text, without surrounding whitespace.
         came: usize,
     },
-    /// Text of which a part is no digit.
-    #[error("a key has 64 hexadecimal digits, and the one at place {place} is none")]
+    /// Text with a character that is not a hexadecimal digit.
+    #[error("a key must have 64 hexadecimal digits, but character {place} is not one")]
     Digit {
-        /// Its place, counted from 1.
+        /// Its position, counted from 1.
         place: usize,
     },
-    /// Bytes of another number.
-    #[error("a key has 32 bytes, and {came} came")]
+    /// Another number of bytes.
+    #[error("a key must have 32 bytes, but this one has {came}")]
     Bytes {
-        /// Bytes.
+        /// The number of bytes.
         came: usize,
     },
 }
 
-/// The secrets of one direction of messages: its symbols one way, its answers the other.
+/// The secrets of one direction of messages: symbols one way, and answers the other.
 #[derive(Clone, Debug)]
 pub struct FlowKeys {
     /// Seals the symbols.
@@ -67,10 +67,10 @@ pub struct FlowKeys {
     pub digest: DigestKey,
 }
 
-/// The secret and the name of the packets of one direction.
+/// The secret and the session id of the packets of one direction.
 #[derive(Clone)]
 pub struct DirectionKey {
-    /// What the packets of this direction carry.
+    /// The session id that packets of this direction carry.
     pub session: SessionId,
     pub(super) secret: [u8; 32],
 }
@@ -81,16 +81,16 @@ pub const HEADER_TAG_LEN: usize = 8;
 /// The tag of a symbol's header.
 pub type HeaderTag = [u8; HEADER_TAG_LEN];
 
-/// Makes the tags of the headers of one direction's symbols.
+/// Makes the header tags of one direction's symbols.
 #[derive(Clone)]
 pub struct HeaderKey([u8; 32]);
 
 /// Makes the digests of blocks and messages.
 ///
-/// Whoever could forge one holds the keys that packets are sealed with, so a digest need only tell
-/// damage: the bytes go through XXH3, which takes a thirtieth of the time of a cryptographic hash.
-/// But digests are seen by whoever sees the packets, and a guess of the bytes must not be confirmed
-/// by one: so each is masked with a keyed hash of the block's name, which no other block has.
+/// Only a holder of the keys that seal packets could forge a digest, so it need only detect damage: the
+/// bytes go through XXH3, which takes a thirtieth of the time of a cryptographic hash. But an
+/// eavesdropper sees digests, and must not be able to confirm a guess of the bytes: each digest is
+/// therefore masked with a keyed hash of the block's unique name.
 #[derive(Clone)]
 pub struct DigestKey {
     key: [u8; 32],
@@ -145,8 +145,8 @@ impl FromStr for PresharedKey {
 }
 
 impl SessionKeys {
-    /// The keys that follow from the secrets of a handshake. Packets carry the session as their
-    /// receiver knows it: that of the `initiator`, or that of the `responder`.
+    /// Derives the keys from the secrets of a handshake. Packets carry the session id of their
+    /// receiver: that of the `initiator`, or that of the `responder`.
     pub fn new(secrets: &SessionSecrets, initiator: SessionId, responder: SessionId) -> Self {
         let (forth, back) = ((&secrets.k1, responder), (&secrets.k2, initiator));
         let flow = |symbols: (&[u8; 32], SessionId), answers: (&[u8; 32], SessionId)| FlowKeys {
@@ -163,22 +163,22 @@ impl DirectionKey {
         Self { session, secret: blake3::derive_key(context, secret) }
     }
 
-    /// The key of header tags in this direction.
+    /// Returns the key of header tags in this direction.
     pub fn header_key(&self) -> HeaderKey {
         HeaderKey(blake3::derive_key("cloudburst v2 header tags", &self.secret))
     }
 }
 
 impl HeaderKey {
-    /// The tag of a header: a keyed hash. No two packets of a direction have the same header, because
-    /// it contains the packet number.
+    /// Returns the tag of a header: a keyed hash. No two packets of a direction have the same header,
+    /// because it contains the packet number.
     pub fn tag(&self, header: &[u8]) -> HeaderTag {
         let mut tag = HeaderTag::default();
         tag.copy_from_slice(&blake3::keyed_hash(&self.0, header).as_bytes()[..HEADER_TAG_LEN]);
         tag
     }
 
-    /// Whether `tag` is the tag of `header`.
+    /// Returns whether `tag` is the tag of `header`.
     pub(super) fn verify(&self, header: &[u8], tag: HeaderTag) -> bool {
         // One comparison of 64 bits takes the same time for all tags.
         u64::from_be_bytes(self.tag(header)) == u64::from_be_bytes(tag)
@@ -195,7 +195,7 @@ impl DigestKey {
         Self { key, seed: u64::from_be_bytes(seed) }
     }
 
-    /// The digest of one block: of the message's bytes in it, without padding.
+    /// Returns the digest of one block: of the message's bytes in it, without padding.
     pub fn block(&self, message: MessageId, block: u32, bytes: &[u8]) -> Digest {
         let mut name = [b'b'; 13];
         name[1..9].copy_from_slice(&message.0.to_be_bytes());
@@ -205,7 +205,7 @@ impl DigestKey {
         Digest((sum ^ u128::from_be_bytes(mask)).to_be_bytes())
     }
 
-    /// The digest of a message: its block's, or, of more than one block, that of their digests.
+    /// Returns the digest of a message: that of its only block, or a digest of the digests of its blocks.
     pub fn message<'a>(
         &self,
         message: MessageId,

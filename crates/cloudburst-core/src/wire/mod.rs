@@ -1,24 +1,24 @@
-//! Packets: fields to bytes and back, sealing and opening. No policy lives here.
+//! Packets: encoding and decoding of fields, sealing and opening. It contains no policy.
 //!
-//! Every number on the wire is big-endian. `docs/spec.md` draws each packet byte by byte.
+//! Every number on the wire is big-endian. `docs/spec.md` defines each packet byte by byte.
 //!
 //! ```text
 //! handshake  HELLO RETRY OPEN ACCEPT VERSION: the handshake that makes a session's secrets
 //! symbol     SYMBOL: one encoded symbol of one block of one message
 //! answer     ANSWER: reports on messages: STOP STATUS PULL BUSY REJECT FORGOTTEN ALIVE
-//! packet     the first 14 bytes that SYMBOL and ANSWER share
-//! capabilities  what an end can do beyond the version
+//! packet     the 14-byte prefix of SYMBOL and ANSWER
+//! capabilities  the protocol extensions that an end supports
 //! keys       the secrets of a handshake -> the keys of both directions
-//! seal       authenticate headers, encrypt payloads
-//! window     which packet numbers were seen
+//! seal       authenticates headers, encrypts payloads
+//! window     the packet numbers seen so far
 //! cursor     bounds-checked reading
-//! error      why bytes are not a packet
+//! error      why bytes are not a valid packet
 //! ```
 //!
-//! There are two kinds of types: the packets of this module are *valid values*, made by `parse`
-//! out of bytes that were checked; raw bytes stay `&[u8]`. Parsing proves shape only: nothing
-//! parsed may be believed until [`seal::Opener::open`] has accepted the packet, or,
-//! of a handshake, until its MAC holds.
+//! There are two kinds of types: the packets of this module are *valid values* that `parse` makes
+//! from checked bytes; raw bytes stay `&[u8]`. Parsing checks the format only: do not trust a
+//! parsed packet until [`seal::Opener::open`] has accepted it or, for handshake packets, its MAC
+//! has been verified.
 
 /// Secrets are not printed.
 macro_rules! opaque_debug {

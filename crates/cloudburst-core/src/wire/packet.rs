@@ -1,4 +1,4 @@
-//! The first bytes of the packets of a session: version, kind, flags, class, path, session, packet
+//! The prefix of the packets of a session: version, kind, flags, class, path, session, packet
 //! number.
 
 use super::{cursor::Cursor, error::WireError};
@@ -11,9 +11,9 @@ pub const VERSION: u8 = 2;
 /// Bytes of a [`Prefix`].
 pub const PREFIX_LEN: usize = 14;
 
-/// Packet numbers are below this: they have 48 bits, of which the last value names no packet.
+/// Packet numbers are below this: they have 48 bits, and the last value names no packet.
 pub const MAX_NUMBER: u64 = (1 << 48) - 1;
-/// Path numbers are below this: they have 12 bits. Those of more paths repeat.
+/// Path numbers are below this: they have 12 bits. The numbers of further paths wrap around.
 pub const MAX_PATHS: u16 = 1 << 12;
 /// Classes are below this: they have 4 bits.
 pub const MAX_CLASSES: u8 = 1 << 4;
@@ -28,10 +28,10 @@ const ROLE_MASK: u8 = 0b0001_1000;
 const SYMBOL_FLAGS: u8 =
     FLAG_ACK_REQUEST | FLAG_PARTIAL | FLAG_AGAIN | ROLE_MASK | FLAG_PULLED | FLAG_PROBE;
 
-/// What a packet is, in the low nibble of its first byte.
+/// The kind of a packet, in the low nibble of its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Asks after a session, or for a token to open one.
+    /// Queries a session, or requests a token to open one.
     Hello = 1,
     /// Answers [`Kind::Hello`] with a token.
     Retry = 2,
@@ -46,11 +46,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of the packet that starts with these bytes.
+    /// Returns the kind of the packet that starts with these bytes.
     ///
     /// # Errors
     ///
-    /// An empty packet, another version, or an undefined kind.
+    /// [`WireError`] for an empty packet, another version, or an undefined kind.
     pub fn of(packet: &[u8]) -> Result<Self, WireError> {
         let first = Cursor::new(packet).u8()?;
         if first >> 4 != VERSION {
@@ -72,7 +72,8 @@ impl Kind {
     }
 }
 
-/// What a message is to the application that receives it. All symbols of a message say the same.
+/// The role of a message for the application that receives it. All symbols of a message carry the
+/// same role.
 ///
 /// # Example
 ///
@@ -84,14 +85,14 @@ impl Kind {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// A message that wants no response.
+    /// A message without a response.
     #[default]
     Plain = 0,
-    /// One that wants a response: the request of a call.
+    /// The request of a call, to which the sender expects a response.
     Request = 1,
-    /// The response to a request. It has no queue: the receiver waits for it, or has no use for it.
+    /// The response to a request. It is not queued: the receiver waits for it or discards it.
     Response = 2,
-    /// The caller of a request no longer waits for its response. It has no queue either.
+    /// Tells that the caller of a request no longer waits for its response. It is not queued either.
     Withdrawal = 3,
 }
 
@@ -99,7 +100,8 @@ impl Role {
     /// The number of roles.
     pub const COUNT: usize = 4;
 
-    /// Bytes that a message of this role has before those of the application.
+    /// Returns the bytes of the header that precedes the application's bytes in a message of this
+    /// role.
     pub const fn header_len(self) -> usize {
         match self {
             Self::Plain => 0,
@@ -110,35 +112,36 @@ impl Role {
     }
 }
 
-/// What SYMBOL and ANSWER begin with.
+/// The fields at the start of SYMBOL and ANSWER.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     /// The packet's kind: [`Kind::Symbol`] or [`Kind::Answer`].
     pub kind: Kind,
-    /// An ACK request: the sender wants a report in return, whatever it says.
+    /// An ACK request: the sender wants a report in return, of any kind.
     pub ack_request: bool,
-    /// The receiver has said of some blocks of this message that they are done.
+    /// The receiver has reported some blocks of this message as done.
     pub partial: bool,
-    /// The sender has had no answer to its ACK requests for this block for long.
+    /// The sender's ACK requests for this block have gone unanswered for long.
     pub again: bool,
-    /// The receiver pulls the symbols that are missing from the message.
+    /// The receiver pulls the missing symbols of the message.
     pub pulled: bool,
     /// The packet carries no symbol, and requests a report on those sent before.
     pub probe: bool,
-    /// What the message is; [`Role::Plain`] in answers.
+    /// The role of the message; [`Role::Plain`] in answers.
     pub role: Role,
-    /// The class of the packet, which switches know by its DSCP.
+    /// The class of the packet, which switches recognise by its DSCP.
     pub class: u8,
     /// The path that the packet was sent on, in its sender's numbering.
     pub path: PathId,
-    /// The session, as its receiver knows it.
+    /// The session id of the packet's receiver.
     pub session: SessionId,
-    /// Counts the symbols of this direction, or its answers; never repeats under one key.
+    /// The packet number, which counts the symbols of this direction, or its answers; never repeats
+    /// under one key.
     pub number: u64,
 }
 
 impl Prefix {
-    /// The prefix of an answer.
+    /// Returns the prefix of an answer.
     pub const fn answer(class: u8, path: PathId, session: SessionId, number: u64) -> Self {
         Self {
             kind: Kind::Answer,
@@ -159,13 +162,13 @@ impl Prefix {
     ///
     /// # Errors
     ///
-    /// Fewer than [`PREFIX_LEN`] bytes, another version, an undefined kind or flag, or a handshake
-    /// packet, which has no such prefix.
+    /// [`WireError`] for fewer than [`PREFIX_LEN`] bytes, another version, an undefined kind or flag,
+    /// or a handshake packet, which has no such prefix.
     pub fn parse(packet: &[u8]) -> Result<Self, WireError> {
         Self::read(&mut Cursor::new(packet))
     }
 
-    /// The session that a packet names, if it is long enough to have a prefix. Nothing is checked.
+    /// Returns the session that a packet names, if it is long enough. Nothing else is checked.
     pub(crate) fn session_of(packet: &[u8]) -> Option<SessionId> {
         packet.get(4..)?.first_chunk().map(|bytes| SessionId(u32::from_be_bytes(*bytes)))
     }
@@ -180,7 +183,7 @@ impl Prefix {
                 return Err(WireError::Undefined { field: "kind", got: kind as u8 });
             }
         };
-        // One check of the length for all of them.
+        // One length check for all fields.
         let mut fields = Cursor::new(cursor.take(PREFIX_LEN - 1)?);
         let flags = fields.u8()?;
         if flags & !defined != 0 {
@@ -219,7 +222,7 @@ impl Prefix {
             | flag(self.probe, FLAG_PROBE)
             | (self.role as u8) << ROLE_SHIFT;
         let class_and_path = (u16::from(self.class) << 12) | (self.path.0 % MAX_PATHS);
-        // Together, because each append to a vector checks its room.
+        // Appended at once, because each append to a vector checks its capacity.
         let mut fields = [0; PREFIX_LEN];
         let mut rest = &mut fields[..];
         rest.put_u8(self.kind.first_byte());

@@ -1,9 +1,9 @@
 //! Sealing: AES-128-GCM over every packet of a session.
 //!
 //! Header fields are authenticated in the clear; a symbol's payload is encrypted as well. The
-//! nonce is the packet number, which one [`Sealer`] counts and which never repeats; the key
-//! changes with every [`EPOCH_PACKETS`] of them, far below the limits of the cipher (RFC 9001,
-//! section 6.6), without a word on the wire.
+//! nonce is the packet number, which one [`Sealer`] counts and which never repeats. The key changes
+//! after every [`EPOCH_PACKETS`] packets, far below the limits of the cipher (RFC 9001, section
+//! 6.6), without signalling on the wire.
 
 use super::keys::{DirectionKey, HeaderKey, HeaderTag};
 use super::packet::MAX_NUMBER;
@@ -17,11 +17,11 @@ pub const TAG_LEN: usize = 16;
 /// Packets sealed under one key.
 pub const EPOCH_PACKETS: u64 = if cfg!(feature = "small-limits") { 1 << 7 } else { 1 << 24 };
 
-/// Why a packet was not opened. Neither is worth an answer.
+/// Why a packet was not opened. Such packets get no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Its number was seen before, or is too old to tell.
+    /// Its number was seen before, or is older than the replay window.
     #[error("packet is a replay, or older than the replay window")]
     Replayed,
     /// It is not authentic.
@@ -42,15 +42,15 @@ pub struct Sealer {
 #[derive(Debug)]
 pub struct Opener {
     direction: DirectionKey,
-    /// The epochs of the last packets, and their keys: packets of two epochs may arrive at a time.
+    /// The last epochs and their keys: packets of two epochs may arrive interleaved.
     keys: [(u64, LessSafeKey); 2],
     window: ReplayWindow,
-    /// What verifies trimmed packets, if packets of this direction carry header tags.
+    /// The verifier of trimmed packets, if packets of this direction carry header tags.
     headers: Option<Box<HeaderVerifier>>,
 }
 
-/// Verifies the headers of trimmed packets, each once. It has a window of its own: the whole packet
-/// with the same number is opened if it arrives later, as a duplicate may.
+/// Verifies the headers of trimmed packets, each once. It has its own window: an untrimmed duplicate
+/// with the same number may arrive later, and must still be opened.
 #[derive(Debug)]
 struct HeaderVerifier {
     key: HeaderKey,
@@ -60,33 +60,33 @@ struct HeaderVerifier {
 impl Sealer {
     /// Starts at packet number 0.
     ///
-    /// There must be one sealer a direction, ever: two would repeat nonces.
+    /// There must never be more than one sealer per direction: two would repeat nonces.
     pub fn new(direction: DirectionKey) -> Self {
         let key = epoch_key(&direction, 0);
         Self { direction, epoch: 0, key, next: 0 }
     }
 
-    /// What the packets of this direction carry as their session.
+    /// Returns the session id that packets of this direction carry.
     pub const fn session(&self) -> SessionId {
         self.direction.session
     }
 
-    /// The number that the next packet's prefix must carry.
+    /// Returns the number that the next packet's prefix must carry.
     pub const fn next_number(&self) -> u64 {
         self.next
     }
 
-    /// Seals the packet that starts at `start` in `buffer` and which carries [`next_number`]: encrypts
-    /// from `payload_at` on (an index into the packet), authenticates all, and appends the tag.
+    /// Seals the packet that starts at `start` in `buffer` and carries [`next_number`]: encrypts it
+    /// from `payload_at` (an index into the packet), authenticates all of it, and appends the tag.
     ///
     /// # Panics
     ///
-    /// When `payload_at` lies outside the packet, or after 2^48 packets.
+    /// If `payload_at` lies outside the packet, or after 2^48 packets.
     ///
     /// [`next_number`]: Self::next_number
     pub fn seal(&mut self, buffer: &mut Vec<u8>, start: usize, payload_at: usize) {
         let number = self.next;
-        assert!(number < MAX_NUMBER, "2^48 packets take longer than any process lives");
+        assert!(number < MAX_NUMBER, "no process lives long enough to seal 2^48 packets");
         self.next = number + 1;
         if number / EPOCH_PACKETS != self.epoch {
             self.epoch = number / EPOCH_PACKETS;
@@ -102,30 +102,31 @@ impl Sealer {
 }
 
 impl Opener {
-    /// Expects packets from number 0 on.
+    /// Creates an opener that expects packets from number 0.
     pub fn new(direction: DirectionKey) -> Self {
         let keys = [0, 1].map(|epoch| (epoch, epoch_key(&direction, epoch)));
         Self { direction, keys, window: ReplayWindow::default(), headers: None }
     }
 
-    /// Expects packets with header tags from number 0 on.
+    /// Creates an opener that expects packets with header tags from number 0.
     pub fn with_header_tags(direction: DirectionKey) -> Self {
         let key = direction.header_key();
         let headers = HeaderVerifier { key, window: ReplayWindow::default() };
         Self { headers: Some(Box::new(headers)), ..Self::new(direction) }
     }
 
-    /// What the packets of this direction carry as their session.
+    /// Returns the session id that packets of this direction carry.
     pub const fn session(&self) -> SessionId {
         self.direction.session
     }
 
-    /// Authenticates `packet`, decrypts what stands between `payload_at` and the tag, and returns
-    /// it. The packet's number counts as seen from then on, and only then.
+    /// Authenticates `packet`, decrypts the bytes between `payload_at` and the tag, and returns them.
+    /// The packet's number counts as seen only if this succeeds.
     ///
     /// # Errors
     ///
-    /// A replay, or a packet that the holder of the key did not make; `packet` is then garbled.
+    /// [`OpenError`] for a replay, or for a packet that a holder of the key did not make; `packet` is
+    /// then garbled.
     pub fn open<'a>(
         &mut self,
         number: u64,
@@ -138,7 +139,7 @@ impl Opener {
         let (header, sealed) = packet.split_at_mut_checked(payload_at).ok_or(OpenError::Forged)?;
         let epoch = number / EPOCH_PACKETS;
         let known = self.keys.iter().find(|(of, _)| *of == epoch);
-        // A number is sent whole, so its epoch is known however many packets were lost before it.
+        // Packets carry the full number, so its epoch is known however many packets were lost.
         let fresh = known.is_none().then(|| epoch_key(&self.direction, epoch));
         let key = known.map(|(_, key)| key).or(fresh.as_ref()).expect("it is known or fresh");
         let payload = key
@@ -152,18 +153,18 @@ impl Opener {
         Ok(payload)
     }
 
-    /// Whether a trimmed copy of packet `number` was authentic.
+    /// Returns whether an authentic trimmed copy of packet `number` has arrived.
     pub fn was_trimmed(&self, number: u64) -> bool {
         self.headers.as_ref().is_some_and(|headers| !headers.window.is_fresh(number))
     }
 
-    /// Authenticates the header of a trimmed packet. Its number counts as seen from then on for
-    /// trimmed packets, and not for whole ones.
+    /// Authenticates the header of a trimmed packet. Its number then counts as seen for trimmed
+    /// packets, but not for whole ones.
     ///
     /// # Errors
     ///
-    /// A replay of a whole or of a trimmed packet, or a header that the holder of the key did not
-    /// make. Without header tags, every header is refused.
+    /// [`OpenError`] for a replay of a whole or trimmed packet, or for a header that a holder of the
+    /// key did not make. Without header tags, every header is refused.
     pub fn verify_header(
         &mut self,
         number: u64,
@@ -183,7 +184,7 @@ impl Opener {
     }
 }
 
-/// 32 bits of zeros, then the number, big-endian (Noise, section 12.3).
+/// Returns the nonce: 32 zero bits, then the number, big-endian (Noise, section 12.3).
 pub(super) fn nonce(number: u64) -> Nonce {
     let mut bytes = [0; NONCE_LEN];
     bytes[NONCE_LEN - 8..].copy_from_slice(&number.to_be_bytes());
@@ -235,7 +236,7 @@ mod tests {
             let packet = seal_as(&mut sealer, number);
             assert_eq!(open(number, packet), Ok(b"payload".to_vec()), "number {number}");
             if number == EPOCH_PACKETS + 1 {
-                // Late, from the epoch before: still open.
+                // Late, from the previous epoch: can still be opened.
                 assert!(open(early + 1, late_packet.clone()).is_ok());
             }
         }

@@ -22,7 +22,7 @@ const MAX_INDEX_SET: usize = 16;
 /// Additional bytes of a SYMBOL of a pulled message.
 pub const UNASKED_LEN: usize = 2;
 
-/// Bytes of the smallest symbol: a block ends in its digest, and the last symbol holds all of it.
+/// Bytes of the smallest symbol: a block ends in its digest, and the last symbol must hold all of it.
 pub const MIN_SYMBOL_SIZE: usize = size_of::<Digest>();
 /// Bytes of a probe, which carries no symbol, of a message that is not pulled.
 pub const PROBE_LEN: usize = SYMBOL_OVERHEAD;
@@ -31,54 +31,54 @@ pub const MIN_SYMBOL_LEN: usize = SYMBOL_OVERHEAD + MIN_SYMBOL_SIZE;
 
 /// Message ids are below this: they have 48 bits.
 pub const MAX_MESSAGE_ID: u64 = 1 << 48;
-/// An [`age`](SymbolHeader::age) that says nothing: it has 24 bits.
+/// The [`age`](SymbolHeader::age), of 24 bits, that gives no low watermark.
 pub const NO_AGE: u32 = (1 << 24) - 1;
 
-/// Everything in a SYMBOL packet between the prefix and the payload, the index set apart.
+/// The fields of a SYMBOL packet between the prefix and the payload, except the index set.
 ///
 /// All symbols of a message agree in `length`, `symbol_size` and `code`; the receiver holds
-/// the message to what the first authentic one said.
+/// the message to the values in the first authentic one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolHeader {
-    /// How many symbols of this class went on this path before, modulo 2^16, from any number on. A
-    /// gap is a loss, where paths keep the order.
+    /// The sequence number of this symbol in its class and path, modulo 2^16, from any initial
+    /// value. Where paths preserve the order, a gap is a loss.
     pub path_number: u16,
     /// The message.
     pub message: MessageId,
     /// The message's size in bytes.
     pub length: u32,
     /// `message - age` is the oldest message of this session that its sender has not finished
-    /// with: the receiver may forget all that are older. [`NO_AGE`] says nothing.
+    /// with: the receiver may forget all older ones. [`NO_AGE`] gives no such bound.
     pub age: u32,
-    /// Which block of the message, from 0; 24 bits.
+    /// The index of the block in the message, from 0; 24 bits.
     pub block: u32,
-    /// Which symbol of the block, from 0. In a probe: how many symbols were sent.
+    /// The ESI of the symbol in the block, from 0. In a probe: the number of symbols sent.
     pub symbol: u32,
     /// Bytes in each symbol of the message; also the payload's length, except in a probe, which has
     /// none.
     pub symbol_size: u16,
     /// The code's number and parameter.
     pub code: [u8; 2],
-    /// In a pulled message: how many symbols of the block are sent unasked, including those still
-    /// to be sent; saturates. Absent, and 0, in others.
+    /// In a pulled message: the number of symbols of the block that are sent unasked, including those
+    /// still to be sent; saturates. In others: absent, and 0.
     pub unasked: u16,
 }
 
-/// A SYMBOL packet whose shape was checked, its payload still sealed.
+/// A SYMBOL packet whose format was checked and whose payload is still sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolView<'a> {
     /// Class, path, session and packet number.
     pub prefix: Prefix,
     /// The fields.
     pub header: SymbolHeader,
-    /// The indices of the source symbols in this one, where the code sends them.
+    /// The indices of the source symbols in this one, if the code sends them.
     pub index_set: &'a [u8],
-    /// Where in the packet the payload begins; all before it is authenticated in the clear.
+    /// The offset of the payload in the packet; all bytes before it are authenticated in the clear.
     pub payload_at: usize,
 }
 
-/// A SYMBOL packet that a switch has trimmed: its header, which a tag authenticates. Whatever is left of
-/// index set and payload says nothing.
+/// A SYMBOL packet that a switch has trimmed: its header, authenticated by a tag. Any remaining bytes of
+/// index set and payload are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrimmedView<'a> {
     /// Class, path, session and packet number.
@@ -92,19 +92,19 @@ pub struct TrimmedView<'a> {
 }
 
 impl SymbolHeader {
-    /// The oldest message that its sender has not finished with, as far as the header says.
+    /// Returns the oldest message that the sender has not finished with, according to the header.
     pub fn low_watermark(&self) -> MessageId {
         let age = if self.age == NO_AGE { u64::MAX } else { self.age.into() };
         MessageId(self.message.0.saturating_sub(age))
     }
 
-    /// Appends prefix, fields and index set; the payload and the tag come after.
+    /// Appends prefix, fields and index set; the payload and the tag follow.
     pub fn write(&self, prefix: &Prefix, index_set: &[u8], out: &mut Vec<u8>) {
         self.write_fields(prefix, out);
         out.extend_from_slice(index_set);
     }
 
-    /// The same with a header tag, which comes before the index set.
+    /// Appends prefix, fields, header tag and index set.
     pub fn write_tagged(
         &self,
         prefix: &Prefix,
@@ -122,7 +122,7 @@ impl SymbolHeader {
     fn write_fields(&self, prefix: &Prefix, out: &mut Vec<u8>) {
         debug_assert_eq!(prefix.kind, Kind::Symbol);
         prefix.write(out);
-        // Together, because each append to a vector checks its room.
+        // Appended at once, because each append to a vector checks its capacity.
         let mut fields = [0; FIELDS_LEN];
         let mut rest = &mut fields[..];
         rest.put_u16(self.path_number);
@@ -144,7 +144,7 @@ impl SymbolHeader {
         if prefix.kind != Kind::Symbol {
             return Err(WireError::Undefined { field: "kind", got: prefix.kind as u8 });
         }
-        // One check of the length for all of them.
+        // One length check for all fields.
         let mut fields = Cursor::new(cursor.take(FIELDS_LEN)?);
         let header = Self {
             path_number: fields.u16()?,
@@ -166,22 +166,22 @@ impl SymbolHeader {
 }
 
 impl<'a> SymbolView<'a> {
-    /// Checks the shape of a SYMBOL packet without a header tag.
+    /// Checks the format of a SYMBOL packet without a header tag.
     ///
     /// # Errors
     ///
-    /// Any packet whose length is not what its fields say, whose symbols have no room for a digest,
-    /// or that is no SYMBOL.
+    /// [`WireError`] if the packet is not a SYMBOL, if its length does not match its fields, or if its
+    /// symbols have no room for a digest.
     pub fn parse(packet: &'a [u8]) -> Result<Self, WireError> {
         Self::read::<0>(packet)
     }
 
-    /// Checks the shape of a SYMBOL packet with a header tag. The tag is not verified: the tag of the
-    /// whole packet authenticates it.
+    /// Checks the format of a SYMBOL packet with a header tag. The tag is not verified: the tag of the
+    /// whole packet authenticates the header.
     ///
     /// # Errors
     ///
-    /// Those of [`parse`](Self::parse).
+    /// As for [`parse`](Self::parse).
     pub fn parse_tagged(packet: &'a [u8]) -> Result<Self, WireError> {
         Self::read::<HEADER_TAG_LEN>(packet)
     }
@@ -207,12 +207,12 @@ impl<'a> SymbolView<'a> {
 }
 
 impl<'a> TrimmedView<'a> {
-    /// Checks the shape of a SYMBOL packet with a header tag that is cut off somewhere behind the tag.
-    /// A probe, which has no payload, is never trimmed.
+    /// Checks the format of a SYMBOL packet that is cut off somewhere after its header tag. A probe,
+    /// which has no payload, is never trimmed.
     ///
     /// # Errors
     ///
-    /// A packet that is cut off before that, or that is whole, and any that is no SYMBOL.
+    /// [`WireError`] if the packet is not a SYMBOL, is cut off before the end of the tag, or is whole.
     pub fn parse(packet: &'a [u8]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new(packet);
         let (prefix, header) = SymbolHeader::read(&mut cursor)?;
@@ -226,7 +226,7 @@ impl<'a> TrimmedView<'a> {
     }
 }
 
-/// Bytes of the payload and the tag.
+/// Returns the bytes of the payload and the tag.
 fn sealed_len(prefix: &Prefix, header: &SymbolHeader) -> usize {
     TAG_LEN + if prefix.probe { 0 } else { usize::from(header.symbol_size) }
 }

@@ -1,13 +1,13 @@
-//! Which packet numbers have been seen: a sliding bit window, so that a replay is dropped.
+//! The packet numbers seen so far: a sliding bit window that detects replays.
 
-/// How far behind the newest packet another may arrive and still be taken.
+/// How far behind the newest packet another may arrive and still be accepted.
 pub const REPLAY_WINDOW: u64 = if cfg!(feature = "small-limits") { 64 } else { 8192 };
 
 const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 
 /// The packet numbers of one direction that have been accepted.
 ///
-/// Numbers start at 0. What is older than [`REPLAY_WINDOW`] below the newest counts as seen.
+/// Numbers start at 0. Those more than [`REPLAY_WINDOW`] below the newest count as seen.
 #[derive(Clone, Debug)]
 pub struct ReplayWindow {
     /// One above the newest number accepted.
@@ -23,9 +23,9 @@ impl Default for ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// Whether `number` is new. Only a packet that then proves authentic may be [marked].
+    /// Returns whether `number` is new. [Mark] it only once the packet has proved authentic.
     ///
-    /// [marked]: Self::mark
+    /// [Mark]: Self::mark
     pub fn is_fresh(&self, number: u64) -> bool {
         if number >= self.end {
             return true;
@@ -34,12 +34,12 @@ impl ReplayWindow {
         self.end - number <= REPLAY_WINDOW && self.seen[word] & bit == 0
     }
 
-    /// The number right above the newest that was taken.
+    /// Returns the number right above the newest accepted one.
     pub const fn end(&self) -> u64 {
         self.end
     }
 
-    /// Notes that the authentic packet `number` was taken.
+    /// Marks the authentic packet `number` as accepted.
     pub fn mark(&mut self, number: u64) {
         if number >= self.end {
             let skipped = number - self.end;

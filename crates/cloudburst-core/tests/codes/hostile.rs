@@ -27,7 +27,7 @@ fn malformed_symbols_are_refused_with_numbers() {
     let mut rlf = Decoder::new(Code::Rlf256, shape(12, 4));
     let error = SymbolError::IndexSetLength { expected: 0, got: 2 };
     assert_eq!(rlf.receive(0, &[0x80, 0], &[0; 4]), Err(error));
-    assert_eq!(error.to_string(), "an index set of 2 bytes where 0 are due");
+    assert_eq!(error.to_string(), "the index set has 2 bytes: it must have 0");
 }
 
 #[test]

@@ -1,71 +1,71 @@
-//! What a link does to packets, and the check that a configuration has to pass.
+//! The configuration of a link, and its validation.
 
 use crate::queue::Depth;
 use core::fmt;
 use core::time::Duration;
 
-/// What one link does to packets on their way. The default is a perfect link without delay.
+/// The behaviour of one link. The default is a perfect link without delay.
 ///
 /// A packet meets the faults in the order of a real link: blackhole and MTU at the entrance,
-/// queue and rate, loss, duplication, damage to each copy, and the way through the air.
+/// queue and rate, loss, duplication, damage to each copy, and propagation.
 /// Probabilities are per packet, from 0 to 1, and independent of each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// Which packets get lost after they left the queue. Default: [`Loss::None`].
+    /// Which packets are lost after they have left the queue. Default: [`Loss::None`].
     pub loss: Loss,
     /// Propagation time, the same for each packet. Default: zero.
     pub delay: Duration,
-    /// Longest extra delay, drawn uniformly per packet. Default: zero.
+    /// Maximum extra delay, drawn uniformly per packet. Default: zero.
     ///
     /// Jitter never reorders: a packet that would overtake its predecessor arrives together with
-    /// it. So packets that are closer together than the jitter arrive in bunches.
+    /// it. Packets that are closer together than the jitter therefore arrive in bunches.
     pub jitter: Duration,
     /// Probability that a packet is held back while later ones pass. Default: 0.
     pub reorder: f64,
-    /// How much longer a packet that is held back takes. Default: zero, which is refused as soon
-    /// as [`reorder`](Self::reorder) is above 0.
+    /// Extra delay of a packet that is held back. Default: zero, which is refused if
+    /// [`reorder`](Self::reorder) is above 0.
     pub reorder_by: Duration,
     /// Probability that a packet arrives twice. Default: 0.
     ///
-    /// The copy takes no place in the queue; it is damaged and delayed independently.
+    /// The copy does not occupy the queue; it is damaged and delayed independently.
     pub duplicate: f64,
-    /// Probability that 1 to 3 random bits are flipped. Default: 0. An empty packet has none.
+    /// Probability that 1 to 3 random bits are flipped. Default: 0. Empty packets are unaffected.
     pub corrupt: f64,
-    /// Probability that a packet is cut to a random shorter length, possibly to nothing.
+    /// Probability that a packet is cut to a random shorter length, possibly to zero bytes.
     /// Default: 0. An empty packet cannot be cut.
     pub truncate: f64,
     /// Probability that 1 to 64 random bytes are appended. Default: 0.
     ///
-    /// The [`mtu`](Self::mtu) does not apply to what was appended.
+    /// The [`mtu`](Self::mtu) does not apply to appended bytes.
     pub extend: f64,
     /// Rate in bits per second. Default: `None`, packets take no time to send. `Some(0)` is
     /// refused.
     ///
-    /// Only the bytes given to [`Link::send`](super::Link::send) count, no headers below them.
+    /// Only the bytes given to [`Link::send`](super::Link::send) count, without lower-layer headers.
     pub rate: Option<u64>,
-    /// Most packets that have not departed yet, the one being sent included; further ones are
-    /// dropped. Default: 128. Without a [`rate`](Self::rate) nothing waits and it has no meaning;
-    /// with one, 0 is refused.
+    /// Maximum number of packets that have not departed yet, including the one being sent; further
+    /// ones are dropped. Default: 128. Without a [`rate`](Self::rate) no packet waits, and the limit
+    /// is ignored; with one, 0 is refused.
     ///
     /// A long queue turns overload into delay, a short one into loss.
     pub queue: usize,
-    /// A limit in bytes instead: most bytes that have not departed yet. Default: `None`. `Some(0)` is refused. As
-    /// with a [`rate`](Self::rate), without which it has no meaning either, no headers below packets count.
+    /// A limit in bytes instead: the maximum number of bytes that have not departed yet. Default: `None`. `Some(0)` is
+    /// refused. As for [`rate`](Self::rate), without which it is ignored too, lower-layer headers do not count.
     pub queue_bytes: Option<usize>,
-    /// Bytes in the queue from which on packets that are not ECN-capable ([`Mark::ect`](super::Mark::ect)) are dropped,
+    /// Bytes in the queue from which packets that are not ECN-capable ([`Mark::ect`](super::Mark::ect)) are dropped,
     /// as by RED with ECN and one threshold (Aeolus, SIGCOMM 2020). Others have the rest of the queue to themselves.
     /// Default: `None`, all packets are treated alike.
     pub selective: Option<usize>,
-    /// Classes of packets with a queue each, served by strict priority: class 0 first. Default: 1. 0 is refused.
-    /// Packets of higher classes ([`Mark::class`](super::Mark::class)) are in the last.
+    /// Number of classes of packets, each with its own queue, served by strict priority: class 0 first. Default: 1.
+    /// 0 is refused. Packets of higher classes ([`Mark::class`](super::Mark::class)) go into the last queue.
     ///
-    /// The limit and the threshold above apply to each queue by itself. A packet that is being sent is not interrupted.
+    /// The limit and the threshold above apply to each queue separately. A packet being sent is not interrupted.
     pub classes: usize,
-    /// How packets that find the queue full are trimmed. Default: `None`, they are dropped. Without a
-    /// [`rate`](Self::rate) it has no meaning.
+    /// How packets that find the queue full are trimmed. Default: `None`, they are dropped. Ignored
+    /// without a [`rate`](Self::rate).
     pub trim: Option<Trim>,
-    /// Longest packet in bytes that passes; longer ones vanish without a word, as in an MTU
-    /// black hole. Default: `None`, any length passes. `Some(0)` is refused.
+    /// Longest packet in bytes that passes; longer ones are dropped silently, as in an MTU black
+    /// hole. Default: `None`, any length passes. `Some(0)` is refused.
     pub mtu: Option<usize>,
 }
 
@@ -97,7 +97,7 @@ impl LinkConfig {
     ///
     /// # Errors
     ///
-    /// The first field that makes no sense, with its value.
+    /// Returns the first invalid field, with its value.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.loss.check()?;
         probability("reorder", self.reorder)?;
@@ -109,16 +109,16 @@ impl LinkConfig {
             return zero("reorder_by", "a packet held back for no time is overtaken by none");
         }
         if self.rate == Some(0) {
-            return zero("rate", "such a link sends nothing, ever");
+            return zero("rate", "such a link never sends");
         }
         if self.rate.is_some() && self.queue == 0 {
-            return zero("queue", "the packet that is being sent takes a place");
+            return zero("queue", "the packet being sent takes a place");
         }
         if self.queue_bytes == Some(0) {
-            return zero("queue_bytes", "no packet with content would pass");
+            return zero("queue_bytes", "only empty packets would pass");
         }
         if self.classes == 0 {
-            return zero("classes", "every packet is of a class");
+            return zero("classes", "every packet needs a class");
         }
         if let Some(Trim { header, queue }) = self.trim {
             if header == 0 {
@@ -132,17 +132,17 @@ impl LinkConfig {
             }
         }
         if self.mtu == Some(0) {
-            return zero("mtu", "no packet with content would pass");
+            return zero("mtu", "only empty packets would pass");
         }
         Ok(())
     }
 
-    /// How many queues are served by strict priority.
+    /// Returns the number of queues served by strict priority.
     pub(super) const fn queues(&self) -> usize {
         if self.trim.is_some() { 2 } else { self.classes }
     }
 
-    /// The limit of a queue.
+    /// Returns the limit of a queue.
     pub(super) const fn limit(&self) -> Depth {
         match self.queue_bytes {
             Some(bytes) => Depth::Bytes(bytes),
@@ -151,22 +151,22 @@ impl LinkConfig {
     }
 }
 
-/// How a link trims packets that find its queue full: their beginning overtakes those in the queue (NDP,
+/// How a link trims packets that find its queue full: their headers overtake the packets in the queue (NDP,
 /// SIGCOMM 2017, section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trim {
-    /// Bytes that are left of a trimmed packet. Packets that are no longer than that stay whole, and overtake too,
-    /// as on SONiC.
+    /// Bytes that remain of a trimmed packet. Packets that are not longer stay whole, and overtake too, as on
+    /// SONiC.
     pub header: usize,
-    /// Most trimmed packets that have not departed yet, the one being sent included; further ones are
-    /// dropped. They are sent before all others.
+    /// Maximum number of trimmed packets that have not departed yet, including the one being sent;
+    /// further ones are dropped. They are sent before all others.
     pub queue: usize,
 }
 
 /// Which packets a link loses.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Loss {
-    /// None at all.
+    /// No packets.
     #[default]
     None,
     /// Each packet with this probability, independently.
@@ -174,14 +174,13 @@ pub enum Loss {
     /// In bursts: the model of Gilbert and Elliott, in the four-parameter form of Hasslinger and
     /// Hohlfeld (MMB 2008), who call the parameters p, r, 1 - k and 1 - h.
     ///
-    /// The link starts in a good state. A packet is first lost or not, as the state says, then
+    /// The link starts in the good state. Each packet is first lost or not according to the state, then
     /// the state may change. The bad state lasts `1 / to_good` packets on average, and the link
     /// is in it for a share of `to_bad / (to_bad + to_good)` of the packets.
     Bursty {
         /// Probability per packet to go from the good state to the bad one.
         to_bad: f64,
-        /// Probability per packet to go back to the good state. With 0 the first burst never
-        /// ends.
+        /// Probability per packet to return to the good state. With 0 the first burst never ends.
         to_good: f64,
         /// Probability of loss in the good state, usually 0 or close to it.
         loss_good: f64,
@@ -216,14 +215,14 @@ pub enum ConfigError {
         /// Its value.
         value: f64,
     },
-    /// A 0 where there must be more.
+    /// A 0 where the value must be above 0.
     Zero {
         /// The field, as the caller wrote it.
         field: &'static str,
-        /// What a 0 would mean.
+        /// Why 0 is not allowed.
         why: &'static str,
     },
-    /// `trim` together with `classes`, `selective` or `queue_bytes`, which limit other queues.
+    /// `trim` together with `classes`, `selective` or `queue_bytes`, which apply to other queues.
     Trim,
 }
 

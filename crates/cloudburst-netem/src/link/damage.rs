@@ -3,14 +3,14 @@
 use super::{LinkConfig, LinkStats};
 use crate::rng::SplitMix64;
 
-/// Most bytes that are appended to a packet.
+/// Maximum number of bytes appended to a packet.
 const LONGEST_EXTENSION: u64 = 64;
-/// Most bits that are flipped in a packet.
+/// Maximum number of bits flipped in a packet.
 const MOST_FLIPS: usize = 3;
 
-/// Damages `packet` as `config` says and counts what was done.
+/// Damages `packet` as configured and counts the damage.
 ///
-/// Bits are flipped last, so that a packet counted as corrupted does carry flipped bits.
+/// Bits are flipped last, so that a packet counted as corrupted does have flipped bits.
 pub(super) fn damage(
     packet: &mut Vec<u8>,
     config: &LinkConfig,
@@ -37,7 +37,7 @@ fn flip_bits(packet: &mut [u8], rng: &mut SplitMix64) {
     let mut flipped = [0; MOST_FLIPS];
     let count = 1 + rng.index(MOST_FLIPS);
     for done in 0..count {
-        // A byte has more bits than are ever flipped, so there is always one left to find.
+        // A byte has more bits than are ever flipped, so the loop ends.
         let bit = loop {
             let bit = rng.index(packet.len() * 8);
             if !flipped[..done].contains(&bit) {

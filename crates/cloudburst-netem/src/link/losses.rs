@@ -1,4 +1,4 @@
-//! Which packets are lost.
+//! The choice of lost packets.
 
 use super::Loss;
 
@@ -11,12 +11,12 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// A link that has not lost anything yet. [`Loss::Bursty`] starts in its good state.
+    /// Creates the losses of a new link. [`Loss::Bursty`] starts in its good state.
     pub const fn new(loss: Loss) -> Self {
         Self { loss, in_burst: false }
     }
 
-    /// Whether the next packet is lost. `chance` is true with the probability that it is given.
+    /// Returns whether the next packet is lost. `chance` returns true with the given probability.
     pub fn draw(&mut self, mut chance: impl FnMut(f64) -> bool) -> bool {
         match self.loss {
             Loss::None => false,

@@ -1,15 +1,15 @@
 //! One emulated link in one direction, without I/O.
 //!
-//! Whoever drives a [`Link`] does three things, with a time that never runs backwards:
+//! The driver of a [`Link`] does three things, with a time that never runs backwards:
 //!
-//! 1. [`Link::send`] what enters the link at `now`;
+//! 1. call [`Link::send`] for each packet that enters the link at `now`;
 //! 2. wait until [`Link::next_at`], or until there is more to send;
-//! 3. [`Link::poll`] at the new `now` until it gives `None`.
+//! 3. call [`Link::poll`] at the new `now` until it returns `None`.
 //!
-//! At the time that [`Link::next_at`] gives, a packet comes out, or one that waited in a queue of several
-//! [classes](LinkConfig::classes) begins to be sent.
+//! At the time that [`Link::next_at`] returns, a packet comes out, or the transmission of one that waited in a
+//! queue of several [classes](LinkConfig::classes) begins.
 //!
-//! Times are counted from an epoch of the caller's choice. The same seed and the same calls give
+//! Times are counted from an epoch of the caller's choice. The same seed and the same calls yield
 //! the same packets at the same times, on every platform.
 
 mod config;
@@ -28,45 +28,45 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use strict::Strict;
 
-/// The queues of a link that trims.
+/// The queues of a link that trims: headers first, then whole packets.
 const HEADERS: usize = 0;
 const DATA: usize = 1;
 
-/// What the header of a packet tells a link.
+/// The fields of a packet's header that a link uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// The class; 0 is served first. See [`LinkConfig::classes`].
     pub class: u8,
-    /// Whether it is ECN-capable. See [`LinkConfig::selective`].
+    /// Whether the packet is ECN-capable. See [`LinkConfig::selective`].
     pub ect: bool,
 }
 
 /// One link in one direction: packets go in, and come out late, damaged, twice or never.
 ///
-/// Packets under way are kept in memory, so a long delay without a [`LinkConfig::rate`] keeps
-/// all that is sent within it.
+/// Packets in flight are kept in memory, so a link with a long delay and without a
+/// [`LinkConfig::rate`] holds all packets sent within that delay.
 #[derive(Clone, Debug)]
 pub struct Link {
     config: LinkConfig,
     rng: SplitMix64,
     stats: LinkStats,
-    /// While true, all that is sent vanishes.
+    /// While true, all packets sent are dropped.
     down: bool,
     losses: Losses,
-    /// Times in nanoseconds. Without meaning while there is no rate.
+    /// Times in nanoseconds. Unused while there is no rate.
     queue: DropTail,
-    /// The queues, if there are several classes or if packets are trimmed: headers then precede the others.
+    /// The queues, if there are several classes or if packets are trimmed: headers are then served first.
     strict: Strict,
     /// Latest arrival of a packet that was not held back: later ones do not arrive before it.
     floor: Duration,
-    /// What is under way, by arrival and order of sending.
+    /// Packets in flight, by arrival and order of sending.
     under_way: BTreeMap<(Duration, u64), Vec<u8>>,
-    /// Packets and copies that ever got under way: the second half of the key.
+    /// Number of packets and copies launched so far: the second half of the key.
     launched: u64,
 }
 
 impl Link {
-    /// A link that is up and empty, and whose faults are determined by `seed`.
+    /// Creates a link that is up and empty, and whose faults are determined by `seed`.
     ///
     /// # Errors
     ///
@@ -87,12 +87,12 @@ impl Link {
         })
     }
 
-    /// Lets `packet` enter the link at `now`, in the first class and not ECN-capable.
+    /// Sends `packet` into the link at `now`, in the first class and not ECN-capable.
     pub fn send(&mut self, now: Duration, packet: &[u8]) {
         self.send_marked(now, Mark::default(), packet);
     }
 
-    /// Lets `packet` with such a header enter the link at `now`.
+    /// Sends `packet` with the given header fields into the link at `now`.
     pub fn send_marked(&mut self, now: Duration, mark: Mark, packet: &[u8]) {
         self.stats.sent += 1;
         if self.down {
@@ -143,16 +143,16 @@ impl Link {
         }
     }
 
-    /// When to poll next, or `None` while nothing is under way. With several classes or
-    /// [`LinkConfig::trim`], it may be before the next packet comes out: what leaves a queue next is
-    /// decided only then.
+    /// Returns when to poll next, or `None` while no packet is in flight. With several classes or
+    /// [`LinkConfig::trim`], it may be before the next packet comes out: the next packet to leave a
+    /// queue is chosen only then.
     pub fn next_at(&self) -> Option<Duration> {
         let arrival = self.under_way.first_key_value().map(|(&(due, _), _)| due);
         [arrival, self.strict.next_at().map(Duration::from_nanos)].into_iter().flatten().min()
     }
 
-    /// The earliest packet that is out by `now`; among those due at the same time, the one sent
-    /// first.
+    /// Returns the earliest packet that has come out by `now`; among those due at the same time, the
+    /// one sent first.
     pub fn poll(&mut self, now: Duration) -> Option<Vec<u8>> {
         self.serve(now);
         let first = self.under_way.first_entry()?;
@@ -163,18 +163,18 @@ impl Link {
         Some(first.remove())
     }
 
-    /// Packets that are queued or under way, copies included.
+    /// Returns the number of packets queued or in flight, including copies.
     pub fn in_flight(&self) -> usize {
         self.under_way.len() + self.strict.len()
     }
 
-    /// Changes the faults for what is sent from now on; what is under way stays as it is.
+    /// Changes the faults for packets sent from now on; packets in flight are not affected.
     ///
-    /// The counters, and a blackhole set by [`Self::set_down`], stay too. [`Loss::Bursty`] starts
-    /// anew in its good state. A change of delay, jitter or rate is a change of route: if the new
-    /// one is shorter, what follows overtakes what is under way. With a new rate, another number of
-    /// classes or another [`LinkConfig::trim`], packets already queued depart first, at the times at
-    /// which they would have if nothing had followed them.
+    /// The counters, and a blackhole set by [`Self::set_down`], remain too. [`Loss::Bursty`] restarts
+    /// in its good state. A change of delay, jitter or rate is a change of route: if the new one is
+    /// shorter, later packets overtake those in flight. With a new rate, another number of classes or
+    /// another [`LinkConfig::trim`], packets already queued depart first, at the times at which they
+    /// would have departed if no packet had followed.
     ///
     /// # Errors
     ///
@@ -196,17 +196,17 @@ impl Link {
         Ok(())
     }
 
-    /// Turns the link into a blackhole, or heals it. What is under way still arrives.
+    /// Turns the link into a blackhole, or heals it. Packets in flight still arrive.
     pub fn set_down(&mut self, down: bool) {
         self.down = down;
     }
 
-    /// What the link did since it was made.
+    /// Returns the counters of the link since it was created.
     pub fn stats(&self) -> &LinkStats {
         &self.stats
     }
 
-    /// Sends what waits in the queues of classes, or of a link that trims, and may leave by `now`.
+    /// Sends the packets in the queues of classes, or of a link that trims, that may leave by `now`.
     fn serve(&mut self, now: Duration) {
         let Some(rate) = self.config.rate else { return };
         let time = |bytes| serialization(bytes, rate);
@@ -215,7 +215,7 @@ impl Link {
         }
     }
 
-    /// Puts a packet on its way that has left the sender entirely at `departure`, unless it is lost.
+    /// Launches a packet whose last bit has left at `departure`, unless it is lost.
     fn depart(&mut self, departure: Duration, packet: &[u8]) {
         if self.losses.draw(|probability| self.rng.chance(probability)) {
             self.stats.lost += 1;
@@ -244,13 +244,13 @@ impl Link {
     }
 }
 
-/// Nanoseconds since the epoch.
+/// Converts to nanoseconds since the epoch.
 fn nanos(now: Duration) -> u64 {
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// How many nanoseconds `len` bytes take at `rate` bits per second, rounded up. `rate` is not
-/// 0, which [`LinkConfig::check`] refuses.
+/// Returns the nanoseconds that `len` bytes take at `rate` bits per second, rounded up. `rate` is
+/// not 0, which [`LinkConfig::check`] refuses.
 fn serialization(len: usize, rate: u64) -> u64 {
     const NANOS_PER_SECOND: u128 = 1_000_000_000;
     let nanos = (len as u128 * 8 * NANOS_PER_SECOND).div_ceil(u128::from(rate));

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(super) struct Strict {
     classes: Vec<VecDeque<Waiting>>,
-    /// The class of the packet that is being sent, and when it will have left.
+    /// The class of the packet being sent, and when it will have left.
     in_service: usize,
     free_at: u64,
 }
@@ -23,23 +23,23 @@ impl Strict {
         Self { classes: vec![VecDeque::new(); classes], in_service: 0, free_at: 0 }
     }
 
-    /// Changes the number of classes. Nothing may wait.
+    /// Changes the number of classes. The queues must be empty.
     pub(super) fn set_classes(&mut self, classes: usize) {
         self.classes.resize(classes, VecDeque::new());
         self.in_service = self.in_service.min(classes - 1);
     }
 
-    /// The number of packets that wait.
+    /// Returns the number of waiting packets.
     pub(super) fn len(&self) -> usize {
         self.classes.iter().map(VecDeque::len).sum()
     }
 
-    /// When the next packet may be sent, or `None` while none waits.
+    /// Returns when the next packet may be sent, or `None` while none waits.
     pub(super) fn next_at(&self) -> Option<u64> {
         (self.len() > 0).then_some(self.free_at)
     }
 
-    /// How long the packets of a class that have not left at `now` take to be sent.
+    /// Returns how long it takes to send the packets of a class that have not left at `now`.
     pub(super) fn backlog(&self, now: u64, class: usize, time: impl Fn(usize) -> u64) -> u64 {
         let waiting = self.classes[class].iter().map(|waiting| time(waiting.packet.len()));
         let left = self.left(now, class);
@@ -70,10 +70,11 @@ impl Strict {
         fits
     }
 
-    /// Sends the first packet of the first class that has any, if one may leave by `now`: when its last bit has left,
-    /// and the packet.
+    /// Sends the first packet of the first class that has any, if one may leave by `now`. Returns the time when its
+    /// last bit has left, and the packet.
     ///
-    /// Call it before and after each [`push`](Self::push): then all that waits was there when the link became free.
+    /// Call it before and after each [`push`](Self::push): then all waiting packets were queued when the link became
+    /// free.
     pub(super) fn pop(&mut self, now: u64, time: impl Fn(usize) -> u64) -> Option<(u64, Vec<u8>)> {
         if self.free_at > now {
             return None;
@@ -85,7 +86,7 @@ impl Strict {
         Some((ends, packet))
     }
 
-    /// How long the packet of a class that is being sent still takes.
+    /// Returns how much longer the packet being sent takes, if it is of this class.
     fn left(&self, now: u64, class: usize) -> u64 {
         if self.in_service == class { self.free_at.saturating_sub(now) } else { 0 }
     }

@@ -6,20 +6,20 @@
 //!   client 1 ─┘   (`addr`)   └─ link up 1 ─▶ NAT socket 1 ─┘
 //! ```
 //!
-//! Each client address (IP and port) that ever sent is one path, numbered in the order of first
-//! appearance. The target sees a source address of its own for each path, and what it answers
-//! there comes back through that path's down link to that very client. Several local sockets of
-//! one endpoint so become several paths.
+//! Each client address (IP and port) that has ever sent is one path, numbered in the order of first
+//! appearance. The target sees a different source address for each path, and its answers to that
+//! address return through that path's down link to the same client. Several local sockets of one
+//! endpoint thus become several paths.
 //!
-//! A path needs one thread, the relay two more. What a link lets through at once is forwarded by
-//! the thread that read it, within some tens of microseconds. An idle relay only wakes to see
-//! whether it should end.
+//! A path needs one thread, the relay two more. A packet that a link lets through at once is
+//! forwarded by the thread that read it, within some tens of microseconds. An idle relay wakes only
+//! to check whether it should end.
 //!
-//! Unlike a [`Link`] the relay is not reproducible to the packet: its times are real, and the
-//! kernel drops what overflows a socket's receive buffer, which no counter here sees. With the
-//! usual default of 208 KiB that is some 90 packets of 1,400 bytes: a client that sends more at
-//! once, over all its paths, loses some even on perfect links. A packet counts as delivered once
-//! it has left its link, just before it is sent on.
+//! Unlike a [`Link`], the relay is not reproducible to the packet: its times are real, and the
+//! kernel drops packets that overflow a socket's receive buffer, which no counter here sees. The
+//! usual default of 208 KiB holds about 90 packets of 1,400 bytes: a client that sends more at once,
+//! over all its paths, loses some even on perfect links. A packet counts as delivered once it has
+//! left its link, just before it is forwarded.
 //!
 //! # Example
 //!
@@ -66,7 +66,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Most client addresses that a relay serves. What further ones send is ignored.
+    /// Maximum number of client addresses that a relay serves. Packets of further ones are ignored.
     pub const MAX_PATHS: usize = 256;
 
     /// Starts a relay between a new loopback address, of the family of `target`, and `target`.
@@ -76,8 +76,8 @@ impl Relay {
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::InvalidInput`] where `links` is empty or a [`LinkConfig`] is refused (the
-    /// [`ConfigError`] is inside); otherwise what the system says of sockets and threads.
+    /// [`io::ErrorKind::InvalidInput`] if `links` is empty or a [`LinkConfig`] is refused (the
+    /// [`ConfigError`] is inside); otherwise the system's error for sockets and threads.
     pub fn start(
         target: SocketAddr,
         links: Vec<(LinkConfig, LinkConfig)>,
@@ -90,7 +90,7 @@ impl Relay {
         Self::start_at(UdpSocket::bind((loopback, 0))?, target, links, seed)
     }
 
-    /// The same at the address of `front`, which the target may have to know before it starts.
+    /// Starts a relay at the address of `front`, for a target that must know it before it starts.
     ///
     /// # Errors
     ///
@@ -103,43 +103,43 @@ impl Relay {
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::open(front, target, links, seed)?);
         let addr = shared.front.local_addr()?;
-        // Built step by step: where the second thread fails, dropping this ends the first.
+        // Built step by step: if the second thread fails to start, dropping this ends the first.
         let mut relay = Self { addr, shared, threads: Vec::new() };
         relay.spawn("netem clients", threads::read_clients)?;
         relay.spawn("netem timer", threads::forward_when_due)?;
         Ok(relay)
     }
 
-    /// The loopback address that clients send to, and get answers from.
+    /// Returns the loopback address that clients send to, and receive answers from.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// How many client addresses have been seen, [`Self::MAX_PATHS`] at most.
+    /// Returns the number of client addresses seen, at most [`Self::MAX_PATHS`].
     pub fn paths(&self) -> usize {
         self.shared.lock().paths.len()
     }
 
-    /// The path of the client at this address, or `None` before its first packet.
+    /// Returns the path of the client at this address, or `None` before its first packet.
     pub fn path_of(&self, client: SocketAddr) -> Option<usize> {
         self.shared.lock().path_of(client)
     }
 
-    /// What the links of `path` did so far, up and down, or `None` where there is no such path.
+    /// Returns the counters of the links of `path`, up and down, or `None` if there is no such path.
     pub fn stats(&self, path: usize) -> Option<(LinkStats, LinkStats)> {
         let state = self.shared.lock();
         state.paths.get(path).map(|path| (*path.up.stats(), *path.down.stats()))
     }
 
-    /// Packets that belong to no path: from clients beyond [`Self::MAX_PATHS`], or for which the
-    /// system had no socket or thread.
+    /// Returns the number of packets without a path: from clients beyond [`Self::MAX_PATHS`], or for
+    /// which the system had no socket or thread.
     pub fn ignored(&self) -> u64 {
         self.shared.lock().ignored
     }
 
     /// Turns both links of `path` into blackholes, or heals them. See [`Link::set_down`].
     ///
-    /// For a blackhole in one direction, [reconfigure](Self::reconfigure) that one to a loss of 1.
+    /// For a blackhole in one direction, [reconfigure](Self::reconfigure) that link to a loss of 1.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl Relay {
     ///
     /// # Errors
     ///
-    /// [`RelayError::UnknownPath`], or [`RelayError::Config`] where one of the two is refused.
+    /// [`RelayError::UnknownPath`], or [`RelayError::Config`] if one of the two is refused.
     /// Both links are then unchanged.
     pub fn reconfigure(
         &self,
@@ -183,7 +183,7 @@ impl Drop for Relay {
     fn drop(&mut self) {
         self.shared.stop();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has already said so on standard error.
+            // A thread that panicked has already reported it on standard error.
             let _ = thread.join();
         }
     }
@@ -198,11 +198,11 @@ fn known(state: &mut State, path: usize) -> Result<&mut Path, RelayError> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RelayError {
-    /// There is no such path yet: paths come into being with a client's first packet.
+    /// There is no such path yet: a path is created by a client's first packet.
     UnknownPath {
-        /// The path asked for.
+        /// The path requested.
         path: usize,
-        /// How many there are.
+        /// The number of paths.
         paths: usize,
     },
     /// A configuration was refused.

@@ -1,4 +1,4 @@
-//! What the threads of a relay share: sockets, links, and one lock over all of them.
+//! The state that the threads of a relay share: sockets, links, and one lock over all of them.
 
 use super::{Link, LinkConfig, Relay};
 use crate::rng::SplitMix64;
@@ -10,31 +10,31 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// How long a read blocks before the thread looks whether the relay has ended.
+/// How long a read blocks before the thread checks whether the relay has ended.
 const READ_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// One relay, as its threads see it.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// The socket that clients send to and are answered from.
+    /// The socket that clients send to and receive answers from.
     pub(super) front: UdpSocket,
     target: SocketAddr,
     links: Vec<(LinkConfig, LinkConfig)>,
     epoch: Instant,
     running: AtomicBool,
     state: Mutex<State>,
-    /// Wakes the scheduler: something is due before its alarm, or the relay ends.
+    /// Wakes the scheduler: a packet is due before its alarm, or the relay ends.
     alarm_changed: Condvar,
 }
 
-/// What changes while the relay runs.
+/// The state that changes while the relay runs.
 #[derive(Debug)]
 pub(super) struct State {
     /// In order of first appearance; never removed.
     pub(super) paths: Vec<Path>,
     /// Packets without a path.
     pub(super) ignored: u64,
-    /// When the scheduler wakes by itself; `None` while it waits for nothing.
+    /// When the scheduler wakes by itself; `None` while no packet is due.
     alarm: Option<Duration>,
     by_client: HashMap<SocketAddr, usize>,
     /// Seeds the links: two numbers per path.
@@ -45,13 +45,13 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) struct Path {
     client: SocketAddr,
-    /// Connected to the target, so that nobody else's packets come in.
+    /// Connected to the target, so that no other host's packets are received.
     nat: Arc<UdpSocket>,
     pub(super) up: Link,
     pub(super) down: Link,
 }
 
-/// A way through a path.
+/// A direction on a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Direction {
     /// From the client to the target.
@@ -93,7 +93,7 @@ impl Shared {
         })
     }
 
-    /// The state, also after a panic elsewhere: links stay usable between any two calls.
+    /// Locks the state, also after a panic elsewhere: links are usable between any two calls.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,13 +104,14 @@ impl Shared {
 
     /// Tells all threads to end.
     pub(super) fn stop(&self) {
-        // Under the lock, or the scheduler could look just before and fall asleep just after.
+        // Under the lock, or the scheduler could check just before and fall asleep just after.
         let _state = self.lock();
         self.running.store(false, Ordering::Release);
         self.alarm_changed.notify_all();
     }
 
-    /// Sends a packet into a link, forwards what is out, and leaves the rest to the scheduler.
+    /// Sends a packet into a link, forwards the packets that have come out, and leaves the rest to the
+    /// scheduler.
     pub(super) fn send(&self, state: &mut State, path: usize, way: Direction, packet: &[u8]) {
         let now = self.now();
         let path = &mut state.paths[path];
@@ -125,8 +126,8 @@ impl Shared {
         }
     }
 
-    /// Forwards what is out on all paths, then waits, without the lock, until more may be, or
-    /// the relay ends.
+    /// Forwards the packets that have come out on all paths, then waits, without the lock, until more
+    /// may have, or the relay ends.
     pub(super) fn forward_and_wait<'a>(
         &self,
         mut state: MutexGuard<'a, State>,
@@ -144,7 +145,7 @@ impl Shared {
         }
     }
 
-    /// Makes a path for a client that has none, and gives its number. `start_reader` gets the
+    /// Creates a path for a client that has none, and returns its number. `start_reader` gets the
     /// number and the new socket; the path exists if it succeeds.
     pub(super) fn open_path(
         &self,
@@ -173,8 +174,8 @@ impl Shared {
         Ok(number)
     }
 
-    /// Time on the clock of the links. Read it under the lock, so that no link sees it run
-    /// backwards.
+    /// Returns the time on the clock of the links. Call it under the lock, so that no link sees time
+    /// run backwards.
     fn now(&self) -> Duration {
         self.epoch.elapsed()
     }
@@ -187,15 +188,15 @@ impl State {
 }
 
 impl Path {
-    /// When something comes out in either direction.
+    /// Returns when the next packet comes out in either direction.
     fn next_at(&self) -> Option<Duration> {
         [self.up.next_at(), self.down.next_at()].into_iter().flatten().min()
     }
 
-    /// Sends what is out by `now` on its way. It runs under the lock, so that packets depart in
-    /// the order in which they left their link.
+    /// Forwards the packets that have come out by `now`. It runs under the lock, so that packets depart
+    /// in the order in which they left their link.
     ///
-    /// A send that fails is a packet lost.
+    /// A packet whose send fails is lost.
     fn forward(&mut self, now: Duration, front: &UdpSocket) {
         while let Some(packet) = self.up.poll(now) {
             let _ = send_connected(&self.nat, &packet);
@@ -206,8 +207,8 @@ impl Path {
     }
 }
 
-/// Sends on a connected socket, where a refusal tells of an earlier packet, from when the target
-/// was not there, and costs this one its turn: so it gets another.
+/// Sends on a connected socket. An ECONNREFUSED concerns an earlier packet, sent while the target was
+/// not there, but prevents this one from being sent: it is sent again.
 fn send_connected(nat: &UdpSocket, packet: &[u8]) -> io::Result<usize> {
     match nat.send(packet) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => nat.send(packet),

@@ -1,11 +1,11 @@
-//! What the threads of a relay do: one reads from clients, one per path reads from the target,
-//! one forwards what had to wait.
+//! The threads of a relay: one reads from clients, one per path reads from the target, and one
+//! forwards delayed packets.
 //!
-//! What a link lets through at once is forwarded by the thread that read it: on a small machine
-//! that costs half the time, and no more drops, than passing each packet to another thread.
+//! A packet that a link lets through at once is forwarded by the thread that read it: on a small
+//! machine that takes half the time of passing each packet to another thread, and drops no more.
 //!
-//! A read that fails is either the timeout, or a refusal by the target's host that came back for
-//! an earlier packet. Neither ends a thread; each is reported once, so none makes it spin.
+//! A read that fails is either the timeout, or an ECONNREFUSED from the target's host for an earlier
+//! packet. Neither ends a thread; each is reported once, so neither makes it spin.
 
 use super::shared::{Direction, Shared};
 use std::net::UdpSocket;
@@ -14,7 +14,7 @@ use std::thread;
 /// Longer than any UDP datagram.
 const BUFFER: usize = 1 << 16;
 
-/// Reads what clients send, and makes a path, with a reader, for each new one.
+/// Reads packets from clients, and creates a path, with a reader, for each new one.
 ///
 /// It returns once the relay has stopped and the readers of all paths have ended.
 pub(super) fn read_clients(shared: &Shared) {
@@ -39,7 +39,7 @@ pub(super) fn read_clients(shared: &Shared) {
     });
 }
 
-/// Reads what the target sends to one path.
+/// Reads the packets that the target sends to one path.
 fn read_answers(shared: &Shared, path: usize, nat: &UdpSocket) {
     let mut buffer = vec![0; BUFFER];
     while shared.is_running() {
@@ -48,7 +48,7 @@ fn read_answers(shared: &Shared, path: usize, nat: &UdpSocket) {
     }
 }
 
-/// Forwards what does not pass its link at once.
+/// Forwards packets that do not pass their link at once.
 pub(super) fn forward_when_due(shared: &Shared) {
     let mut state = shared.lock();
     while shared.is_running() {

@@ -44,19 +44,19 @@ fn zeros_that_would_stop_a_link_are_refused() {
     let cases = [
         (
             LinkConfig { rate: Some(0), ..base() },
-            "`rate` must be above 0, got 0: such a link sends nothing, ever",
+            "`rate` must be above 0, got 0: such a link never sends",
         ),
         (
             LinkConfig { queue_bytes: Some(0), ..base() },
-            "`queue_bytes` must be above 0, got 0: no packet with content would pass",
+            "`queue_bytes` must be above 0, got 0: only empty packets would pass",
         ),
         (
             LinkConfig { classes: 0, ..base() },
-            "`classes` must be above 0, got 0: every packet is of a class",
+            "`classes` must be above 0, got 0: every packet needs a class",
         ),
         (
             LinkConfig { rate: Some(1), queue: 0, ..base() },
-            "`queue` must be above 0, got 0: the packet that is being sent takes a place",
+            "`queue` must be above 0, got 0: the packet being sent takes a place",
         ),
         (
             LinkConfig { trim: Some(Trim { header: 0, queue: 1 }), ..base() },
@@ -68,7 +68,7 @@ fn zeros_that_would_stop_a_link_are_refused() {
         ),
         (
             LinkConfig { mtu: Some(0), ..base() },
-            "`mtu` must be above 0, got 0: no packet with content would pass",
+            "`mtu` must be above 0, got 0: only empty packets would pass",
         ),
         (
             LinkConfig { reorder: 0.1, ..base() },

@@ -63,7 +63,7 @@ pub fn merge(
             store.append(record)?;
         }
     }
-    // Cells that the run does not ask for, if any.
+    // Cells that are not part of the run, if any.
     found.into_values().try_for_each(|(_, record)| store.append(record))?;
     Ok(store)
 }

@@ -1,6 +1,6 @@
 //! Selective dropping in incasts (Aeolus, SIGCOMM 2020, section 5: Table 5 and Figure 17).
 //!
-//! Cloudburst marks packets as Aeolus does: what a message sends before its first answer is Not-ECT, and all else is
+//! Cloudburst marks packets as Aeolus does: packets of a message before its first answer are Not-ECT, all others
 //! ECT(0). Switches drop Not-ECT packets that find 6 KB in the queue, and others only if it is full.
 
 use crate::engine::{Ecn, MS, Packet, SECOND, Time, US};
@@ -33,12 +33,12 @@ const TINY: usize = 40_000;
 const THRESHOLD: u64 = 6_000;
 /// When all messages start. Sessions are opened before.
 const BEGINS: Time = 20 * MS;
-/// The longest that an incast is simulated.
+/// The maximum time for which an incast is simulated.
 const LONGEST: Time = 2 * SECOND;
 const EDGE: Link = Link { rate: 100_000_000_000, delay: 450_000 };
 const CORE: Link = Link { rate: 400_000_000_000, delay: 450_000 };
 
-/// A way to send messages, and what switches do.
+/// The settings of messages and switches.
 struct Scheme {
     name: &'static str,
     title: &'static str,
@@ -178,7 +178,7 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     });
     let flows: Vec<_> = flows.collect();
 
-    // A message that is alone, without headers that transports differ in.
+    // A single message, without the headers that differ between transports.
     let model = burst::Config { link: EDGE.rate, ..burst::Config::default() };
     let drops = Drops::default();
     let one = vec![flows[0]];

@@ -213,7 +213,7 @@ impl Clos {
         order.get(hop).map_or(0..0, |&range| ranges[range].clone())
     }
 
-    /// The port of leaf `leaf` towards the `way`th switch above it.
+    /// The port of leaf `leaf` towards switch `way` above it.
     pub fn up_port(&self, leaf: usize, way: usize) -> usize {
         self.leaf_ups + leaf * usize::from(self.shape.ways) + way
     }

@@ -11,7 +11,7 @@
 
 use crate::engine::{SECOND, Time};
 
-/// The most links of a network: more than any real one has, few enough for memory.
+/// The maximum number of links of a network: more than any real one has, but few enough for memory.
 const MAX_LINKS: usize = 1 << 20;
 
 /// A kind of link.

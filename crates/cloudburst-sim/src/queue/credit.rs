@@ -162,7 +162,7 @@ mod tests {
         for kind in [Kind::Credit, Kind::Data] {
             assert!(offer(&mut queue, &mut packets, kind).1.is_some());
         }
-        // What carries no data is not a credit because of that.
+        // A packet without data is not necessarily a credit.
         assert!(offer(&mut queue, &mut packets, Kind::Ack).1.is_some());
     }
 

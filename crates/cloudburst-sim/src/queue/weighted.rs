@@ -23,8 +23,8 @@ impl Weighted {
         Self::with_strict(classes, 1, weights)
     }
 
-    /// The same, but the first `strict` classes, at least 1, share the first weight, and have
-    /// strict priority among themselves.
+    /// As [`new`](Self::new), but the first `strict` classes, at least 1, share the first weight, and
+    /// have strict priority among themselves.
     pub fn with_strict(classes: Classes, strict: usize, weights: &[u32]) -> Self {
         let weight = |turn| weights.get(turn).copied().unwrap_or(1).max(1);
         let strict = strict.clamp(1, classes.len());

@@ -78,8 +78,8 @@ mod tests {
     use crate::queue::{Depth, DropTail};
     use crate::transport::burst::{Burst, Config};
 
-    /// Requests and background flows on bursts that send at a share of the links: all flows, and what became
-    /// of the requests.
+    /// Requests and background flows on bursts that send at a share of the links: returns all flows, and
+    /// the completed requests.
     fn run(rate: f64) -> (Vec<Flow>, Vec<super::super::Completed>) {
         let shape = Shape::leaf_spine(4, 2, 4);
         let link = Link { rate: 1_000_000_000, delay: 2 * US };

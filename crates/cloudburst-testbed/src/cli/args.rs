@@ -1,4 +1,4 @@
-//! What may stand on the command line.
+//! The command line.
 
 use crate::topology::{Link, Node, Target, Topology, Trim, Weights};
 use clap::{Args, Parser, Subcommand};
@@ -9,13 +9,13 @@ const HELP: &str = "\
 Hosts are h1, h2, ...; leaves l1, l2, ...; spines s1, s2, ... Each is a network namespace, NAME-h1
 and so on, which `ip netns` lists. A link is named by its ends: h1-l1, l1-s3.
 
-All but --help needs root, and iproute2, nftables, ethtool and nsenter.
+Everything except --help needs root, iproute2, nftables, ethtool and nsenter.
 
 Exit codes:
-  0    done; of exec: that of the command
-  1    failed, and says why; what `up` had built is taken down again
-  2    the command line is invalid, or names what does not exist
-  130  stopped by Ctrl-C, SIGTERM or SIGHUP; what `up` had built is taken down again
+  0    success; for exec, the exit code of the command
+  1    failure, reported on standard error; `up` has taken down what it had built
+  2    the command line is invalid, or names something that does not exist
+  130  stopped by Ctrl-C, SIGTERM or SIGHUP; `up` has taken down what it had built
 
 Examples:
   cbrst-testbed up
@@ -24,7 +24,7 @@ Examples:
   cbrst-testbed status
   cbrst-testbed down";
 
-/// A leaf-spine of network namespaces: hosts, leaves, spines, and small queues between them
+/// A leaf-spine fabric of network namespaces: hosts, leaves, spines, and small queues between them
 #[derive(Debug, Parser)]
 #[command(name = "cbrst-testbed", version, after_help = HELP)]
 pub(super) struct Arguments {
@@ -34,17 +34,17 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Build a fabric that stays until `down`. If it is up already, with the same parameters,
-    /// nothing happens
+    /// Build a fabric that stays until `down`. Does nothing if it is already up with the same
+    /// parameters
     Up(Box<Up>),
 
-    /// Take a fabric down; if there is none, nothing happens
+    /// Take a fabric down. Does nothing if there is none
     Down {
         #[command(flatten)]
         fabric: Name,
     },
 
-    /// Show hosts, addresses, faults, and the counters of each port's queues
+    /// Show hosts, addresses, faults, and the queue counters of each port
     Status {
         /// Print one JSON object instead of tables
         #[arg(long)]
@@ -54,13 +54,13 @@ pub(super) enum Command {
         fabric: Name,
     },
 
-    /// Make a node or a link swallow every packet, without a sign to anyone
+    /// Make a node or a link drop every packet silently
     Fail {
         /// s2, spine:2, l1-s3, link:leaf1-spine3, ...
         #[arg(value_name = "WHAT")]
         target: Target,
 
-        /// Take its links down instead, for those at their ends to see
+        /// Take its links down instead, so that both ends notice
         #[arg(long)]
         down: bool,
 
@@ -70,7 +70,7 @@ pub(super) enum Command {
 
     /// End a failure
     Heal {
-        /// What was given to `fail` [default: everything that has failed]
+        /// The target of `fail` [default: everything that has failed]
         #[arg(value_name = "WHAT")]
         target: Option<Target>,
 
@@ -78,7 +78,7 @@ pub(super) enum Command {
         fabric: Name,
     },
 
-    /// Make a link lose packets at random, each way
+    /// Make a link lose packets at random, in each direction
     Loss {
         /// h1-l1, l1-s3, ...
         #[arg(value_name = "LINK")]
@@ -92,7 +92,7 @@ pub(super) enum Command {
         fabric: Name,
     },
 
-    /// Run a command in the namespace of a host or switch, in place of this program
+    /// Run a command in the namespace of a host or switch, replacing this process
     Exec {
         #[command(flatten)]
         fabric: Name,
@@ -101,12 +101,12 @@ pub(super) enum Command {
         #[arg(value_name = "NODE")]
         node: Node,
 
-        /// The command and its arguments, behind --
+        /// The command and its arguments, after --
         #[arg(value_name = "COMMAND", required = true, last = true)]
         command: Vec<OsString>,
     },
 
-    /// Forward what the kernel does not, until the fabric is down; `up` starts it
+    /// Forward the packets that the kernel does not, until the fabric is down; `up` starts it
     #[command(hide = true)]
     Forward {
         #[command(flatten)]
@@ -114,7 +114,7 @@ pub(super) enum Command {
     },
 }
 
-/// Which fabric.
+/// The fabric.
 #[derive(Args, Debug)]
 pub(super) struct Name {
     /// Name of the fabric, and prefix of its namespaces: lower-case letters and digits
@@ -132,7 +132,7 @@ pub(super) struct Up {
     #[arg(long, value_name = "N", default_value_t = Topology::default().leaves)]
     leaves: u16,
 
-    /// Spine switches, each joined to every leaf
+    /// Spine switches, each linked to every leaf
     #[arg(long, value_name = "N", default_value_t = Topology::default().spines)]
     spines: u16,
 
@@ -140,45 +140,45 @@ pub(super) struct Up {
     #[arg(long, value_name = "BITS", default_value = "100mbit")]
     rate: Rate,
 
-    /// Bits a second between leaf and spine: lower ones over-subscribe [default: as --rate]
+    /// Bits a second between leaf and spine: a lower rate oversubscribes [default: as --rate]
     #[arg(long, value_name = "BITS")]
     uplink_rate: Option<Rate>,
 
-    /// DSCP whose packets go into the tiny queue
+    /// DSCP of the packets that go into the tiny queue
     #[arg(long, value_name = "N", default_value_t = Topology::default().dscp)]
     dscp: u8,
 
-    /// DSCPs of further tiny queues, which switches serve after that one, in this order
+    /// DSCPs of further tiny queues, which switches serve after the first one, in this order
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     low_dscps: Vec<u8>,
 
-    /// Packets that each tiny queue of a switch's port holds
+    /// Capacity in packets of each tiny queue of a switch's port
     #[arg(long, value_name = "N", default_value_t = Topology::default().tiny_packets)]
     tiny_packets: u32,
 
-    /// Trim packets that find a tiny queue of a switch full to so many bytes of their frame, and mark
+    /// Trim packets that find a tiny queue of a switch full to this many bytes of their frame, and mark
     /// them with this DSCP [default: drop them]
     #[arg(long, value_name = "BYTES:DSCP")]
     trim: Option<Trim>,
 
-    /// Bytes in a tiny queue of a switch from which on packets that are not ECN-capable are dropped
+    /// Bytes in a tiny queue of a switch from which packets that are not ECN-capable are dropped
     /// [default: treat all alike]
     #[arg(long, value_name = "BYTES")]
     selective: Option<u32>,
 
-    /// Packets with that DSCP which a host's own port holds
+    /// Capacity in packets of the tiny queue of a host's port
     #[arg(long, value_name = "N", default_value_t = Topology::default().host_tiny_packets)]
     host_tiny_packets: u32,
 
-    /// Packets that a port's other queue holds
+    /// Capacity in packets of each port's other queue
     #[arg(long, value_name = "N", default_value_t = Topology::default().default_packets)]
     default_packets: u32,
 
-    /// Shares of a busy link: of the tiny queues together, and of the other
+    /// Shares of a busy link: of all tiny queues together, and of the other queue
     #[arg(long, value_name = "TINY:OTHER", default_value = "1:1")]
     weights: Weights,
 
-    /// Percent that each link between leaf and spine loses, each way
+    /// Percent of the packets that each link between leaf and spine loses, in each direction
     #[arg(long, value_name = "PERCENT", default_value = "0")]
     loss: Percent,
 
@@ -186,15 +186,15 @@ pub(super) struct Up {
     #[arg(long, value_name = "BYTES", default_value_t = Topology::default().mtu)]
     mtu: u32,
 
-    /// Have hosts decapsulate IP-in-IP too, as spines do
+    /// Let hosts decapsulate IP-in-IP too, as spines do
     #[arg(long)]
     hosts_decapsulate: bool,
 
-    /// XPath's path IDs, that is addresses of each host, for each spine
+    /// XPath path IDs, that is, addresses of each host, per spine
     #[arg(long, value_name = "N", default_value_t = Topology::default().path_ids)]
     path_ids: u16,
 
-    /// Where the switches' ECMP hash seeds come from
+    /// Seed of the switches' ECMP hash seeds
     #[arg(long, value_name = "N", default_value_t = Topology::default().seed)]
     seed: u32,
 
@@ -250,7 +250,7 @@ impl FromStr for Rate {
     }
 }
 
-/// A percentage, with or without its sign.
+/// A percentage, with or without the sign.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Percent(pub(super) f64);
 

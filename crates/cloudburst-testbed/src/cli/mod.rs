@@ -1,4 +1,4 @@
-//! `cbrst-testbed`: arguments, then what they ask for.
+//! `cbrst-testbed`: parses the arguments, and runs the command.
 
 mod args;
 mod status;
@@ -15,10 +15,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{self, ExitCode, Stdio};
 
 const PROGRAM: &str = "cbrst-testbed";
-/// What the process that forwards says once it does.
+/// The line that the forwarding process prints once it forwards.
 const READY: &str = "ready";
 
-/// All of `cbrst-testbed`.
+/// The entry point of `cbrst-testbed`.
 pub fn main() -> ExitCode {
     match cloudburst_program::parse::<Arguments>() {
         Ok(arguments) => cloudburst_program::exit(PROGRAM, run(arguments.command)),
@@ -35,7 +35,7 @@ fn run(command: Command) -> Result<(), Error> {
                 return say(&format!("{} was not up", fabric.name));
             }
             for pid in &removed.processes {
-                complain(&format!("{PROGRAM}: process {pid} still runs, without a network now"));
+                complain(&format!("{PROGRAM}: process {pid} still runs, but its network is gone"));
             }
             say(&format!("{} is down: {} namespaces removed", fabric.name, removed.namespaces))
         }
@@ -76,7 +76,7 @@ fn raise(up: &Up) -> Result<(), Error> {
     ))
 }
 
-/// Starts this program once more, to stay in the background.
+/// Starts this program again, as a background process.
 fn start_forwarding(name: &str) -> Result<Process, Error> {
     let doing =
         || Error::io("cannot start the process that decapsulates IP-in-IP and emulates queues");
@@ -100,9 +100,9 @@ fn start_forwarding(name: &str) -> Result<Process, Error> {
 }
 
 fn forward(name: &str) -> Result<(), Error> {
-    // What `up` keeps from itself would be kept from this process, and `down` ends it by SIGTERM.
+    // Signals that `up` blocks would be blocked here too, but `down` ends this process by SIGTERM.
     let _ = nix::sys::signal::SigSet::all().thread_unblock();
-    // Away from the terminal of whoever ran `up`.
+    // Detach from the terminal of `up`.
     let _ = nix::unistd::setsid();
     let done = Fabric::forward(name, || println!("{READY}"));
     if let Err(error) = &done {
@@ -111,7 +111,7 @@ fn forward(name: &str) -> Result<(), Error> {
     done
 }
 
-/// Only returns if it fails.
+/// Replaces this process by the command. Returns only on failure.
 fn exec(fabric: &Fabric, node: Node, command: &[OsString]) -> Error {
     let entered = fabric.namespace(node).and_then(|namespace| namespace.enter());
     match (entered, command) {

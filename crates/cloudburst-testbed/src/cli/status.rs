@@ -9,7 +9,7 @@ use core::fmt;
 use serde::Serialize;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// What `status --json` prints.
+/// The output of `status --json`.
 #[derive(Debug, Serialize)]
 pub(super) struct Status {
     name: String,
@@ -30,7 +30,7 @@ struct HostStatus {
     namespace: String,
     v4: Ipv4Addr,
     v6: Ipv6Addr,
-    /// XPath: one address a path ID.
+    /// XPath: one address per path ID.
     paths: Vec<Ipv4Addr>,
     paths_v6: Vec<Ipv6Addr>,
 }
@@ -118,7 +118,7 @@ impl fmt::Display for Status {
             writeln!(f, "tiny queues of switches trim to {bytes} bytes, with DSCP {dscp}\n")?;
         }
         if let Some(bytes) = topology.selective {
-            writeln!(f, "tiny queues of switches drop Not-ECT packets from {bytes} bytes on\n")?;
+            writeln!(f, "tiny queues of switches drop Not-ECT packets at {bytes} bytes or more\n")?;
         }
         if !self.forwarding {
             let queues =
@@ -200,7 +200,7 @@ fn rate(bits: u64) -> String {
     }
 }
 
-/// Columns as wide as what stands in them; numbers to the right.
+/// Columns as wide as their contents; numbers are right-aligned.
 struct Table {
     rows: Vec<Vec<String>>,
 }

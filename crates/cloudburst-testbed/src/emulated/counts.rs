@@ -1,7 +1,7 @@
-//! The counters of a switch's emulated queues, for whoever asks in its namespace.
+//! The counters of a switch's emulated queues, available to any process in its namespace.
 //!
-//! Names of abstract Unix sockets belong to a network namespace, so each switch has the same one,
-//! and nothing is left of it.
+//! They are served by an abstract Unix socket. Its name belongs to the network namespace, so it is the
+//! same for each switch, and it leaves nothing behind.
 
 use crate::topology::Node;
 use cloudburst_netem::Link;
@@ -13,13 +13,13 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::Duration;
 
 const NAME: &str = "cbrst-testbed-queues";
-/// The thread that answers forwards packets as well.
+/// The timeout of a reader. It is long because the thread that answers also forwards packets.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What an emulated queue has done with packets, since the process that emulates it runs.
+/// The counters of an emulated queue, since the process that emulates it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Counts {
-    /// Packets that found it full.
+    /// Packets dropped because it was full.
     pub(crate) dropped: u64,
     pub(crate) dropped_selectively: u64,
     pub(crate) trimmed: u64,
@@ -39,7 +39,7 @@ impl Counts {
     }
 }
 
-/// By what ports lead to.
+/// The counters of ports, by neighbour.
 pub(crate) type Ports = BTreeMap<Node, Counts>;
 
 pub(super) fn listen() -> io::Result<UnixListener> {
@@ -50,17 +50,17 @@ pub(super) fn listen() -> io::Result<UnixListener> {
 
 pub(super) fn answer(asking: &UnixListener, ports: Ports) -> io::Result<()> {
     let (mut stream, _) = asking.accept()?;
-    // Frames must not wait for somebody who does not read.
+    // Frames must not wait for a client that does not read.
     stream.set_nonblocking(true)?;
     stream.write_all(&serde_json::to_vec(&ports)?)
 }
 
-/// Asks for the counters of the switch in whose namespace the calling thread is. Nothing where no
-/// process emulates its queues.
+/// Reads the counters of the switch in whose namespace the calling thread is. Empty if no process
+/// emulates its queues.
 pub(crate) fn read() -> io::Result<Ports> {
     match ask() {
         Ok(text) if !text.is_empty() => Ok(serde_json::from_slice(&text)?),
-        // There is none, or it ended before it answered.
+        // There is no such process, or it ended before it answered.
         Ok(_) => Ok(Ports::new()),
         Err(error) => match error.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => Ok(Ports::new()),

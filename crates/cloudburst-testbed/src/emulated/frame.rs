@@ -1,4 +1,4 @@
-//! What a switch reads and writes in Ethernet frames.
+//! Fields of Ethernet frames that a switch reads and writes.
 
 use cloudburst_netem::Mark;
 use etherparse::{IpDscp, IpNumber, Ipv4Header, Ipv6Header, UdpHeader};
@@ -12,7 +12,7 @@ enum Ip {
 }
 
 impl Ip {
-    /// The header of the packet in a frame, and what follows it.
+    /// Returns the header of the packet in a frame, and the bytes that follow it.
     fn of(frame: &[u8]) -> Option<(Self, &[u8])> {
         let packet = frame.get(ETHERNET..)?;
         match frame[ETHERNET - 2..ETHERNET] {
@@ -27,7 +27,7 @@ impl Ip {
     }
 }
 
-/// Whether the packet is ECN-capable.
+/// Returns whether the packet is ECN-capable.
 pub(super) fn mark(frame: &[u8]) -> Mark {
     let ecn = match Ip::of(frame) {
         Some((Ip::V4(ip), _)) => ip.ecn.value(),
@@ -37,7 +37,7 @@ pub(super) fn mark(frame: &[u8]) -> Mark {
     Mark { class: 0, ect: ecn != 0 }
 }
 
-/// Whether the packet is longer than what is here of it.
+/// Returns whether the packet is truncated: its headers state more bytes than the frame has.
 pub(super) fn is_cut(frame: &[u8]) -> bool {
     match Ip::of(frame) {
         Some((Ip::V4(ip), rest)) => usize::from(ip.total_len) > ip.header_len() + rest.len(),
@@ -46,8 +46,8 @@ pub(super) fn is_cut(frame: &[u8]) -> bool {
     }
 }
 
-/// Has the headers say what is here of the packet, and a DSCP: the lengths and checksums of IP, and
-/// of UDP if that follows. Otherwise hosts would drop what was cut. Nothing if it is no IP.
+/// Corrects the lengths and checksums of IP, and of UDP if that follows, for a truncated packet, and
+/// sets its DSCP. Otherwise hosts would drop the packet. Returns `None` if it is not IP.
 pub(super) fn mend(frame: &mut [u8], dscp: IpDscp) -> Option<()> {
     let (ip, rest) = Ip::of(frame)?;
     let udp = |protocol| {

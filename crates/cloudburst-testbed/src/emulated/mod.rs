@@ -1,4 +1,4 @@
-//! Queues that the kernel does not have: those that trim packets, and those that drop selectively.
+//! Queues that the kernel does not have: those that trim packets or drop selectively.
 //!
 //! ```text
 //!               +-- others --> default queue -------------------------+
@@ -10,14 +10,14 @@
 //! ```
 //!
 //! At each port of a switch, a filter redirects packets with the DSCP to a veth pair. A thread reads
-//! them from its other end as whole frames, and has them pass an emulated link with the rate of the
-//! port. What the link delivers is sent by the port with a priority that names the class of the tiny
-//! queue: HTB takes it there and asks no filter. The link has the limit and the policy; the queue
-//! of the kernel is as fast, so hardly anything waits there unless others share the port.
+//! them from its other end as whole frames, and passes them through an emulated link with the rate of
+//! the port. Frames that the link delivers are sent by the port with a priority that names the class of
+//! the tiny queue: HTB puts them there without consulting filters. The link has the limit and the
+//! policy; the kernel's queue is as fast, so hardly any frames wait there unless others share the port.
 //!
-//! A frame enters the link at the time at which the kernel received it, so a thread that is late
-//! drops and trims the same packets. The kernel says so by the wall clock, which may be set; the links
-//! have a monotonic one, and only the age of a frame goes by the other.
+//! A frame enters the link at the time at which the kernel received it, so a late thread drops and
+//! trims the same packets. The kernel's timestamps are of the wall clock, which may be set; the links
+//! use a monotonic clock, and only the age of a frame is measured by the wall clock.
 
 mod counts;
 mod frame;
@@ -46,11 +46,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// All protocols, in the order of the wire.
+/// All protocols, in network byte order.
 const EVERYTHING: u16 = 0x0003_u16.to_be();
-/// How long an end may take to be noticed.
+/// How often the thread checks whether it should end.
 const TICK: Duration = Duration::from_millis(20);
-/// Enough for all ports of a switch to be busy for longer than this thread may have to wait.
+/// Enough for all ports of a switch to be busy for longer than this thread may be delayed.
 const BUFFER: usize = 16 << 20;
 const LARGEST: usize = 1 << 16;
 
@@ -64,7 +64,7 @@ pub(crate) struct Emulator {
 impl Emulator {
     /// # Errors
     ///
-    /// When the namespace or its ports are not there, or packet sockets are not allowed.
+    /// If the namespace or its ports do not exist, or packet sockets are not allowed.
     pub(crate) fn start(topology: &Topology, node: Node, place: &Namespace) -> Result<Self, Error> {
         let switch = place.run(|| Switch::open(topology, node))?;
         let doing = format!("cannot emulate queues in {} (CAP_NET_RAW)", place.name());
@@ -91,12 +91,12 @@ impl Drop for Emulator {
 struct Switch {
     incoming: Socket,
     outgoing: Socket,
-    /// Those who ask for the counters.
+    /// Accepts clients that read the counters.
     asking: UnixListener,
     ports: Vec<Port>,
-    /// What trimmed packets are marked with.
+    /// The DSCP of trimmed packets.
     trimmed: Option<IpDscp>,
-    /// When the time of the links began.
+    /// The epoch of the links' time.
     epoch: Instant,
     /// The time of the links: that of the last frame, or later.
     now: Duration,
@@ -104,14 +104,14 @@ struct Switch {
 
 struct Port {
     neighbour: Node,
-    /// Where frames go that leave by this port.
+    /// The destination of frames that leave by this port.
     destination: [u8; 6],
     device: LinkAddr,
     link: Link,
 }
 
 impl Switch {
-    /// In the namespace of `node`.
+    /// Opens the sockets. Must be called in the namespace of `node`.
     fn open(topology: &Topology, node: Node) -> io::Result<Self> {
         let incoming = Socket::new(Domain::PACKET, Type::RAW, Some(i32::from(EVERYTHING).into()))?;
         incoming.set_nonblocking(true)?;
@@ -119,7 +119,7 @@ impl Switch {
         setsockopt(&incoming, sockopt::ReceiveTimestampns, &true)?;
         bind(incoming.as_raw_fd(), &device(plan::RELAY)?)?;
         let mut buffer = vec![0; LARGEST];
-        // From before it was bound: frames of all ports, on their way in and out.
+        // Discards frames from before it was bound: of all ports, in both directions.
         while receive(&incoming, &mut buffer).is_some() {}
         let outgoing = Socket::new(Domain::PACKET, Type::RAW, None::<Protocol>)?;
         setsockopt(&outgoing, sockopt::SndBufForce, &BUFFER)?;
@@ -157,14 +157,14 @@ impl Switch {
             self.send();
             if is_asked {
                 let counts = self.ports.iter().map(|port| (port.neighbour, Counts::of(&port.link)));
-                // Whoever asked may be gone.
+                // The client may be gone.
                 let _ = counts::answer(&self.asking, counts.collect());
             }
         }
     }
 
-    /// Waits until a frame has come, one is due, or somebody asks for the counters, and says whether
-    /// somebody does.
+    /// Waits until a frame has arrived, one is due, or a client wants the counters. Returns whether a
+    /// client does.
     fn wait(&self) -> bool {
         let due = self.ports.iter().filter_map(|port| port.link.next_at()).min();
         let longest = due.map_or(TICK, |due| due.saturating_sub(self.epoch.elapsed()).min(TICK));
@@ -178,20 +178,20 @@ impl Switch {
     /// Puts a frame on the link of its port.
     fn take(&mut self, frame: &[u8]) {
         let port = self.ports.iter_mut().find(|port| frame.starts_with(&port.destination));
-        // The kernel speaks of its own accord on new interfaces.
+        // The kernel itself sends packets on new interfaces.
         let Some(port) = port else { return };
         port.link.send_marked(self.now, frame::mark(frame), frame);
     }
 
-    /// Sends what the links have delivered by now.
+    /// Sends the frames that the links have delivered by now.
     fn send(&mut self) {
         for port in &mut self.ports {
             while let Some(mut frame) = port.link.poll(self.now) {
                 if let Some(dscp) = self.trimmed.filter(|_| frame::is_cut(&frame)) {
-                    // It is IP, or its length would not be known.
+                    // Only IP packets are known to be truncated.
                     let _ = frame::mend(&mut frame, dscp);
                 }
-                // A full queue and a link that is down are losses, as in any switch.
+                // A full queue or a link that is down loses the packet, as in any switch.
                 let to = self.outgoing.as_raw_fd();
                 let _ = sendto(to, &frame, &port.device, MsgFlags::MSG_DONTWAIT);
             }
@@ -217,7 +217,7 @@ fn link(topology: &Topology, wire: Wire) -> io::Result<Link> {
     Link::new(config, 0).map_err(io::Error::other)
 }
 
-/// An interface of this namespace.
+/// Returns the address of an interface of this namespace.
 fn device(name: &str) -> io::Result<LinkAddr> {
     let addresses = getifaddrs()?.filter(|address| address.interface_name == name);
     let mut devices = addresses.filter_map(|address| address.address?.as_link_addr().copied());
@@ -225,12 +225,12 @@ fn device(name: &str) -> io::Result<LinkAddr> {
     devices.next().ok_or_else(missing)
 }
 
-/// When a frame of this age entered the link, at `clock`, where the one before it did so at `last`.
+/// Returns when a frame of this age at `clock` entered the link; the one before it did at `last`.
 fn entered(last: Duration, clock: Duration, age: Duration) -> Duration {
     clock.saturating_sub(age).max(last)
 }
 
-/// The length of the next frame, and how long ago it came.
+/// Returns the length of the next frame, and its age.
 fn receive(socket: &Socket, buffer: &mut [u8]) -> Option<(usize, Duration)> {
     let mut control = cmsg_space!(timespec);
     let mut slices = [IoSliceMut::new(buffer)];
@@ -244,7 +244,7 @@ fn receive(socket: &Socket, buffer: &mut [u8]) -> Option<(usize, Duration)> {
     Some((received.bytes, at.map(age).unwrap_or_default()))
 }
 
-/// How long ago the wall clock showed `stamp`. If it was set back since, no time at all.
+/// Returns how long ago the wall clock showed `stamp`; zero if it was set back since.
 fn age(stamp: Duration) -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH + stamp).unwrap_or_default()
 }
@@ -257,10 +257,10 @@ mod tests {
     fn a_step_of_the_wall_clock_neither_stops_a_link_nor_reorders_its_frames() {
         let at = Duration::from_millis;
         assert_eq!(entered(at(5), at(20), at(2)), at(18));
-        // The stamp of a frame from before a step back is in the future.
+        // After a step back, the stamps of earlier frames are in the future.
         let ahead = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + at(3_600_000);
         assert_eq!(entered(at(18), at(21), age(ahead)), at(21));
-        // A step forward makes frames old that have just come.
+        // After a step forward, frames that have just arrived seem old.
         let behind = ahead - at(7_200_000);
         assert!(age(behind) >= at(3_600_000));
         assert_eq!(entered(at(21), at(22), age(behind)), at(21));

@@ -1,13 +1,13 @@
-//! What must be so before anything is built.
+//! Checks before a fabric is built.
 
 use crate::{Error, namespace};
 use std::fs;
 
-/// Whether this process may build a fabric, and has the programs for it.
+/// Checks that this process may build a fabric, and that the necessary programs are installed.
 ///
 /// # Errors
 ///
-/// Says what is missing.
+/// Names the missing privilege or program.
 pub fn available() -> Result<(), Error> {
     check_privileges()?;
     for (tool, flag) in [

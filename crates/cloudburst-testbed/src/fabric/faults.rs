@@ -1,4 +1,4 @@
-//! Failures and loss, while a fabric is up.
+//! Failures and loss in a running fabric.
 
 use super::Fabric;
 use crate::state::{Failure, Lock, State};
@@ -7,21 +7,21 @@ use crate::{Error, namespace, plan};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is wrong with a fabric by now, on purpose.
+/// The present faults of a fabric.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Faults {
-    /// What has failed, and how.
+    /// The nodes and links that have failed, and how.
     pub failed: BTreeMap<Target, Failure>,
-    /// Links that lose packets: percent, each way.
+    /// Links that lose packets: percent, in each direction.
     pub loss: BTreeMap<Link, f64>,
 }
 
 impl Fabric {
-    /// Makes a link or a node fail. What has failed so already stays as it is.
+    /// Makes a link or a node fail. Has no effect if it has already failed in this way.
     ///
     /// # Errors
     ///
-    /// When there is no such thing, or the fabric is no longer there.
+    /// If there is no such link or node, or the fabric no longer exists.
     pub fn fail(&self, target: Target, how: Failure) -> Result<(), Error> {
         self.topology.check_target(target)?;
         self.change_and_apply(|state| {
@@ -29,12 +29,12 @@ impl Fabric {
         })
     }
 
-    /// Ends the failure of a link or a node; of all with `None`. Healing what is whole is fine.
-    /// A link works again when neither it nor a node at its ends has failed.
+    /// Ends the failure of a link or a node, or all failures if `None`. Has no effect without a
+    /// failure. A link works again when neither it nor a node at its ends has failed.
     ///
     /// # Errors
     ///
-    /// When there is no such thing, or the fabric is no longer there.
+    /// If there is no such link or node, or the fabric no longer exists.
     pub fn heal(&self, target: Option<Target>) -> Result<(), Error> {
         if let Some(target) = target {
             self.topology.check_target(target)?;
@@ -45,11 +45,11 @@ impl Fabric {
         })
     }
 
-    /// Makes a link lose `percent` of the packets, each way, in steps of 0.001.
+    /// Makes a link lose `percent` of the packets in each direction, in steps of 0.001.
     ///
     /// # Errors
     ///
-    /// When there is no such link, `percent` is none, or the fabric is no longer there.
+    /// If there is no such link, `percent` is invalid, or the fabric no longer exists.
     pub fn loss(&self, link: Link, percent: f64) -> Result<(), Error> {
         self.topology.check_target(Target::Link(link))?;
         check_loss(percent)?;
@@ -58,11 +58,11 @@ impl Fabric {
         })
     }
 
-    /// What has failed by now, and what loses packets.
+    /// Returns the present failures, and the links that lose packets.
     ///
     /// # Errors
     ///
-    /// When the fabric is no longer there.
+    /// If the fabric no longer exists.
     pub fn faults(&self) -> Result<Faults, Error> {
         let state = self.state()?;
         let losses = self.topology.links().into_iter().map(|link| (link, state.loss(link)));
@@ -70,7 +70,7 @@ impl Fabric {
         Ok(Faults { failed: state.failed, loss })
     }
 
-    /// Changes the state, and then the namespaces that it concerns.
+    /// Changes the state, and then the affected namespaces.
     fn change_and_apply(&self, change: impl FnOnce(&mut State)) -> Result<(), Error> {
         let lock = Lock::take()?;
         let before = self.state()?;

@@ -1,4 +1,4 @@
-//! What is forwarded by threads of this program, in place of the kernel.
+//! Forwarding by threads of this program, in place of the kernel.
 
 use crate::Error;
 use crate::bounce::Bouncer;
@@ -7,7 +7,7 @@ use crate::namespace::Namespace;
 use crate::plan;
 use crate::topology::Topology;
 
-/// Those that decapsulate, and those that emulate queues, until it is dropped.
+/// The threads that decapsulate, and those that emulate queues, until it is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Forwarding {
     _bouncers: Vec<Bouncer>,

@@ -24,10 +24,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use teardown::{namespaces_of, sweep, tear_down};
 
-/// A fabric that is up.
+/// A running fabric.
 ///
-/// The one that built it takes it down when it is dropped, whatever the reason. One that was
-/// [attached](Self::attach) leaves it as it is.
+/// The value that built the fabric takes it down when it is dropped, also in a panic. One that was
+/// [attached](Self::attach) leaves it up.
 #[derive(Debug)]
 pub struct Fabric {
     name: String,
@@ -37,18 +37,18 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// Builds a fabric for this process, with a name that no other has: any number may be up side
-    /// by side. What processes have left that were killed is removed first.
+    /// Builds a fabric for this process, with a unique name: any number may be up side by side.
+    /// Remains of processes that were killed are removed first.
     ///
     /// # Errors
     ///
-    /// For a parameter that makes no sense, without root, without `ip`, `tc`, `nft`, `ethtool` and
-    /// `nsenter`, and when the kernel refuses. What was built until then is taken down.
+    /// If a parameter is invalid, without root, without `ip`, `tc`, `nft`, `ethtool` and `nsenter`,
+    /// or if the kernel refuses a request. A partly built fabric is taken down.
     pub fn up(topology: &Topology) -> Result<Self, Error> {
         Self::up_unless(topology, &AtomicBool::new(false))
     }
 
-    /// The same, unless `interrupted` becomes true.
+    /// As [`up`](Self::up), but stops if `interrupted` becomes true.
     ///
     /// # Errors
     ///
@@ -65,11 +65,11 @@ impl Fabric {
         Ok(fabric)
     }
 
-    /// Finds a fabric that somebody else has built.
+    /// Attaches to a fabric that another process has built.
     ///
     /// # Errors
     ///
-    /// When there is none of that name, and without root.
+    /// If there is none of that name, or without root.
     pub fn attach(name: &str) -> Result<Self, Error> {
         check_name(name)?;
         check_privileges()?;
@@ -79,8 +79,8 @@ impl Fabric {
         Ok(Self { name, topology, is_owned: false, forwarding: Forwarding::default() })
     }
 
-    /// Builds a fabric that outlives this process, all but what programs forward: `finish` sees to
-    /// that. Nothing happens when it is up already, with the same parameters.
+    /// Builds a fabric that outlives this process. `finish` starts the forwarding process. Does nothing
+    /// if the fabric is already up with the same parameters.
     pub(crate) fn up_to_stay(
         name: &str,
         topology: &Topology,
@@ -110,7 +110,7 @@ impl Fabric {
                         Self::attach(name)?.forward_again(finish)
                     };
                 }
-                // Somebody has taken parts of it away: build it anew.
+                // Parts of it were removed: rebuild it.
                 tear_down(name, Some(&state), &lock)?;
             }
         }
@@ -127,7 +127,7 @@ impl Fabric {
         Ok(Some(fabric))
     }
 
-    /// Replaces the process that forwards, which somebody has ended.
+    /// Replaces the forwarding process, which has ended.
     fn forward_again(
         self,
         start: impl FnOnce(&Self) -> Result<Process, Error>,
@@ -137,8 +137,8 @@ impl Fabric {
         Ok(None)
     }
 
-    /// Everything but what programs forward. Whatever fails takes down what there is, as the value is
-    /// dropped.
+    /// Builds everything except forwarding by programs. On failure the value is dropped, which takes
+    /// down the partly built fabric.
     fn build(mut state: State, interrupted: &AtomicBool) -> Result<Self, Error> {
         state.topology.validate()?;
         check_privileges()?;
@@ -154,7 +154,7 @@ impl Fabric {
         }
         let fabric = Self { name, topology, is_owned: true, forwarding: Forwarding::default() };
         fabric.wire(&state, interrupted).map_err(|error| {
-            // A program that Ctrl-C has ended is not what went wrong.
+            // If Ctrl-C has ended a program, its failure is not the cause.
             if interrupted.load(Ordering::SeqCst) { Error::Interrupted } else { error }
         })?;
         Ok(fabric)
@@ -189,13 +189,13 @@ impl Fabric {
         go_on()
     }
 
-    /// Changes the limits and the weights of the queues of all ports. What waits in them stays
-    /// there, and counters go on.
+    /// Changes the limits and the weights of the queues of all ports. Queued packets stay, and
+    /// counters continue.
     ///
     /// # Errors
     ///
-    /// When a number is out of its bounds, when the limit of emulated queues would change
-    /// ([`Topology::trim`]), or the fabric is no longer there.
+    /// If a number is out of range, if the limit of emulated queues would change
+    /// ([`Topology::trim`]), or if the fabric no longer exists.
     pub fn set_queues(&mut self, queues: Queues) -> Result<(), Error> {
         let Queues { tiny_packets, default_packets, weights } = queues;
         let topology = Topology { tiny_packets, default_packets, weights, ..self.topology.clone() };
@@ -215,7 +215,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Waits until ports send, whose other ends are up as well.
+    /// Waits until the ports whose other ends are up can send.
     fn settle(&self, nodes: impl Iterator<Item = Node>) -> Result<(), Error> {
         let settled = self.at_each(nodes, |node, place| {
             namespace::run("ip", &["-batch", "-"], &plan::settle(&self.topology, node), place)
@@ -223,7 +223,7 @@ impl Fabric {
         settled.map(drop)
     }
 
-    /// Does the same at several nodes at once, each in its namespace.
+    /// Runs a job at several nodes in parallel, each in its namespace.
     fn at_each<T: Send>(
         &self,
         nodes: impl Iterator<Item = Node>,
@@ -247,73 +247,73 @@ impl Fabric {
         })
     }
 
-    /// As `--name` knows it; its namespaces are `NAME-h1`, `NAME-l1`, `NAME-s1` and so on.
+    /// Returns its name, as for `--name`; its namespaces are `NAME-h1`, `NAME-l1`, `NAME-s1` and so on.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What was built.
+    /// Returns its parameters.
     #[must_use]
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// Host `index`, from 1.
+    /// Returns host `index`, from 1.
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// If there is no such host.
     pub fn host(&self, index: u16) -> Result<Host<'_>, Error> {
         let namespace = self.namespace(Node::Host(index))?;
         Ok(Host { topology: &self.topology, index, namespace })
     }
 
-    /// The namespace of a host or switch.
+    /// Returns the namespace of a host or switch.
     ///
     /// # Errors
     ///
-    /// When there is no such node.
+    /// If there is no such node.
     pub fn namespace(&self, node: Node) -> Result<Namespace, Error> {
         self.topology.check_node(node)?;
         Ok(Namespace::new(plan::namespace(&self.name, node)))
     }
 
-    /// The addresses of a leaf or spine; a spine's is the one to bounce off.
+    /// Returns the addresses of a leaf or spine; to that of a spine, packets can be bounced.
     ///
     /// # Errors
     ///
-    /// When there is no such node.
+    /// If there is no such node.
     pub fn addresses(&self, node: Node) -> Result<(Ipv4Addr, Ipv6Addr), Error> {
         self.topology.check_node(node)?;
         Ok((address::v4(&self.topology, node), address::v6(&self.topology, node)))
     }
 
-    /// The counters of all ports: hosts, then leaves, then spines.
+    /// Returns the counters of all ports: hosts, then leaves, then spines.
     ///
     /// # Errors
     ///
-    /// When the fabric is no longer there.
+    /// If the fabric no longer exists.
     pub fn ports(&self) -> Result<Vec<Port>, Error> {
         let ports = self.at_each(self.topology.nodes(), |node, place| self.read(node, place))?;
         Ok(ports.into_iter().flatten().collect())
     }
 
-    /// The counters of the ports of `node`, in the order of [`Topology::neighbours`].
+    /// Returns the counters of the ports of `node`, in the order of [`Topology::neighbours`].
     ///
     /// # Errors
     ///
-    /// When there is no such node, or the fabric is no longer there.
+    /// If there is no such node, or the fabric no longer exists.
     pub fn ports_of(&self, node: Node) -> Result<Vec<Port>, Error> {
         let namespace = self.namespace(node)?;
         namespace.run(|| self.read(node, namespace.name()))?
     }
 
-    /// The counters of the port of `node` that leads to `neighbour`.
+    /// Returns the counters of the port of `node` towards `neighbour`.
     ///
     /// # Errors
     ///
-    /// When there is no such port, or the fabric is no longer there.
+    /// If there is no such port, or the fabric no longer exists.
     pub fn port(&self, node: Node, neighbour: Node) -> Result<Port, Error> {
         let link = Link::between(node, neighbour);
         self.topology.check_target(Target::Link(link))?;
@@ -337,7 +337,7 @@ impl Fabric {
         Ok(ports)
     }
 
-    /// Whether the process lives that decapsulates, and emulates queues.
+    /// Returns whether the process that decapsulates and emulates queues is alive.
     pub(crate) fn is_forwarding(&self) -> Result<bool, Error> {
         let state = self.state()?;
         let process = state.forwarder.or(state.owner);
@@ -356,11 +356,11 @@ impl Fabric {
         state.write(&lock)
     }
 
-    /// Takes the fabric down, and says what went wrong with that.
+    /// Takes the fabric down, and reports errors.
     ///
     /// # Errors
     ///
-    /// When something could not be removed.
+    /// If something could not be removed.
     pub fn down(mut self) -> Result<Removed, Error> {
         self.is_owned = false;
         self.forwarding = Forwarding::default();
@@ -368,18 +368,17 @@ impl Fabric {
         tear_down(&self.name, State::read(&self.name)?.as_ref(), &lock)
     }
 
-    /// Takes down whatever there is of a fabric; nothing is fine.
+    /// Takes down a fabric or its remains. Succeeds if there is none.
     ///
     /// # Errors
     ///
-    /// When the fabric belongs to another process that still runs, and when something could not be
-    /// removed.
+    /// If the fabric belongs to another running process, or if something could not be removed.
     pub fn remove(name: &str) -> Result<Removed, Error> {
         check_name(name)?;
         check_privileges()?;
         let lock = Lock::take()?;
         sweep(&lock)?;
-        // Whatever a broken file may say, its fabric is to go.
+        // Even with a broken state file, the fabric must be removed.
         let state = State::read(name).ok().flatten();
         if let Some(master) = state.as_ref().and_then(State::master) {
             return Err(Error::Taken { name: name.into(), pid: master.pid });
@@ -387,7 +386,7 @@ impl Fabric {
         tear_down(name, state.as_ref(), &lock)
     }
 
-    /// Decapsulates, and emulates queues, as long as the fabric is up.
+    /// Decapsulates and emulates queues while the fabric is up.
     pub(crate) fn forward(name: &str, ready: impl FnOnce()) -> Result<(), Error> {
         let state = State::read(name)?.ok_or_else(|| Error::NotUp { name: name.into() })?;
         let _forwarding = Forwarding::start(name, &state.topology)?;
@@ -416,7 +415,7 @@ impl Drop for Fabric {
 
 fn write_sysctls(topology: &Topology, node: Node, place: &str) -> Result<(), Error> {
     for (key, value) in plan::sysctls(topology, node) {
-        // Of the namespace of the thread that opens it.
+        // The sysctl is that of the namespace of the thread that opens the file.
         let path = format!("/proc/sys/net/{key}");
         let written = fs::write(&path, &value);
         if key != plan::SEED {

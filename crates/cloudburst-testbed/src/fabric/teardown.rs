@@ -1,19 +1,19 @@
-//! Taking down what is up, and what was left.
+//! Removal of fabrics and their remains.
 
 use crate::state::{Lock, State};
 use crate::topology::Node;
 use crate::{Error, namespace, plan};
 
-/// What [`Fabric::remove`](super::Fabric::remove) found.
+/// The result of [`Fabric::remove`](super::Fabric::remove).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// Network namespaces that are gone.
+    /// Network namespaces removed.
     pub namespaces: usize,
     /// Processes that were running in them, and still do, without a network.
     pub processes: Vec<i32>,
 }
 
-/// The namespaces that are named like those of a fabric.
+/// Returns the namespaces that are named like those of a fabric.
 pub(super) fn namespaces_of(name: &str) -> Vec<String> {
     let is_of = |namespace: &String| {
         let node = namespace.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
@@ -22,7 +22,7 @@ pub(super) fn namespaces_of(name: &str) -> Vec<String> {
     namespace::names().into_iter().filter(is_of).collect()
 }
 
-/// Removes what processes have left that ended without doing so.
+/// Removes the remains of processes that ended without doing so.
 pub(super) fn sweep(lock: &Lock) -> Result<(), Error> {
     for state in State::all(lock)?.iter().filter(|state| state.is_orphan()) {
         tear_down(&state.name, Some(state), lock)?;
@@ -41,8 +41,8 @@ pub(super) fn tear_down(name: &str, state: Option<&State>, lock: &Lock) -> Resul
     let processes = namespace::processes_in(&namespaces);
     let lines: String = namespaces.iter().map(|name| format!("netns delete {name}\n")).collect();
     let place = "the machine";
-    // Processes and sockets keep the namespaces that they are in, so the links are taken from them:
-    // each has an end at a leaf.
+    // Processes and sockets keep their namespaces alive, so the links are removed from these: each
+    // has an end at a leaf.
     for namespace in namespaces.iter().filter(|namespace| namespace.contains("-l")) {
         let delete = ["-n", namespace, "link", "delete", "group", plan::GROUP];
         let _ = namespace::run("ip", &delete, "", place);

@@ -1,9 +1,8 @@
-//! What each program is told, as text: batches for `ip` and `tc`, rules for `nft`, sysctls. No side
-//! effects here.
+//! The input of each program as text: batches for `ip` and `tc`, rules for `nft`, sysctls. There are no
+//! side effects here.
 //!
-//! A port is named after what it leads to: in the namespace of `l1`, `s3` is the port to spine 3.
-//! Names of ports stand behind `dev` or `name`, always: `ip link add b` would read a broadcast
-//! address.
+//! A port is named after its neighbour: in the namespace of `l1`, `s3` is the port to spine 3. Names of
+//! ports always follow `dev` or `name`: `ip link add b` would read a broadcast address.
 
 mod routes;
 
@@ -17,29 +16,29 @@ use core::iter;
 
 /// The handle of the qdisc that is the tiny queue, as `tc` prints it.
 pub(crate) const TINY: &str = "11:";
-/// The handle of the further tiny queue at `place`.
+/// Returns the handle of the further tiny queue at `place`.
 pub(crate) fn low(place: usize) -> String {
     format!("{}:", 12 + place)
 }
 
-/// The same for the queue of everything else.
+/// The handle of the queue of all other packets.
 pub(crate) const DEFAULT: &str = "21:";
 
-/// The class of the tiny queue, as the priority of a socket whose packets belong there.
+/// The class of the tiny queue, as the priority of a socket whose packets go there.
 pub(crate) const TINY_CLASS: i32 = 0x1_0010;
 
-/// Of a switch whose tiny queues are emulated, the pair of interfaces that packets take there.
+/// The end of the veth pair to which packets for emulated tiny queues of a switch are redirected.
 pub(crate) const DIVERT: &str = "divert";
-/// The end at which they are read.
+/// The end of the pair from which they are read.
 pub(crate) const RELAY: &str = "relay";
-/// Packets that the kernel's tiny queue holds behind an emulated one: it is as fast, and is to drop
-/// nothing unless others fill the port.
+/// The limit in packets of the kernel's tiny queue behind an emulated one: it is as fast, and must not
+/// drop packets unless other traffic fills the port.
 const BEHIND: u32 = 1000;
 
-/// The group of all ports: they can be removed with one word, and at once.
+/// The group of all ports, by which they are removed with one command.
 pub(crate) const GROUP: &str = "3202";
 
-/// The name of a node's namespace.
+/// Returns the name of a node's namespace.
 pub(crate) fn namespace(name: &str, node: Node) -> String {
     format!("{name}-{node}")
 }
@@ -49,10 +48,10 @@ pub(crate) fn namespaces(name: &str, topology: &Topology) -> String {
     lines(topology.nodes().map(|node| format!("netns add {}", namespace(name, node))))
 }
 
-/// `ip`: all links, both ends of each where they belong from the start.
+/// `ip`: all links, with both ends created in their namespaces.
 pub(crate) fn links(fabric: &str, topology: &Topology) -> String {
     let end = |node: Node, neighbour: Node| {
-        // One segment a packet, also of TCP's: a queue counts packets.
+        // One segment per packet, also for TCP: queues count packets.
         format!(
             "name {neighbour} address {} mtu {} txqueuelen 1000 gso_max_segs 1 group {GROUP} netns {}",
             mac_text(node, neighbour),
@@ -72,7 +71,7 @@ pub(crate) fn links(fabric: &str, topology: &Topology) -> String {
     lines(links.chain(diversions))
 }
 
-/// Files under `/proc/sys/net`, and what to write there.
+/// Returns files under `/proc/sys/net`, and their values.
 pub(crate) fn sysctls(topology: &Topology, node: Node) -> Vec<(String, String)> {
     let mut settings = Vec::new();
     let mut set = |key: String, value: u32| settings.push((key, value.to_string()));
@@ -95,10 +94,10 @@ pub(crate) fn sysctls(topology: &Topology, node: Node) -> Vec<(String, String)> 
         set("ipv6/conf/all/forwarding".into(), 1);
         // Addresses, protocol and ports.
         set("ipv4/fib_multipath_hash_policy".into(), 1);
-        // The same and the flow label: 3 is "as the fields say".
+        // The same and the flow label: 3 is "custom fields".
         set("ipv6/fib_multipath_hash_policy".into(), 3);
         set("ipv6/fib_multipath_hash_fields".into(), 0x3f);
-        // Not 0, which means a seed that changes from boot to boot.
+        // Not 0, which stands for a random seed at each boot.
         let kind = if matches!(node, Node::Leaf(_)) { 0 } else { 1 << 16 };
         let seed = topology.seed.wrapping_mul(0x9e37_79b9).wrapping_add(kind + u32::from(index));
         set("ipv4/fib_multipath_hash_seed".into(), seed.max(1));
@@ -106,21 +105,21 @@ pub(crate) fn sysctls(topology: &Topology, node: Node) -> Vec<(String, String)> 
     settings
 }
 
-/// The sysctl that kernels before 6.11 do not have.
+/// A sysctl that kernels before 6.11 do not have.
 pub(crate) const SEED: &str = "ipv4/fib_multipath_hash_seed";
 
-/// `ethtool`: what a port leaves to the kernel.
+/// `ethtool`: the offloads of a port.
 pub(crate) fn offloads<'a>(topology: &Topology, port: &'a str) -> Vec<&'a str> {
     let mut args = vec!["-K", port, "tso", "off", "gso", "off", "gro", "off"];
     args.extend(["tx-udp-segmentation", "off"]);
     if topology.is_emulated() {
-        // Packets that a program forwards must have their checksums.
+        // Packets that a program forwards must have valid checksums.
         args.extend(["tx", "off"]);
     }
     args
 }
 
-/// `ip`: the ports of `node` among those of `links` that are to go down.
+/// `ip`: takes down the ports of `node` that belong to `links`.
 pub(crate) fn links_down(links: &[Link], node: Node, state: &State) -> String {
     let own = links.iter().filter(|link| link.lower == node || link.upper == node);
     let down = own.filter(|link| state.failure(**link) == Some(Failure::Down));
@@ -130,9 +129,9 @@ pub(crate) fn links_down(links: &[Link], node: Node, state: &State) -> String {
     }))
 }
 
-/// `ip`: a question for each port whose answer waits until it sends. A port begins to a moment
-/// after its link is up, when a worker of the kernel has come to it; until then it drops. Asking
-/// for one port by name, other than for all, does that work first.
+/// `ip`: a query for each port, which returns once the port can send. A port starts to send shortly
+/// after its link is up, when a kernel worker has processed it, and drops packets until then. A query
+/// by name, unlike one for all ports, completes that work first.
 pub(crate) fn settle(topology: &Topology, node: Node) -> String {
     let ports = topology.neighbours(node).into_iter();
     lines(ports.map(|port| format!("link show dev {port}")))
@@ -140,10 +139,10 @@ pub(crate) fn settle(topology: &Topology, node: Node) -> String {
 
 /// `tc`: the queues of each port.
 ///
-/// HTB with two classes that both may borrow up to the link's rate: each is sure of its weight's
-/// share, and where both borrow, their quanta make them take turns in the same proportion. If there
-/// are further tiny queues, the class of the tiny queue contains a class for each, which has no
-/// share of its own and borrows in order of priority.
+/// HTB with two classes that may both borrow up to the link's rate: each is guaranteed the share of its
+/// weight, and if both borrow, their quanta divide the rest in the same proportion. If there are further
+/// tiny queues, the class of the tiny queue contains a class for each, which has no share of its own and
+/// borrows in order of priority.
 pub(crate) fn queues(topology: &Topology, node: Node) -> String {
     let mut text = String::new();
     let is_host = matches!(node, Node::Host(_));
@@ -162,8 +161,8 @@ pub(crate) fn queues(topology: &Topology, node: Node) -> String {
         line(shares(topology, node, neighbour, "add"));
         if is_host {
             for Leaf { class, shaper, .. } in leaves(topology) {
-                // What a host sends as one super-packet (UDP_SEGMENT) is cut before it is queued:
-                // TBF cuts what is larger than its burst. Its rate is such that it never waits.
+                // Super-packets of a host (UDP_SEGMENT) are segmented before they are queued: TBF
+                // segments packets larger than its burst. Its rate is so high that it never waits.
                 let rate = (4 * rate).max(10_000_000_000);
                 line(format!(
                     "qdisc add dev {neighbour} parent 1:{class} handle {shaper}: \
@@ -195,7 +194,7 @@ pub(crate) fn queues(topology: &Topology, node: Node) -> String {
     text
 }
 
-/// `tc`: the same limits and weights as [`queues`], said to queues that are there.
+/// `tc`: the same limits and weights as [`queues`], as a change of existing queues.
 pub(crate) fn requeue(topology: &Topology, node: Node) -> String {
     lines(topology.neighbours(node).into_iter().map(|neighbour| {
         let shares = shares(topology, node, neighbour, "change");
@@ -211,8 +210,8 @@ struct Leaf {
     queue: u32,
 }
 
-/// The tiny queues, in the order of [`dscps`], and the one of everything else. `tc` reads all numbers as
-/// hexadecimal.
+/// Returns the tiny queues, in the order of [`dscps`], and the queue of all other packets. `tc` reads
+/// these numbers as hexadecimal.
 fn leaves(topology: &Topology) -> Vec<Leaf> {
     let leaf = |class, shaper, queue| Leaf { class, shaper, queue };
     let mut leaves = match topology.low_dscps.len() as u32 {
@@ -223,7 +222,7 @@ fn leaves(topology: &Topology) -> Vec<Leaf> {
     leaves
 }
 
-/// The DSCPs of the tiny queues, the most urgent first.
+/// Returns the DSCPs of the tiny queues, the most urgent first.
 fn dscps(topology: &Topology) -> impl Iterator<Item = u8> {
     iter::once(topology.dscp).chain(topology.low_dscps.iter().copied())
 }
@@ -241,7 +240,7 @@ fn shares(topology: &Topology, node: Node, neighbour: Node, verb: &str) -> Strin
     };
     let mut lines = [("10", weights.tiny), ("20", weights.default)].map(class).to_vec();
     if !topology.low_dscps.is_empty() {
-        // A frame a second and a half of its own: HTB has no class without a rate.
+        // A minimal rate, less than a frame a second: HTB has no class without a rate.
         let frame = topology.mtu + 14;
         let ceiling = burst(rate, frame);
         let inner =
@@ -265,12 +264,13 @@ fn htb(share: u64, rate: u64, mtu: u32, weight: u32) -> String {
     )
 }
 
-/// Bytes that a class may send at once, so that a timer that is late by 100 us costs no throughput.
+/// Returns the bytes that a class may send at once, so that a timer that is 100 us late costs no
+/// throughput.
 fn burst(rate: u64, frame: u32) -> u64 {
     2 * u64::from(frame) + rate / 8 / 10_000
 }
 
-/// How many packets the queues of a port hold.
+/// Returns the limits of the queues of a port, in packets.
 fn limits(topology: &Topology, node: Node, neighbour: Node, verb: &str) -> String {
     let is_host = matches!(node, Node::Host(_));
     let tiny_packets = match node {
@@ -288,7 +288,7 @@ fn limits(topology: &Topology, node: Node, neighbour: Node, verb: &str) -> Strin
     leaves(topology).into_iter().map(limit).collect::<Vec<_>>().join("\n")
 }
 
-/// `nft`: for each port, a place for what it loses, with counters.
+/// `nft`: for each port, a chain for losses, with counters.
 pub(crate) fn loss_table(topology: &Topology, node: Node) -> String {
     let mut text = String::from("table netdev cbrst {\n");
     for port in topology.neighbours(node) {
@@ -302,7 +302,7 @@ pub(crate) fn loss_table(topology: &Topology, node: Node) -> String {
     text
 }
 
-/// `nft`: what a node's ports lose by now. Said anew, as one transaction, whenever it changes.
+/// `nft`: the present losses of a node's ports. Replaced as one transaction whenever they change.
 pub(crate) fn loss_rules(topology: &Topology, node: Node, state: &State) -> String {
     let mut text = String::new();
     for port in topology.neighbours(node) {

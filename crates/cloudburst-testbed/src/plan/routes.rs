@@ -6,8 +6,8 @@ use crate::topology::{Link, Node, Topology};
 use core::fmt::Write as _;
 use std::net::IpAddr;
 
-/// `ip`: addresses, neighbours and routes of a node. Saying it twice changes nothing, so it also
-/// brings back what went with a link that was down.
+/// `ip`: addresses, neighbours and routes of a node. It is idempotent, so it also restores those that
+/// were lost with a link that went down.
 pub(crate) fn addresses_and_routes(topology: &Topology, node: Node, state: &State) -> String {
     let mut plan = Routes { topology, node, state, text: String::new() };
     plan.line("link set dev lo up");
@@ -50,7 +50,7 @@ impl Routes<'_> {
         let (topology, node) = (self.topology, self.node);
         let own: [IpAddr; 2] = [v4(topology, node).into(), v6(topology, node).into()];
         let (port, aliases) = match node {
-            // Programs ask the interface that has their address how fast it is.
+            // Programs query the speed of the interface that has their address.
             Node::Host(host) => (Node::Leaf(topology.leaf_of(host)).to_string(), Some(host)),
             _ => ("lo".into(), None),
         };
@@ -70,7 +70,7 @@ impl Routes<'_> {
         self.line(format!("address replace {} dev {port}{nodad}", prefix(address)));
     }
 
-    /// Nobody asks for hardware addresses: questions would be lost like everything else.
+    /// Adds a permanent neighbour entry: ARP requests could be lost like any packet.
     fn neighbour(&mut self, neighbour: Node) {
         let mac = mac_text(neighbour, self.node);
         self.line(format!("link set dev {neighbour} up"));
@@ -81,7 +81,7 @@ impl Routes<'_> {
         }
     }
 
-    /// A route by way of any of `neighbours`.
+    /// Adds a route through any of `neighbours`.
     fn route(&mut self, to: &str, neighbours: &[Node]) {
         let usable = neighbours.iter().filter(|&&neighbour| self.is_usable(neighbour));
         let mut route = format!("route replace {to}");
@@ -103,7 +103,7 @@ impl Routes<'_> {
         let leaf = Node::Leaf(self.topology.leaf_of(host));
         if self.is_usable(leaf) {
             let (topology, node) = (self.topology, self.node);
-            // The aliases are addresses of this host too; these are the ones to speak from.
+            // The aliases are addresses of this host too; these are its source addresses.
             let (hop, src) = (v4(topology, leaf), v4(topology, node));
             self.line(format!("route replace 0.0.0.0/0 via {hop} dev {leaf} src {src} onlink"));
             let (hop, src) = (link_local(leaf), v6(topology, node));
@@ -155,7 +155,7 @@ impl Routes<'_> {
         self.route(&format!("fd00:cb:1:{leaf:x}::/64"), by);
     }
 
-    /// XPath: a path is a destination address, and a route of its own.
+    /// XPath: a path is a destination address with its own route.
     fn reach_alias(&mut self, host: u16, path: (u16, u16), by: Node) {
         self.route(&prefix(path_v4(self.topology, host, path).into()), &[by]);
         self.route(&prefix(path_v6(self.topology, host, path).into()), &[by]);

@@ -1,4 +1,4 @@
-//! How many symbols beyond n the codes need.
+//! The symbols beyond n that the codes need.
 
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -9,15 +9,15 @@ use crate::Common;
 use crate::simulate::{self, Point, Repairs};
 use crate::tally::Tally;
 
-/// What is simulated unless `--codes` says otherwise. A code that this build does not know is left
-/// out, and standard error says so.
+/// The codes simulated without `--codes`. Codes that this build does not support are skipped, with a
+/// message on standard error.
 const CODES: [&str; 6] =
     ["lt:d=5", "lt:d=9", "lt:robust", "lt-systematic:dense", "rlf256", "raptorq"];
 
-/// How many of the first n symbols are lost, in percent.
+/// The shares of the first n symbols that are lost, in percent.
 const LOSSES: [usize; 6] = [0, 1, 5, 20, 50, 100];
 
-/// The n in the tables; the CSV has them all.
+/// The values of n in the tables; the CSV has all.
 const TABLED: [usize; 12] = [1, 2, 4, 7, 8, 14, 16, 32, 35, 64, 100, 128];
 
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     common: Common,
 
-    /// Codes, as lt:d=5,rlf256 [default: lt:d=5, lt:d=9, lt:robust, lt-systematic:dense, rlf256,
+    /// Codes, such as lt:d=5,rlf256 [default: lt:d=5, lt:d=9, lt:robust, lt-systematic:dense, rlf256,
     /// raptorq]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     codes: Vec<Code>,
@@ -58,7 +58,7 @@ fn known_codes() -> Vec<Code> {
     CODES.iter().filter_map(known).collect()
 }
 
-/// All points of one code.
+/// Returns all points of one code.
 fn points(code: Code, sizes: &[usize]) -> Vec<Point> {
     let with = |repairs, losses: &'static [usize]| {
         sizes
@@ -67,7 +67,7 @@ fn points(code: Code, sizes: &[usize]) -> Vec<Point> {
     };
     let mut points: Vec<Point> = with(Repairs::Next, &LOSSES).collect();
     if code == Code::Rlf256 {
-        // Its symbols are of two kinds, of which short bursts see one only.
+        // It has two kinds of repair symbols, and short bursts use only one of them.
         points.extend(with(Repairs::Far, &LOSSES[1..]));
     }
     points
@@ -89,8 +89,8 @@ fn csv(rows: &[(Point, Tally)]) -> String {
     csv
 }
 
-/// A table of the codes without source symbols, whose loss makes no difference, and one of each
-/// other code against the loss, unless there is nothing but zeros to show.
+/// Returns a table of the codes without source symbols, for which loss makes no difference, and a table of
+/// each other code by loss, unless all of its entries are zero.
 fn tables(codes: &[Code], rows: &[(Point, Tally)]) -> String {
     let mut text = String::new();
     let drawn: Vec<Code> = codes.iter().copied().filter(|code| !code.is_systematic()).collect();
@@ -109,7 +109,7 @@ fn tables(codes: &[Code], rows: &[(Point, Tally)]) -> String {
     text
 }
 
-/// What a column is of: the code, the loss in percent, the repairs.
+/// The key of a column: the code, the loss in percent, the repairs.
 type Key = (Code, usize, Repairs);
 
 fn by_loss(code: Code, repairs: Repairs, losses: &[usize], rows: &[(Point, Tally)]) -> String {
@@ -146,7 +146,7 @@ fn table(columns: &[(String, Key)], rows: &[(Point, Tally)]) -> String {
     text
 }
 
-/// "mean / p99 / p99.9"; `None` if this n was not asked for.
+/// Returns "mean / p99 / p99.9"; `None` if this n was not requested.
 fn cell(n: usize, key: &Key, rows: &[(Point, Tally)]) -> Option<String> {
     let (_, tally) = rows
         .iter()

@@ -1,4 +1,4 @@
-//! The paper's Figure 7 (IV-A): what a message costs against the degree.
+//! The paper's Figure 7 (IV-A): the cost of a message by degree.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::tally::Tally;
 
 const DEGREES: std::ops::RangeInclusive<u8> = 1..=10;
 
-/// What hollow dots in the charts mean.
+/// The legend of hollow dots in the charts.
 const HOLLOW: [&str; 2] = ["2 d > n:", "dense"];
 
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     common: Common,
 
-    /// What the degree d stands for
+    /// The meaning of the degree d
     #[arg(long, value_enum, default_value_t = Law::Fixed)]
     degree: Law,
 
@@ -31,7 +31,7 @@ pub(crate) struct Options {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Law {
-    /// Every symbol joins d source symbols, as in the paper, where that can work
+    /// Every symbol combines d source symbols, as in the paper, where that can work
     Fixed,
     /// Every number from 1 to d is equally likely
     Uniform,
@@ -45,7 +45,7 @@ impl Law {
         })
     }
 
-    /// Whether the code draws dense sets in place of what d says (`docs/spec.md`, 5.4).
+    /// Returns whether the code draws dense sets instead of sets of degree d (`docs/spec.md`, 5.4).
     fn is_dense(self, d: u8, n: u8) -> bool {
         self == Self::Fixed && 2 * usize::from(d) > usize::from(n)
     }
@@ -67,13 +67,13 @@ struct Row {
 }
 
 impl Row {
-    /// Symbols needed for each of the message.
+    /// Returns the symbols needed per source symbol.
     fn ratio(&self) -> f64 {
         1.0 + self.tally.mean() / f64::from(self.n)
     }
 }
 
-/// Simulates, and writes the CSV and both charts.
+/// Runs the simulation, and writes the CSV and both charts.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let Options { common, degree: law, n: sizes } = options;
     common.prepare()?;
@@ -136,7 +136,7 @@ fn csv(rows: &[Row]) -> String {
     csv
 }
 
-/// The line of one n: what `value` says of each of its rows.
+/// Returns the line of one n, with the `value` of each of its rows.
 fn line(n: u8, law: Law, rows: &[Row], value: &dyn Fn(&Row) -> f64) -> Line {
     let dots = rows
         .iter()

@@ -1,19 +1,19 @@
-//! What the codes cost in symbols and in XORs, by simulation.
+//! The cost of the codes in symbols and in XORs, by simulation.
 //!
 //! ```sh
 //! cargo run --release -p cloudburst-bench-programs --bin code-overhead -- figure7 --out target/codes
 //! cargo run --release -p cloudburst-bench-programs --bin code-overhead -- extra --out target/codes
 //! ```
 //!
-//! `figure7` draws the paper's Figure 7: XORs a message, and symbols needed for each of the
-//! message, against the degree. `extra` tabulates the symbols beyond n that a code needs, against
-//! n and the share of the first n symbols that are lost. The results are in `docs/codes.md`.
+//! `figure7` draws the paper's Figure 7: XORs per message, and symbols needed per source symbol, by
+//! degree. `extra` tabulates the symbols beyond n that a code needs, by n and by the share of the
+//! first n symbols that are lost. The results are in `docs/codes.md`.
 //!
 //! | file | role |
 //! |---|---|
 //! | `simulate` | trials, spread over threads |
-//! | `tally` | what the trials of one point took: means, percentiles |
-//! | `figure7`, `extra` | which points there are, and what is written of them |
+//! | `tally` | the results of the trials of one point: means, percentiles |
+//! | `figure7`, `extra` | the points, and their output |
 //! | `plot` | a chart with one line for each n |
 //!
 //! Nothing is timed here, and the same trials give the same files everywhere: their seeds are
@@ -32,7 +32,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::simulate::Effort;
 
-/// Measures what the codes cost in symbols and in XORs, by simulation.
+/// Measures the cost of the codes in symbols and in XORs, by simulation.
 #[derive(Debug, Parser)]
 struct Command {
     #[command(subcommand)]
@@ -41,13 +41,13 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// The paper's Figure 7: XORs and symbols of a message against the degree, as CSV and SVG
+    /// The paper's Figure 7: XORs and symbols per message by degree, as CSV and SVG
     Figure7(figure7::Options),
-    /// Symbols needed beyond n against n and loss, as CSV, and as tables on standard output
+    /// Symbols needed beyond n by n and loss, as CSV, and as tables on standard output
     Extra(extra::Options),
 }
 
-/// What both have.
+/// The options that both have.
 #[derive(Debug, Args)]
 struct Common {
     /// Directory to write to
@@ -72,7 +72,7 @@ impl Common {
         Effort { trials: self.trials, threads }
     }
 
-    /// Makes the directory for the results: before the work, not after it.
+    /// Creates the directory for the results, before the work rather than after it.
     fn prepare(&self) -> Result<(), String> {
         std::fs::create_dir_all(&self.out).map_err(|error| {
             format!("cannot make {}: {error}; choose another with --out", self.out.display())

@@ -7,11 +7,11 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (720, 460);
-/// What the chart has of the width; the rest is for the names of the lines.
+/// The width of the chart; the rest is for the names of the lines.
 const CHART: u32 = 612;
 const FONT: &str = "sans-serif";
 
-/// From dark to light, as n grows; apart in brightness, so that they are apart without colour.
+/// From dark to light, as n grows; different in brightness, so that they are distinct without colour.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(68, 1, 84),
     RGBColor(68, 57, 131),
@@ -24,10 +24,10 @@ const COLOURS: [RGBColor; 7] = [
 
 pub(crate) struct Chart {
     pub(crate) title: &'static str,
-    /// What is counted. The axis is logarithmic, and what is 0 is left out.
+    /// The label of the y axis, which is logarithmic; values of 0 are omitted.
     pub(crate) y: &'static str,
     pub(crate) lines: Vec<Line>,
-    /// What a hollow dot means, in two lines.
+    /// The legend of hollow dots, in two lines.
     pub(crate) hollow: [&'static str; 2],
 }
 
@@ -93,7 +93,7 @@ impl Chart {
         Ok(())
     }
 
-    /// The lines from top to bottom are mostly those of the largest n to the smallest.
+    /// Lists the lines by n, the largest first, which mostly is their order from top to bottom.
     fn draw_names(&self, canvas: &Canvas<'_>) -> Drawn {
         let text = |text: &str, x, y| {
             Text::new(text.to_owned(), (x, y - 6), (FONT, 15).into_text_style(canvas))
@@ -126,7 +126,7 @@ impl Chart {
         self.lines.iter().flat_map(|line| &line.dots)
     }
 
-    /// From the lowest dot to the highest and a little further, for the dots have a size.
+    /// Returns the range from the lowest dot to the highest, with a margin for the size of the dots.
     fn range(&self) -> Range<f64> {
         let shown = || self.dots().map(|dot| dot.y).filter(|&y| y > 0.0);
         let highest = shown().reduce(f64::max).unwrap_or(1.0);

@@ -1,4 +1,4 @@
-//! Trials: symbols of one block arrive until it is complete, and what that took is counted.
+//! Trials: symbols of one block arrive until it is complete, and the cost is counted.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,25 +10,25 @@ use cloudburst_core::rng::SplitMix64;
 
 use crate::tally::Tally;
 
-/// What is counted does not depend on what is in the symbols, so they are as small as can be.
+/// The counts do not depend on the content of symbols, so they have the minimum size.
 const SYMBOL_SIZE: usize = 1;
 
-/// Another seed gives other trials.
+/// The seed of all trials.
 const SEED: u64 = 7;
 
-/// A trial that takes as many symbols would never end: the code does not work.
+/// The maximum number of symbols in a trial. If it is reached, the code does not work.
 const MAX_SYMBOLS: u32 = 1 << 20;
 
-/// The first id of `rlf256` that is no row of the Cauchy matrix (`docs/spec.md`, 5.5).
+/// The first id of `rlf256` that is not a row of the Cauchy matrix (`docs/spec.md`, 5.5).
 const BEYOND_CAUCHY: u32 = 256;
 
-/// One point of a figure or of a table: the same trial many times, but for the random numbers.
+/// One point of a figure or of a table: many trials that differ only in the random numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
     pub(crate) code: Code,
     /// The number of source symbols.
     pub(crate) n: usize,
-    /// How many of the first n symbols are lost, in percent, rounded up to whole symbols.
+    /// The share of the first n symbols that are lost, in percent, rounded up to whole symbols.
     pub(crate) loss: usize,
     pub(crate) repairs: Repairs,
 }
@@ -36,9 +36,9 @@ pub(crate) struct Point {
 /// Which symbols follow the first n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repairs {
-    /// Those with the next ids, as a sender sends them.
+    /// The symbols with the next ids, as a sender sends them.
     Next,
-    /// Those from a random id on that is 256 or more, as if the sender had sent all before.
+    /// The symbols from a random id of 256 or more, as if the sender had sent all before it.
     Far,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for Repairs {
     }
 }
 
-/// How much to do, and with how many threads. The results depend on `trials` only.
+/// The number of trials and of threads. The results depend on `trials` only.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     /// The trials of each point.
@@ -59,12 +59,12 @@ pub(crate) struct Effort {
     pub(crate) threads: usize,
 }
 
-/// Runs all trials of all points, and says on standard error how far it has come. The tallies are
-/// in the order of the points.
+/// Runs all trials of all points, and prints its progress on standard error. The tallies are in the
+/// order of the points.
 ///
 /// # Panics
 ///
-/// If a code does not work: if a block never completes, or is not the message.
+/// If a code does not work: if a block never completes, or differs from the message.
 pub(crate) fn run(points: &[Point], effort: Effort) -> Vec<Tally> {
     let begun = Instant::now();
     let next = AtomicUsize::new(0);
@@ -97,7 +97,7 @@ pub(crate) fn run(points: &[Point], effort: Effort) -> Vec<Tally> {
     done.into_iter().map(|(_, tally)| tally).collect()
 }
 
-/// All trials of one point. The decoder is one to use again, whatever it decoded before.
+/// Runs all trials of one point. The decoder is reused, whatever it decoded before.
 fn tally(point: &Point, trials: u64, decoder: &mut Option<Decoder>) -> Tally {
     let &Point { code, n, .. } = point;
     let shape = BlockShape::new(n, SYMBOL_SIZE).expect("n is from 1 to 128");
@@ -116,7 +116,7 @@ fn tally(point: &Point, trials: u64, decoder: &mut Option<Decoder>) -> Tally {
     tally
 }
 
-/// The generator of one trial: neither the other points nor the threads make a difference.
+/// Returns the generator of one trial, which is independent of other points and of threads.
 fn generator(point: &Point, trial: u64) -> SplitMix64 {
     let [number, parameter] = point.code.to_wire();
     let code = u64::from(u16::from_be_bytes([number, parameter]));
@@ -126,8 +126,8 @@ fn generator(point: &Point, trial: u64) -> SplitMix64 {
     SplitMix64::new(seed)
 }
 
-/// Receives symbols until the block is complete. Returns how many that were, and the XORs of
-/// payloads that it took to make them.
+/// Receives symbols until the block is complete. Returns their number, and the XORs of payloads
+/// that it took to make them.
 fn decode(
     point: &Point,
     rng: &mut SplitMix64,
@@ -137,7 +137,7 @@ fn decode(
     let n = point.n as u32;
     let lost = draw_lost(point, rng);
     let far = u64::from(u32::MAX - BEYOND_CAUCHY) + 1;
-    // Like a sender: drawn codes begin anywhere, so that messages do not share their luck.
+    // As a sender does: random codes start at a random id, so that messages do not share luck.
     let first = if point.code.is_systematic() { 0 } else { rng.next_u64() as u32 };
     let first_far = rng.below(far);
     let id = |turn: u32| match point.repairs {
@@ -163,7 +163,7 @@ fn decode(
     panic!("{MAX_SYMBOLS} symbols do not complete {point:?}");
 }
 
-/// Which of the first n symbols are lost, as a set of bits: Floyd's method, as in the codes.
+/// Draws the lost symbols among the first n, as a set of bits: Floyd's method, as in the codes.
 fn draw_lost(point: &Point, rng: &mut SplitMix64) -> u128 {
     let count = (point.n * point.loss).div_ceil(100);
     let mut lost = 0;

@@ -1,9 +1,9 @@
-//! What the trials of one point took, added up.
+//! The sums over the trials of one point.
 
-/// Whole numbers only, so that the order of the trials leaves no trace.
+/// Whole numbers only, so that the result does not depend on the order of the trials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Entry i is the number of trials that took i symbols more than n.
+    /// Entry i is the number of trials that needed n + i symbols.
     extra: Vec<u64>,
     decode_xors: u64,
     encode_xors: u64,
@@ -24,12 +24,13 @@ impl Tally {
         self.extra.iter().sum()
     }
 
-    /// The mean of the symbols beyond n.
+    /// Returns the mean of the symbols beyond n.
     pub(crate) fn mean(&self) -> f64 {
         self.per_trial(self.extra.iter().zip(0..).map(|(&trials, extra)| trials * extra).sum())
     }
 
-    /// The least number of symbols beyond n that is enough in at least `part` of `whole` trials.
+    /// Returns the minimum number of symbols beyond n that suffices in at least `part` of `whole`
+    /// trials.
     pub(crate) fn percentile(&self, part: u64, whole: u64) -> usize {
         let enough = (self.trials() * part).div_ceil(whole);
         let mut trials = 0;
@@ -42,7 +43,7 @@ impl Tally {
             .unwrap_or_default()
     }
 
-    /// The most symbols beyond n that a trial took.
+    /// Returns the maximum number of symbols beyond n that a trial needed.
     pub(crate) fn max(&self) -> usize {
         self.extra.len().saturating_sub(1)
     }
@@ -51,7 +52,7 @@ impl Tally {
         self.per_trial(self.decode_xors)
     }
 
-    /// The XORs that it took to make the symbols that were needed.
+    /// Returns the mean XORs to make the symbols that were needed.
     pub(crate) fn mean_encode_xors(&self) -> f64 {
         self.per_trial(self.encode_xors)
     }

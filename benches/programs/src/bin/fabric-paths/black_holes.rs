@@ -1,4 +1,4 @@
-//! What messages cost while spines swallow packets, and how soon healed paths are used again.
+//! The cost of messages while spines are black holes, and how soon healed paths are used again.
 
 use crate::maps::{self, Map};
 use cloudburst_bench_programs::rig::{FROM, Failure, LARGE, Pair, Rig};
@@ -10,9 +10,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 const SIZES: [usize; 3] = [1_500, 20_000, LARGE];
-/// Pairs of endpoints that meet the failure at their handshake, with one message each.
+/// Pairs of endpoints whose handshake meets the failure, with one message each.
 const FRESH: usize = 20;
-/// Messages of a pair that met it at work, and those that it had sent before.
+/// Messages of a pair that has a session when it fails, and messages before the failure.
 const TALKING: usize = 40;
 /// Messages within which all paths must be used again.
 const HEALING: usize = 1_000;
@@ -54,7 +54,7 @@ pub(crate) fn run(interrupted: &AtomicBool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// So many spines dead, and messages of so many bytes.
+/// The number of dead spines, and the size of messages in bytes.
 struct Case<'a, 'b> {
     rig: &'a Rig<'b>,
     map: &'a Map,
@@ -69,7 +69,7 @@ impl<'b> Case<'_, 'b> {
         self.rig.pair(builder, self.map.to)
     }
 
-    /// Endpoints that meet when spines are dead already.
+    /// Measures endpoints whose handshake starts when spines are already dead.
     fn fresh(&self) -> Result<Tally, Failure> {
         self.rig.swallow(self.dead)?;
         let mut tally = Tally::default();
@@ -80,7 +80,7 @@ impl<'b> Case<'_, 'b> {
         Ok(tally)
     }
 
-    /// Endpoints that are talking when spines die; and then, how they take to the healed paths.
+    /// Measures endpoints that have a session when spines die, and then their use of the healed paths.
     fn talking(&self) -> Result<(Tally, String), Failure> {
         let pair = self.pair()?;
         let before = spread(self.rig, &pair, self.bytes)?;
@@ -100,11 +100,11 @@ fn degraded(pair: &Pair) -> usize {
     pair.paths().iter().filter(|path| path.degraded).count()
 }
 
-/// Sends messages, and says how many packets went by each spine.
+/// Sends messages, and returns the number of packets through each spine.
 fn spread(rig: &Rig, pair: &Pair, bytes: usize) -> Result<String, Failure> {
     let before = rig.spines()?;
     for _ in 0..TALKING {
-        // How it ends shows in the table of what comes next.
+        // The next messages show in the table how it ends.
         let _ = pair.send(bytes)?;
     }
     let since = |(after, before): (Port, Port)| after.tiny.sent - before.tiny.sent;

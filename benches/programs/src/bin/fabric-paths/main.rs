@@ -1,4 +1,4 @@
-//! What real endpoints make of many paths: on the leaf-spine of network namespaces of
+//! The behaviour of real endpoints on many paths: on the leaf-spine fabric of network namespaces of
 //! `cloudburst-testbed`, as tables in Markdown.
 //!
 //! ```sh
@@ -6,18 +6,18 @@
 //! cargo run --release -p cloudburst-bench-programs --bin fabric-paths -- black-holes
 //! ```
 //!
-//! Needs root and what the testbed needs. Two leaves, four spines, 100 Mb/s unless a table says
-//! otherwise; messages go from host 1 to a host of the other leaf.
+//! It needs root and the requirements of the testbed. There are two leaves and four spines at 100 Mb/s,
+//! unless a table states otherwise; messages go from host 1 to a host of the other leaf.
 //!
 //! | file | role |
 //! |---|---|
-//! | `spread` | how packets spread over the spines, and which queue has them |
-//! | `queues` | how deep the tiny queue gets, and what it leaves to TCP |
-//! | `black_holes` | what messages cost while spines swallow packets, and after they healed |
+//! | `spread` | how packets spread over the spines, and the queues that they use |
+//! | `queues` | the depth of the tiny queue, and the throughput that remains for TCP |
+//! | `black_holes` | the cost of messages while spines are black holes, and after they have healed |
 //! | `runs` | how many packets in a row take one uplink, by the order of paths |
-//! | `maps` | the path maps that are tried |
+//! | `maps` | the path maps that are tested |
 //!
-//! The fabric itself is `rig`, of the library.
+//! The fabric itself is `rig`, in the library.
 
 mod black_holes;
 mod maps;
@@ -41,11 +41,11 @@ struct Command {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum What {
-    /// How each path map spreads packets over the spines, and which queue has them
+    /// How each path map spreads packets over the spines, and the queues that they use
     Spread,
-    /// How deep the tiny queue gets in an incast, and what it leaves to TCP
+    /// The depth of the tiny queue in an incast, and the throughput that remains for TCP
     Queues,
-    /// What messages cost while spines swallow packets, and how soon healed paths are used
+    /// The cost of messages while spines are black holes, and how soon healed paths are used
     BlackHoles,
     /// How many packets in a row take one uplink, by the order of paths
     Runs,

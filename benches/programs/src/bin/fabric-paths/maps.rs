@@ -1,4 +1,4 @@
-//! The path maps that are tried.
+//! The path maps that are tested.
 
 use cloudburst_bench_programs::rig::{Failure, TO};
 use cloudburst_net::PathMap;
@@ -6,18 +6,18 @@ use cloudburst_testbed::{Fabric, Node};
 use core::fmt::Display;
 use std::net::IpAddr;
 
-/// A path map in text form, and what a sender to host 5 needs for it.
+/// A path map in text form, and the settings that a sender to host 5 needs for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Map {
     pub(crate) text: String,
-    /// Where the sender is bound, and where messages go.
+    /// The address that the sender is bound to, and the one that messages go to.
     pub(crate) from: IpAddr,
     pub(crate) to: IpAddr,
-    /// Whether the receiver's host must take packets out of an outer header.
+    /// Whether the receiver's host must decapsulate packets.
     pub(crate) wrapped: bool,
 }
 
-/// All that are known, for endpoints at `fabric`, or at any fabric like it.
+/// Returns all path maps, for endpoints at `fabric` or any fabric like it.
 pub(crate) fn all(fabric: &Fabric, sender: u16) -> Result<Vec<Map>, Failure> {
     let (from, to) = (fabric.host(sender)?, fabric.host(TO)?);
     let ids = list(to.path_addresses());
@@ -44,7 +44,7 @@ impl Map {
         self.text.parse().map_err(|source| Failure::Map { map: self.text.clone(), source })
     }
 
-    /// Short enough for a table.
+    /// Returns a label that is short enough for a table.
     pub(crate) fn label(&self) -> String {
         match self.text.split_once(',') {
             Some((first, rest)) => {

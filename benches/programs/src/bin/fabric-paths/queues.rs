@@ -1,4 +1,4 @@
-//! How deep the tiny queue gets, and what it leaves to TCP.
+//! The depth of the tiny queue, and the throughput that remains for TCP.
 
 use cloudburst_bench_programs::rig::{Failure, LARGE, PORT, Rig, go_on};
 use cloudburst_net::{PathMap, blocking};
@@ -13,12 +13,12 @@ use std::time::Instant;
 const SENDERS: u16 = 4;
 /// The host of leaf 2 that all send to.
 const SINK: u16 = 6;
-/// Messages that each sender has under way at a time.
+/// Messages that each sender has in flight at a time.
 const AT_ONCE: usize = 2;
 const WATCHED: Duration = Duration::from_secs(4);
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Tells the other threads that it is over, also when watching fails.
+/// Tells the other threads to end, also when watching fails.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -61,7 +61,7 @@ fn row(weights: Weights, interrupted: &AtomicBool) -> Result<(), Failure> {
     let (seen, before, after, seconds) = thread::scope(|scope| {
         let _ends = Ends(ended);
         tcp(scope, &tcp_from, &tcp_to, ended)?;
-        // TCP has the link for itself at first: under the flood it would find a small window.
+        // TCP has the link to itself at first: under the flood its window would stay small.
         pause(Duration::from_secs(1), interrupted)?;
         for sender in senders.iter().flat_map(|sender| [sender; AT_ONCE]) {
             scope.spawn(move || {
@@ -99,7 +99,7 @@ fn row(weights: Weights, interrupted: &AtomicBool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What was seen of the tiny queues of the leaves.
+/// The observations of the tiny queues of the leaves.
 #[derive(Default)]
 struct Seen {
     deepest: u64,
@@ -122,7 +122,7 @@ fn senders(rig: &Rig) -> Result<Vec<blocking::Endpoint>, Failure> {
     (1..=SENDERS).map(sender).collect()
 }
 
-/// A TCP stream by way of spine 1, until it is over.
+/// Runs a TCP stream through spine 1 until the measurement is over.
 fn tcp<'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     from: &Host,
@@ -136,7 +136,7 @@ fn tcp<'scope>(
     let mut stream = stream.map_err(Failure::io("cannot connect by TCP"))?;
     let accepted = listener.accept().map_err(Failure::io("cannot accept TCP"))?;
     let mut accepted = accepted.0;
-    // A call must not outlast the end.
+    // A call must not block after the end.
     accepted.set_read_timeout(Some(PATIENCE)).map_err(Failure::io("TCP"))?;
     stream.set_write_timeout(Some(PATIENCE)).map_err(Failure::io("TCP"))?;
     scope.spawn(move || {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 const MESSAGES: usize = 40;
-/// Two path IDs a spine: eight paths, of which pairs share an uplink.
+/// Two path IDs per spine: eight paths, of which pairs share an uplink.
 const PATH_IDS: u16 = 2;
 
 pub(crate) fn run(interrupted: &AtomicBool) -> Result<(), Failure> {
@@ -41,7 +41,7 @@ pub(crate) fn run(interrupted: &AtomicBool) -> Result<(), Failure> {
             delivered += usize::from(pair.send(LARGE)?.is_ok());
             see(&captures, &mut ways)?;
         }
-        // What was on its way still when the last message had arrived.
+        // Wait for packets that were still in flight when the last message had arrived.
         rig.spines()?;
         see(&captures, &mut ways)?;
         let runs = runs(&ways);
@@ -57,7 +57,7 @@ pub(crate) fn run(interrupted: &AtomicBool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Notes by which spine each symbol went, by packet number.
+/// Records the spine that each symbol took, by packet number.
 fn see(captures: &[Capture], ways: &mut BTreeMap<u64, usize>) -> Result<(), Failure> {
     for (spine, capture) in captures.iter().enumerate() {
         let packets = capture.packets()?;
@@ -66,7 +66,7 @@ fn see(captures: &[Capture], ways: &mut BTreeMap<u64, usize>) -> Result<(), Fail
     Ok(())
 }
 
-/// The packet number of a SYMBOL in an IPv4 packet: section 2.3 of the specification.
+/// Returns the packet number of a SYMBOL in an IPv4 packet: section 2.3 of the specification.
 fn symbol_number(packet: &[u8]) -> Option<u64> {
     const UDP_HEADER: usize = 8;
     let header = usize::from(packet.first()? & 15) * 4;
@@ -76,7 +76,7 @@ fn symbol_number(packet: &[u8]) -> Option<u64> {
     (*kind == 0x25).then_some(number)
 }
 
-/// The lengths of all runs of consecutive numbers that went one way.
+/// Returns the lengths of all runs of consecutive numbers that took the same spine.
 fn runs(ways: &BTreeMap<u64, usize>) -> Vec<u64> {
     let mut runs = Vec::new();
     let mut last = None;

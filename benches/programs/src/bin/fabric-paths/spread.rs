@@ -1,4 +1,4 @@
-//! How packets spread over the spines, and which queue has them.
+//! How packets spread over the spines, and the queues that they use.
 
 use crate::maps::{self, Map};
 use cloudburst_bench_programs::rig::{FROM, Failure, LARGE, Rig, TO};
@@ -59,7 +59,7 @@ fn row(map: &Map, paths: PathMap, interrupted: &AtomicBool) -> Result<(), Failur
     Ok(())
 }
 
-/// What each port has sent since, with the DSCP and without.
+/// Returns the packets that each port has sent since, with the DSCP and without.
 fn since(before: &[Port], after: &[Port]) -> Vec<(u64, u64)> {
     let sent = |(after, before): (&Port, &Port)| {
         (after.tiny.sent - before.tiny.sent, after.default.sent - before.default.sent)

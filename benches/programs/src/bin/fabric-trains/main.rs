@@ -1,30 +1,30 @@
-//! What it costs to send packets back to back on one path: on the leaf-spine of network namespaces of
-//! `cloudburst-testbed`, as tables in Markdown.
+//! The cost of sending packets back to back on one path: on the leaf-spine fabric of network namespaces
+//! of `cloudburst-testbed`, as tables in Markdown.
 //!
 //! ```sh
 //! cargo run --release -p cloudburst-bench-programs --bin fabric-trains
 //! ```
 //!
-//! Needs root and what the testbed needs. Two leaves with four hosts each, four spines, 100 Mb/s.
-//! All hosts of leaf 1 send to leaf 2 at once, in pairs or to one host, over tiny queues of 8
-//! packets. Then pairs again over queues of 16, and of 256, which drop nothing and show how many
-//! places a train wants: by explicit paths alone, since hashed ones queue by luck, whatever the
-//! train. What trains save where nothing is lost is in `cargo bench --bench latency -- trains`.
+//! It needs root and the requirements of the testbed. There are two leaves with four hosts each and four
+//! spines, at 100 Mb/s. All hosts of leaf 1 send to leaf 2 at once, in pairs or to one host, over tiny
+//! queues of 8 packets. Then pairs send over queues of 16, and of 256, which drop no packets and show how
+//! many places a train needs: only by explicit paths, since on hashed ones the queues depend on luck,
+//! whatever the train. For the savings of trains without loss, see `cargo bench --bench latency -- trains`.
 //!
-//! Compared are settings of `Config::train`, the longest that a train may be. Up to 4, trains are as long
-//! as that; beyond, each path learns what it bears, and with 64, the default, whatever a system call
-//! carries. 4 MB of each sender go first and are not measured, to learn from. At 100 Mb/s the pacer would
-//! keep trains at 4, so senders are told a higher rate: the ports of their hosts hold a whole message. Over
-//! queues of 256, then, a train keeps others waiting as it never does at a rate that allows it.
+//! It compares settings of `Config::train`, the maximum length of a train. Up to 4, all trains have this
+//! length; beyond, each path learns the length that it can carry, and with 64, the default, up to the limit
+//! of a system call. Each sender first sends 4 MB, which are not measured, to learn from. At 100 Mb/s the
+//! pacer would keep trains at 4, so senders are told a higher rate: the ports of their hosts hold a whole
+//! message. Over queues of 256, a train therefore delays others more than at any rate that permits it.
 //!
-//! The settings take turns, in an order drawn anew for each repetition, with endpoints of their own;
-//! in one repetition all have the same source ports, or luck with hashes would decide. The ports
-//! and the orders are drawn from one seed; what endpoints draw themselves is not.
+//! The settings are measured in turn, in an order drawn anew for each repetition, with fresh endpoints. In
+//! one repetition all have the same source ports, because otherwise luck with hashes would decide. The
+//! ports and the orders are drawn from one seed; the random choices of endpoints are not.
 //!
 //! | file | role |
 //! |---|---|
-//! | `trial` | one turn: four senders, their messages, the switches' counters |
-//! | `tally` | what came of the turns of one row |
+//! | `trial` | one trial: four senders, their messages, the switches' counters |
+//! | `tally` | the results of the trials of one row |
 
 mod tally;
 mod trial;
@@ -38,7 +38,7 @@ use std::sync::atomic::AtomicBool;
 use crate::tally::Tally;
 use crate::trial::{Kind, Load, Map, Trial};
 
-/// The longest that trains may be.
+/// The maximum lengths of trains.
 const TRAINS: [usize; 6] = [1, 2, 4, 8, 16, 64];
 const LOADS: [Load; 3] = [
     Load { kind: Kind::Pairs, bytes: 20_000, messages: 40 },
@@ -67,7 +67,7 @@ fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints the rows of each load by each map, over tiny queues of so many packets.
+/// Prints the rows of each load by each map, over tiny queues of the given number of packets.
 fn measure(
     places: u32,
     loads: &[Load],

@@ -1,4 +1,4 @@
-//! What came of the turns of one row.
+//! The results of the trials of one row.
 
 use cloudburst_net::Receipt;
 use cloudburst_testbed::Port;
@@ -17,7 +17,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// A message, and how it ended.
+    /// Records a message, and how it ended.
     pub(crate) fn on_message(&mut self, receipt: Option<&Receipt>) {
         self.tried += 1;
         if let Some(receipt) = receipt {
@@ -27,12 +27,12 @@ impl Tally {
         }
     }
 
-    /// Packets that found tiny queues full.
+    /// Records packets that found tiny queues full.
     pub(crate) fn on_dropped(&mut self, packets: u64) {
         self.dropped += packets;
     }
 
-    /// A look at the ports of one switch.
+    /// Records an observation of the ports of one switch.
     pub(crate) fn on_seen(&mut self, ports: &[Port]) {
         let deepest = ports.iter().map(|port| port.tiny.backlog).max();
         self.deepest = self.deepest.max(deepest.unwrap_or(0));

@@ -1,4 +1,4 @@
-//! One turn: four senders, their messages, the switches' counters.
+//! One trial: four senders, their messages, the switches' counters.
 
 use crate::tally::Tally;
 use cloudburst_bench_programs::rig::{Failure, PORT, Rig, Sink};
@@ -10,35 +10,35 @@ use std::net::SocketAddr;
 use std::sync::Barrier;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-/// The hosts of leaf 1; as many of leaf 2 follow.
+/// The number of hosts of leaf 1; those of leaf 2 follow.
 const SENDERS: u16 = 4;
 /// Source ports of a hashed map.
 const PORTS: u16 = 16;
-/// Bytes that each sender sends first: they open the session, let all paths be heard of, and teach how
-/// long trains may be, with 700 packets for each of four paths.
+/// Bytes that each sender sends first: they open the session, use all paths, and train the length of
+/// trains, with 700 packets for each of four paths.
 const WARM_UP: usize = 4_000_000;
-/// Bits a second that senders are told, for trains as long as a system call carries.
+/// The bits a second configured at senders, for trains up to the limit of a system call.
 const CAPACITY: u64 = 10_000_000_000;
 
-/// What the senders do.
+/// The load by the senders.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) kind: Kind,
-    /// Of a message.
+    /// Bytes of a message.
     pub(crate) bytes: usize,
-    /// Of each sender in a turn.
+    /// Messages of each sender in a trial.
     pub(crate) messages: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Each sends to a host of its own, one message after the other.
+    /// Each sends to a different host, one message after the other.
     Pairs,
     /// All send a message to one host at once, and the next when all have arrived.
     Incast,
 }
 
-/// How packets get onto paths.
+/// How packets are mapped to paths.
 #[derive(Clone, Copy)]
 pub(crate) enum Map {
     /// 16 source ports.
@@ -62,14 +62,14 @@ struct Sender {
 
 type Sent = Vec<Result<Receipt, SendError>>;
 
-/// Whoever is sent to.
+/// Returns the receivers.
 pub(crate) fn sinks(rig: &Rig) -> Result<Vec<Sink>, Failure> {
     (SENDERS + 1..=2 * SENDERS)
         .map(|host| rig.sink(host, rig.fabric.host(host)?.v4().into()))
         .collect()
 }
 
-/// Leaves the senders' hosts no ports to pick but as many as one endpoint takes.
+/// Restricts the senders' hosts to as many source ports as one endpoint uses.
 pub(crate) fn fix_source_ports(rig: &Rig, rng: &mut SplitMix64) -> Result<(), Failure> {
     const RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
     let first = 20_000 + PORTS * rng.below(1_000) as u16;
@@ -82,8 +82,8 @@ pub(crate) fn fix_source_ports(rig: &Rig, rng: &mut SplitMix64) -> Result<(), Fa
 }
 
 impl Trial<'_, '_> {
-    /// Sends messages whose times count, and twice as many to watch the queues: watching takes a
-    /// good part of the processors.
+    /// Sends messages whose times are measured, and twice as many while it observes the queues:
+    /// observing takes much processor time.
     pub(crate) fn take(&self, tally: &mut Tally) -> Result<(), Failure> {
         let senders: Vec<_> =
             (1..=SENDERS).map(|host| self.sender(host)).collect::<Result<_, _>>()?;
@@ -128,7 +128,7 @@ impl Trial<'_, '_> {
         Ok(Sender { endpoint, to: (to, PORT).into() })
     }
 
-    /// Starts all senders on so many messages each.
+    /// Starts all senders, each with the given number of messages.
     fn send<'scope>(
         &self,
         scope: &'scope Scope<'scope, '_>,
@@ -151,7 +151,7 @@ impl Trial<'_, '_> {
         senders.iter().map(start).collect()
     }
 
-    /// Packets that the switches' tiny queues have dropped.
+    /// Returns the packets dropped by the switches' tiny queues.
     fn dropped(&self) -> Result<u64, Failure> {
         self.rig.go_on()?;
         Ok(self.rig.switches()?.iter().map(|port| port.tiny.dropped).sum())

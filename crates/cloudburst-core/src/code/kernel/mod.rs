@@ -1,15 +1,15 @@
-//! The inner loops over whole payloads: sums, and sums of products in GF(2^8), of many sources at
-//! once and into several outputs at once.
+//! The inner loops over whole payloads: sums, and sums of products in GF(2^8), from many sources
+//! and into several outputs at a time.
 //!
 //! | file | role |
 //! |---|---|
 //! | `portable` | plain Rust, for every machine |
 //! | `tiled` | the loops that all instruction sets share, over vectors of any width |
-//! | `program` | many sums in a row, some of what others made |
+//! | `program` | sequences of sums, some of which add the results of others |
 //! | `x86`, `neon` | vectors of AVX-512 with GFNI, AVX2 with and without GFNI, and NEON |
 //!
-//! All of them add to their outputs: where nothing is to be added to, the caller clears first,
-//! which costs next to nothing beside what follows.
+//! All of them add to their outputs: a caller that wants to overwrite them clears them first, at
+//! negligible cost.
 
 #![allow(unsafe_code, reason = "the kernels need instructions that not every machine has")]
 
@@ -30,10 +30,10 @@ use super::memory::grow;
 use program::COLUMN;
 pub(super) use program::{Place, Program};
 
-/// The instruction set that whole payloads are worked on with.
+/// The instruction set used for operations on payloads.
 ///
-/// It does not change what comes out, only how fast. A value is proof that this machine has the
-/// instructions, so none can be made but by [`fastest`](Self::fastest) and
+/// It affects only the speed, not the results. A value is proof that this machine has the
+/// instructions, so values come only from [`fastest`](Self::fastest) and
 /// [`available`](Self::available).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernel(Set);
@@ -52,7 +52,7 @@ enum Set {
 }
 
 impl Set {
-    /// All that the target could have, the fastest first.
+    /// All that the target architecture can have, the fastest first.
     const ALL: &[Self] = &[
         #[cfg(target_arch = "x86_64")]
         Self::Avx512Gfni,
@@ -65,7 +65,7 @@ impl Set {
         Self::Portable,
     ];
 
-    /// Whether this machine has it.
+    /// Returns whether this machine has it.
     fn is_available(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -82,14 +82,14 @@ impl Set {
 }
 
 impl Kernel {
-    /// The fastest that this machine has.
+    /// Returns the fastest that this machine has.
     pub fn fastest() -> Self {
         static FASTEST: LazyLock<Kernel> =
             LazyLock::new(|| Kernel::available().next().unwrap_or(Kernel(Set::Portable)));
         *FASTEST
     }
 
-    /// All that this machine has, the fastest first; the portable one is always there.
+    /// Returns all that this machine has, the fastest first; always includes the portable one.
     pub fn available() -> impl Iterator<Item = Self> {
         Set::ALL.iter().filter(|set| set.is_available()).map(|&set| Self(set))
     }
@@ -147,8 +147,8 @@ impl Kernel {
         }
     }
 
-    /// Runs a program over payloads of `size` bytes, which stand one after the other. `cells` is
-    /// memory to work in, of no meaning before or after.
+    /// Runs a program over contiguous payloads of `size` bytes each. `cells` is scratch memory, of no
+    /// meaning before or after.
     pub(super) fn run(
         self,
         program: &Program,
@@ -157,13 +157,13 @@ impl Kernel {
         cells: &mut Vec<u8>,
     ) {
         let (needed, needed_cells) = program.extent();
-        assert!(needed * size <= payloads.len(), "a program over more payloads than there are");
+        assert!(needed * size <= payloads.len(), "the program names payloads that do not exist");
         grow(cells, needed_cells * COLUMN);
-        // The kernels leave less than a vector of each payload.
+        // The kernels leave a rest shorter than a vector in each payload.
         let at = match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the value is proof of the instructions; it has just been checked that all
-            // payloads and cells that the program names are there.
+            // payloads and cells that the program names exist.
             Set::Avx512Gfni => unsafe { x86::run_avx512(program, payloads, size, cells) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
@@ -199,12 +199,12 @@ mod tests {
     use crate::code::gf256::mul;
     use crate::rng::SplitMix64;
 
-    /// Four columns of the widest vectors: what lies beyond repeats.
+    /// Four columns of the widest vectors: longer payloads only repeat them.
     const MAX_LEN: usize = 4 * COLUMN;
-    /// Vectors have up to 64 bytes: what lies beyond repeats.
+    /// Vectors have up to 64 bytes: further alignments repeat.
     const ALIGNMENTS: usize = 64;
 
-    /// The reference: the sum of products, byte by byte, from the definition.
+    /// The reference: the sum of products, byte by byte, by definition.
     fn add_products_naively(to: &mut [u8], from: &[&[u8]], factors: &[u8]) {
         for (from, &factor) in from.iter().zip(factors) {
             for (to, &byte) in to.iter_mut().zip(*from) {
@@ -294,7 +294,7 @@ mod tests {
                         let case = (kernel, len, alignment);
                         assert_eq!(output.get(len), &after[..len], "{case:?}");
                         output.get_mut(len).copy_from_slice(&before[..len]);
-                        // Where a byte beyond either end was written, the whole differs.
+                        // A write beyond either end makes the whole buffer differ.
                         assert!(output.bytes == *untouched, "beyond the ends: {case:?}");
                     }
                 }
@@ -354,7 +354,7 @@ mod tests {
         let mut rng = SplitMix64::new(3);
         let before = random(&mut rng, 3 * MAX_LEN + 1);
         for kernel in Kernel::available() {
-            // What cells hold before is of no meaning.
+            // The former contents of cells have no meaning.
             let mut cells = random(&mut rng, 10);
             for len in 0..=MAX_LEN {
                 let mut payloads = before.clone();

@@ -3,7 +3,7 @@
 use super::program::{COLUMN, Place, Program};
 use crate::code::gf256::NIBBLE_PRODUCTS;
 
-/// How much of a payload is worked on at a time: it should stay in the first-level cache.
+/// The bytes of a payload processed at a time: they should stay in the first-level cache.
 const STRIP: usize = 2048;
 
 pub(super) fn add(to: &mut [u8], from: &[&[u8]]) {
@@ -14,9 +14,8 @@ pub(super) fn add(to: &mut [u8], from: &[&[u8]]) {
     }
 }
 
-/// By Horner's rule on the bits of the factors: the sum is doubled seven times, and each source is
-/// added as many times as its factor has bits. That is several times faster than one table look-up
-/// a byte.
+/// Uses Horner's rule on the bits of the factors: the sum is doubled seven times, and each source is
+/// added once per set bit of its factor. That is several times faster than a table look-up per byte.
 pub(super) fn add_products(to: &mut [&mut [u8]], from: &[&[u8]], factors: &[u8]) {
     for (to, factors) in to.iter_mut().zip(factors.chunks_exact(from.len())) {
         for (start, strip) in strips(to) {
@@ -71,15 +70,15 @@ pub(super) fn run(
     }
 }
 
-/// The strips of a payload, and where each begins.
+/// Returns the strips of a payload, and the offset of each.
 fn strips(payload: &mut [u8]) -> impl Iterator<Item = (usize, &mut [u8])> {
     payload.chunks_mut(STRIP).enumerate().map(|(i, strip)| (i * STRIP, strip))
 }
 
 /// Adds `from` to `to`. Both have the same length.
 fn add_one(to: &mut [u8], from: &[u8]) {
-    // Words of eight bytes, so that an unoptimised build is not hopeless; XOR does not care which
-    // end of a word comes first.
+    // Words of eight bytes, for the speed of unoptimised builds; XOR does not depend on the byte
+    // order.
     let (to_words, to_rest) = to.as_chunks_mut::<8>();
     let (from_words, from_rest) = from.as_chunks::<8>();
     for (to, from) in to_words.iter_mut().zip(from_words) {

@@ -1,14 +1,14 @@
-//! A sequence of sums of payloads: what solving an LT block comes down to.
+//! A sequence of sums of payloads: solving an LT block amounts to one.
 
 /// The bytes of a cell.
 pub(super) const COLUMN: usize = 256;
 
-/// Sums to make in the order given, over the payloads of a block and over *cells*, which hold
-/// what is on the way from payloads to payloads.
+/// A list of sums to compute in order, over the payloads of a block and over *cells*, which hold
+/// intermediate results.
 ///
-/// All of it is done for a narrow column of the payloads before the next, so that a cell holds one
-/// column only, and what a column takes is in the first- or second-level cache, however long the
-/// payloads are.
+/// The whole program runs for a narrow column of the payloads before the next, so that a cell holds
+/// one column only, and the working set of a column stays in the first- or second-level cache,
+/// however long the payloads are.
 #[derive(Debug, Default)]
 pub(in crate::code) struct Program {
     pub(super) sums: Vec<Sum>,
@@ -20,7 +20,7 @@ pub(in crate::code) struct Program {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sum {
     pub(super) to: Place,
-    /// Whether it is added to what is there, or replaces it.
+    /// Whether it replaces the contents of its place; otherwise it is added to them.
     pub(super) clear: bool,
     pub(super) payloads: u8,
     pub(super) cells: u8,
@@ -39,7 +39,7 @@ impl Program {
         self.terms.clear();
     }
 
-    /// Adds payloads and cells to what is in a place.
+    /// Adds payloads and cells to a place.
     pub(in crate::code) fn add(
         &mut self,
         to: Place,
@@ -49,7 +49,7 @@ impl Program {
         self.push(to, false, payloads, cells);
     }
 
-    /// Makes a place hold the sum of payloads and cells.
+    /// Sets a place to the sum of payloads and cells.
     pub(in crate::code) fn set(
         &mut self,
         to: Place,
@@ -59,7 +59,7 @@ impl Program {
         self.push(to, true, payloads, cells);
     }
 
-    /// The XORs of one payload into another that running it takes; copies do not count.
+    /// Returns the XORs of one payload into another that it takes to run; copies do not count.
     pub(in crate::code) fn xors(&self) -> u64 {
         self.sums
             .iter()
@@ -89,7 +89,7 @@ impl Program {
         }
     }
 
-    /// The sums with their terms: payloads, cells.
+    /// Returns the sums with their terms: payloads, cells.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Sum, &[u8], &[u8])> {
         let mut left = &self.terms[..];
         self.sums.iter().map(move |&sum| {
@@ -100,7 +100,7 @@ impl Program {
         })
     }
 
-    /// How many payloads there must be, and how many cells.
+    /// Returns the number of payloads and of cells that must exist.
     pub(super) fn extent(&self) -> (usize, usize) {
         let (mut payloads, mut cells) = (0, 0);
         for (sum, of_payloads, of_cells) in self.iter() {

@@ -1,13 +1,13 @@
 //! The loops that all vector instruction sets share.
 //!
-//! Payloads are cut into columns a few vectors wide; towards the end half as many, and then one.
-//! (1,408 bytes are five and a half columns of four vectors of 64.) For a column of up to four
-//! outputs, the sums stay in registers while all sources pass by: each source is read once for four
-//! outputs, and each output is read and written once for all sources. A column of 64
-//! sources takes 16 KB at most, so that the next outputs find it in the first-level cache.
+//! Payloads are cut into columns a few vectors wide; towards the end, half as wide, and then of one
+//! vector. (1,408 bytes are five and a half columns of four vectors of 64.) For a column of up to four
+//! outputs, the sums stay in registers while all sources are added: each source is read once for four
+//! outputs, and each output is read and written once for all sources. A column of 64 sources takes
+//! at most 16 KB, so that it is still in the first-level cache for the next outputs.
 //!
-//! What is left at the end of a payload is one more vector that overlaps the last whole column.
-//! It is worked out first, from what the outputs held before, and written last.
+//! The rest at the end of a payload is handled as one more vector that overlaps the last whole column.
+//! It is computed first, from the former contents of the outputs, and written last.
 
 #![allow(unsafe_code, reason = "instructions that not every machine has")]
 
@@ -18,8 +18,8 @@ const OUTPUTS: usize = 4;
 
 /// A vector of bytes.
 ///
-/// Every function needs the instruction set of the type. Pointers must be valid for `BYTES` bytes;
-/// no alignment is needed. `BYTES` is at most [`WIDEST`].
+/// Every function requires the instruction set of the type. Pointers must be valid for `BYTES` bytes;
+/// no alignment is required. `BYTES` is at most [`WIDEST`].
 pub(super) trait Vector: Copy {
     /// The bytes of a vector.
     const BYTES: usize;
@@ -32,7 +32,7 @@ pub(super) trait Vector: Copy {
 
 /// A way to multiply the bytes of vectors in GF(2^8).
 ///
-/// Every function needs the instruction set of the type and that of the vector.
+/// Every function requires the instruction set of the type and that of the vector.
 pub(super) trait Field {
     type Vector: Vector;
     /// A source, prepared for several multiplications.
@@ -91,14 +91,14 @@ pub(super) unsafe fn add<V: Vector, const WIDTH: usize, const HALF: usize>(
     }
 }
 
-/// Payloads shorter than a vector.
+/// Handles payloads shorter than a vector.
 fn add_short(to: &mut [u8], from: &[&[u8]]) {
     for from in from {
         to.iter_mut().zip(*from).for_each(|(to, from)| *to ^= from);
     }
 }
 
-/// A column of `to` plus that of all of `from`.
+/// Returns a column of `to` plus the same column of all of `from`.
 ///
 /// # Safety
 ///
@@ -144,7 +144,7 @@ pub(super) unsafe fn add_products<F: Field, const WIDTH: usize, const HALF: usiz
     }
 }
 
-/// The same for a number of outputs whose sums fit into the registers.
+/// As [`add_products`], for a number of outputs whose sums fit into the registers.
 ///
 /// # Safety
 ///
@@ -189,7 +189,7 @@ unsafe fn run<F: Field, const OUT: usize, const WIDTH: usize, const HALF: usize>
     }
 }
 
-/// Payloads shorter than a vector: padded copies of them, one after the other.
+/// Handles payloads shorter than a vector, as padded copies, one after the other.
 ///
 /// # Safety
 ///
@@ -222,7 +222,7 @@ unsafe fn run_short<F: Field, const OUT: usize>(
     }
 }
 
-/// A column of each output plus that of its sum of products.
+/// Returns a column of each output plus the same column of its sum of products.
 ///
 /// # Safety
 ///
@@ -261,13 +261,12 @@ unsafe fn sums<F: Field, const OUT: usize, const WIDTH: usize>(
 }
 
 /// Runs a program over all whole vectors of the payloads, in columns of `WIDTH`, `HALF` or one
-/// vector. Returns where they end; less than a vector is left of each payload.
+/// vector. Returns the offset where they end; less than a vector remains of each payload.
 ///
 /// # Safety
 ///
-/// The machine has the instructions of `V`; `payloads` holds as many payloads of `size` bytes as
-/// the program names, and `cells` as many cells of [`COLUMN`] bytes. A column is no wider than
-/// that.
+/// The machine has the instructions of `V`; `payloads` holds all payloads of `size` bytes that the
+/// program names, and `cells` all cells of [`COLUMN`] bytes. A column is no wider than a cell.
 #[inline(always)]
 pub(super) unsafe fn run_program<V: Vector, const WIDTH: usize, const HALF: usize>(
     program: &Program,
@@ -312,8 +311,8 @@ unsafe fn run_column<V: Vector, const WIDTH: usize>(
     let cells = cells.as_mut_ptr();
     let mut terms = program.terms.as_ptr();
     for sum in &program.sums {
-        // SAFETY: the caller vouches that the payloads and cells named are there; each sum has as
-        // many terms as it says.
+        // SAFETY: the caller vouches that the payloads and cells named exist; each sum has as
+        // many terms as it states.
         unsafe {
             let payload = |index: u8| payloads.add(usize::from(index) * size + at);
             let cell = |index: u8| cells.add(usize::from(index) * COLUMN);
@@ -353,7 +352,7 @@ unsafe fn add_from<V: Vector, const WIDTH: usize>(column: &mut [V; WIDTH], from:
     }
 }
 
-/// A column of a payload.
+/// Loads a column of a payload.
 ///
 /// # Safety
 ///

@@ -1,8 +1,9 @@
 //! Vectors of the x86-64 instruction sets.
 //!
-//! With GFNI, a product is one instruction, which multiplies every byte by a matrix of bits; the
-//! field of `GF2P8MULB` is another one. Without, it is two table look-ups, one for each half of
-//! the byte (as in Intel's ISA-L, and Plank, Greenan and Miller, FAST 2013).
+//! With GFNI, a product is one instruction, which multiplies every byte by a bit matrix;
+//! `GF2P8MULB` does not serve, because its field is another one. Without GFNI, a product is two
+//! table look-ups, one for each half of the byte (as in Intel's ISA-L, and Plank, Greenan and
+//! Miller, FAST 2013).
 
 #![allow(unsafe_code, reason = "instructions that not every machine has")]
 
@@ -162,7 +163,7 @@ impl Vector for __m256i {
     }
 }
 
-/// Matrices of bits, applied to 64 bytes.
+/// Bit matrices, applied to 64 bytes.
 struct Gfni512;
 
 // The unsafe blocks need what the trait asks of the caller: the instruction set.
@@ -189,7 +190,7 @@ impl Field for Gfni512 {
     }
 }
 
-/// Matrices of bits, applied to 32 bytes.
+/// Bit matrices, applied to 32 bytes.
 struct Gfni256;
 
 // The unsafe blocks need what the trait asks of the caller, as above.

@@ -1,4 +1,4 @@
-//! What a peer reports of the paths to it: arrivals, losses and marks, and what these tell of the rate.
+//! A peer's reports on the paths to it: arrivals, losses and marks, and the evidence they give on the rate.
 
 use super::{CLEAN_AFTER, MAX_REMEMBERED, PathEvidence, PathSet};
 use crate::id::PathId;
@@ -6,20 +6,20 @@ use crate::time::Instant;
 use arrayvec::ArrayVec;
 use core::time::Duration;
 
-/// Packets in a row that went missing on a path, for it to be degraded. With one in five lost at
-/// random, so many are lost in a row once in 400,000 times.
+/// Packets in a row that must go missing on a path for it to be degraded. With one in five lost at
+/// random, this many are lost in a row once in 400,000 times.
 const DEGRADE_AFTER: u32 = 8;
-/// Packets that the estimate of loss looks back on, about: beyond this, older ones count half.
+/// Packets that the loss estimate covers, approximately: beyond this, older ones count half.
 const LOSS_MEMORY: u32 = 128;
-/// The round trip that is assumed of a path before one has been measured.
+/// The round trip assumed for a path before one has been measured.
 const UNKNOWN_ROUND_TRIP: Duration = Duration::from_millis(1);
 
-/// Packets to a peer that are accounted for before they are evidence, if the peer has few paths, and for each
-/// path otherwise: some messages, because a queue drops the end of each burst, whatever its path.
+/// Packets to a peer that must be accounted for before they are evidence: in all, and per path if the peer
+/// has many. They span several messages, because a queue drops the end of each burst, whatever its path.
 const EVIDENCE_PACKETS: u32 = 128;
 const EVIDENCE_PER_PATH: u32 = 8;
 
-/// What packets to a peer that were accounted for lately tell of the rate.
+/// The evidence that packets to a peer, accounted for lately, give on the rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Evidence {
     /// Packets accounted for, and those of them that are missing.
@@ -28,15 +28,15 @@ pub(crate) struct Evidence {
     /// Symbols that arrived, and those of them that came with a CE mark.
     pub(crate) arrived: u32,
     pub(crate) marked: u32,
-    /// The shares of packets that were lost, and marked, on the better half of the paths: what happens
-    /// on one path, or on some, is not seen in them.
+    /// The shares of packets that were lost, and marked, on the better half of the paths: events on
+    /// only some paths do not show in them.
     pub(crate) lost_everywhere: f64,
     pub(crate) marked_everywhere: f64,
 }
 
 impl PathSet {
-    /// Notes that the peer has `more` symbols from `path` than it said before. Other numbers
-    /// than this set's are ignored: they are the peer's mistake.
+    /// Notes that the peer has `more` symbols from `path` than it reported before. Path numbers that
+    /// are not in this set are ignored: they are the peer's mistake.
     pub fn heard(&mut self, now: Instant, path: PathId, more: u64) {
         let at = usize::from(path.0);
         let Some(path) = self.paths.get_mut(at) else { return };
@@ -51,10 +51,10 @@ impl PathSet {
         }
     }
 
-    /// Notes that `more` of the symbols that the peer has from `path` came with a CE mark: switches on
+    /// Notes that `more` of the symbols that the peer has from `path` arrived with a CE mark: switches on
     /// the path are congested.
     ///
-    /// To be called before [`account`](Self::account) of the same report.
+    /// Call it before [`account`](Self::account) for the same report.
     pub fn marked(&mut self, path: PathId, more: u32) {
         let at = usize::from(path.0);
         let Some(path) = self.paths.get_mut(at) else { return };
@@ -73,11 +73,10 @@ impl PathSet {
         }
     }
 
-    /// Notes that of `due` packets more on `path` it is known whether they arrived, and that
-    /// `missing` packets more did not, or fewer, if some were only late.
+    /// Notes that the fate of `due` more packets on `path` is known, and that `missing` more did not
+    /// arrive; `missing` is negative if packets prove to have been only late.
     ///
-    /// To be called after [`heard`](Self::heard): a path that is heard of at this moment is not
-    /// blamed.
+    /// Call it after [`heard`](Self::heard): a path with an arrival at the same moment is not blamed.
     pub fn account(&mut self, now: Instant, path: PathId, due: u32, missing: i64) {
         let at = usize::from(path.0);
         let Some(path) = self.paths.get_mut(at) else { return };
@@ -102,8 +101,8 @@ impl PathSet {
                 }
                 self.missing += missing;
                 self.clean = 0;
-                // A queue that is too short drops the end of a train. If all of it is missing, others have
-                // overtaken it, or the path is dead.
+                // A queue that is too short drops the end of a train. If the whole train is missing, others
+                // have overtaken it, or the path is dead.
                 if missing < i64::from(due) {
                     let round_trip = path.round_trip.unwrap_or(UNKNOWN_ROUND_TRIP);
                     health.train.on_missing(now, missing, round_trip);
@@ -129,7 +128,8 @@ impl PathSet {
                     self.missing = 0;
                 }
                 if health.train.on_arrived(due) {
-                    // A longer train may overflow a queue: bursts carry repair symbols until the paths are clean again.
+                    // A longer train may overflow a queue: bursts carry repair symbols until the paths
+                    // are clean again.
                     (self.clean, self.clean_before, self.missing) = (0, 0, 0);
                 }
             }
@@ -146,7 +146,7 @@ impl PathSet {
         }
     }
 
-    /// Takes the evidence of packets that were accounted for since this was last done, if they are enough.
+    /// Takes the evidence of packets accounted for since the last call, if there are enough.
     pub(crate) fn take_evidence(&mut self) -> Option<Evidence> {
         if self.evident < EVIDENCE_PACKETS.max(EVIDENCE_PER_PATH * self.used as u32) {
             return None;
@@ -155,7 +155,7 @@ impl PathSet {
         for PathEvidence { due, missing, arrived, marked } in
             self.health.iter().take(MAX_REMEMBERED).map(|health| health.evidence)
         {
-            // Some that were missing before have arrived since.
+            // Some packets that were missing before have arrived since.
             let missing = u32::try_from(missing).unwrap_or(0).min(due);
             if due > 0 {
                 losses.push((missing, due));
@@ -174,17 +174,18 @@ impl PathSet {
         Some(Evidence { due, missing, arrived, marked, lost_everywhere, marked_everywhere })
     }
 
-    /// Forgets the evidence so far: it is of packets that were sent at another rate.
+    /// Discards the evidence so far: its packets were sent at another rate.
     pub(crate) fn clear_evidence(&mut self) {
         self.evident = 0;
         self.health.iter_mut().for_each(|health| health.evidence = PathEvidence::default());
     }
 }
 
-/// Of each path, packets of a kind and all packets.
+/// For each path, the packets of one kind and all packets.
 type Shares = ArrayVec<(u32, u32), MAX_REMEMBERED>;
 
-/// The share of packets of a kind on the paths that have the smallest shares of it, and half of all packets.
+/// Returns the share of packets of one kind on the paths with the smallest such shares that together carry
+/// half of all packets.
 fn share_of_better_half(shares: &mut Shares) -> f64 {
     shares.sort_unstable_by_key(|&(part, all)| u64::from(part) * 1_000_000 / u64::from(all));
     let half = shares.iter().map(|&(_, all)| u64::from(all)).sum::<u64>().div_ceil(2);

@@ -209,7 +209,7 @@ fn a_train_that_was_overtaken_costs_its_path_nothing() {
     assert_eq!((set.stats()[0].train, set.is_clean()), (64, false), "perhaps it is lost");
     set.account(at(3), PathId(0), 0, -43);
     assert!(set.is_clean(), "it was late");
-    // Not so where it is the end of a train.
+    // Unlike when the end of a train is missing.
     set.account(at(4), PathId(0), 43, 10);
     assert_eq!((set.stats()[0].train, set.is_clean()), (4, false));
     set.account(at(5), PathId(0), 0, -9);
@@ -225,7 +225,7 @@ fn recycled_paths_are_those_that_deliver() {
     for millis in 1..=400 {
         let path = set.take_opportunity(at(millis), 1, 1, 64).path;
         sent[usize::from(path.0)] += 1;
-        // Path 0 loses every second packet, and path 1 all.
+        // Path 0 loses every second packet, and path 1 all of them.
         let missing = match path.0 {
             0 => i64::from(sent[0] % 2),
             1 => 1,

@@ -4,7 +4,7 @@ use super::super::{cursor::Cursor, error::WireError};
 use bytes::BufMut;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// The 16 bytes of `ip`. An IPv4 address and its mapped form give the same.
+/// Returns the 16 bytes of `ip`. An IPv4 address and its mapped form give the same bytes.
 pub(super) fn ip_bytes(ip: IpAddr) -> [u8; 16] {
     match ip {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
@@ -18,7 +18,7 @@ pub(super) fn write(address: SocketAddr, out: &mut impl BufMut) {
     out.put_u16(address.port());
 }
 
-/// Reads what [`write`] wrote; a mapped address comes back as IPv4.
+/// Reads an address that [`write`] wrote; a mapped address is returned as IPv4.
 pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<SocketAddr, WireError> {
     let ip = Ipv6Addr::from(cursor.array::<16>()?).to_canonical();
     Ok(SocketAddr::new(ip, cursor.u16()?))

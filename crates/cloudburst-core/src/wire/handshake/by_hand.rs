@@ -1,16 +1,16 @@
-//! An initiator made by hand, for tests and fuzzers: it holds a key and says what it likes.
+//! A hand-made initiator and responder for tests and fuzzers: they hold a key and send any fields.
 
 use super::{Accept, AcceptFields, Hello, HelloKey, Initiation, Open, OpenFields, Retry, Token};
 use crate::id::PathId;
 use crate::wire::keys::SessionKeys;
 use std::net::SocketAddr;
 
-/// Shakes hands under `psk`, and says `fields` in it. `exchange` hands in a packet, and returns its
-/// answer.
+/// Performs a handshake under `psk`, as an initiator that sends `fields`. `exchange` delivers a packet
+/// and returns its answer.
 ///
 /// # Panics
 ///
-/// If an answer is not the one that is due.
+/// If an answer is not the expected one.
 #[doc(hidden)]
 pub fn shake_hands(
     psk: &[u8; 32],
@@ -33,10 +33,10 @@ pub fn shake_hands(
     (accepted, SessionKeys::new(&secrets, fields.session, accepted.session))
 }
 
-/// Answers a HELLO or an OPEN under `psk`, which came from `observed`, and says `fields`; `path` is
-/// the one that the answer names. With an OPEN, there are keys.
+/// Answers a HELLO or an OPEN under `psk` that came from `observed`, as a responder that sends
+/// `fields`; `path` is the path of the answer. The answer to an OPEN comes with the session's keys.
 ///
-/// `None` for any other packet.
+/// Returns `None` for any other packet.
 #[doc(hidden)]
 pub fn answer(
     psk: &[u8; 32],

@@ -1,4 +1,4 @@
-//! What both ends tell each other in the Noise messages, sealed.
+//! The sealed fields that both ends exchange in the Noise messages.
 
 use super::{
     super::{capabilities::Capabilities, cursor::Cursor, error::WireError},
@@ -8,47 +8,47 @@ use crate::id::{Incarnation, SessionId};
 use bytes::BufMut;
 use std::net::SocketAddr;
 
-/// Reach me only where my packets come from.
+/// The sender can be reached only at the address that its packets come from.
 const FLAG_TRANSLATED: u8 = 0b0000_0001;
 
-/// The age of an incarnation that does not say it.
+/// The age of an incarnation that does not report it.
 const UPTIME_UNKNOWN: u64 = u64::MAX;
 
-/// What the initiator says of itself in OPEN.
+/// The initiator's fields in OPEN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenFields {
-    /// Who opens the session.
+    /// The incarnation of the initiator.
     pub incarnation: Incarnation,
-    /// Where the handshake's packets are addressed to. A responder of another address is not
-    /// meant: somebody relays them.
+    /// The address that the initiator sends the handshake to. A responder at another address is not
+    /// the intended one: the packets were relayed.
     pub addressed: SocketAddr,
-    /// What packets to the initiator carry; never 0.
+    /// The session id that packets to the initiator carry; never 0.
     pub session: SessionId,
-    /// What the initiator can do beyond this version.
+    /// The extensions that the initiator supports.
     pub capabilities: Capabilities,
-    /// The UDP port at which the initiator takes messages; 0 for the one it sends from.
+    /// The UDP port at which the initiator accepts messages; 0 for the one it sends from.
     pub port: u16,
-    /// How many ports right after that one take messages as well.
+    /// The number of ports right after that one that accept messages as well.
     pub more_ports: u8,
-    /// The address that RETRY observed is none of the initiator's own: it can be reached only
-    /// where its packets come from.
+    /// Whether the address observed by RETRY is not one of the initiator's own: it can be reached only
+    /// at the address that its packets come from.
     pub translated: bool,
 }
 
-/// What the responder says of itself in ACCEPT.
+/// The responder's fields in ACCEPT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AcceptFields {
-    /// Who accepts the session.
+    /// The incarnation of the responder.
     pub incarnation: Incarnation,
-    /// What packets to the responder carry; never 0.
+    /// The session id that packets to the responder carry; never 0.
     pub session: SessionId,
-    /// Microseconds since this incarnation began, if it says so.
+    /// Microseconds since this incarnation began, if reported.
     pub uptime_us: Option<u64>,
-    /// What the responder can do beyond this version.
+    /// The extensions that the responder supports.
     pub capabilities: Capabilities,
-    /// The UDP port at which the responder takes messages; 0 for the one that OPEN was sent to.
+    /// The UDP port at which the responder accepts messages; 0 for the one that OPEN was sent to.
     pub port: u16,
-    /// How many ports right after that one take messages as well.
+    /// The number of ports right after that one that accept messages as well.
     pub more_ports: u8,
 }
 
@@ -70,7 +70,7 @@ impl OpenFields {
         bytes
     }
 
-    /// Reads the fields; unknown flags mean nothing.
+    /// Reads the fields; unknown flags are ignored.
     pub(super) fn from_bytes(bytes: &[u8; Self::LEN]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new(bytes);
         Ok(Self {
@@ -99,11 +99,11 @@ impl AcceptFields {
         out.put_u32(self.capabilities.0);
         out.put_u16(self.port);
         out.put_u8(self.more_ports);
-        // The last byte has flags, none of which is defined.
+        // The last byte is for flags, none of which is defined yet.
         bytes
     }
 
-    /// Reads the fields; unknown flags mean nothing.
+    /// Reads the fields; unknown flags are ignored.
     pub(super) fn from_bytes(bytes: &[u8; Self::LEN]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new(bytes);
         Ok(Self {

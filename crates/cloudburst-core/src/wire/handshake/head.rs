@@ -1,4 +1,4 @@
-//! The 12 bytes that every packet of the handshake begins with.
+//! The first 12 bytes of every handshake packet.
 
 use super::super::{cursor::Cursor, error::WireError, packet::Kind};
 use crate::id::PathId;
@@ -7,10 +7,10 @@ use bytes::BufMut;
 /// Bytes of a [`Head`].
 pub(super) const HEAD_LEN: usize = 12;
 
-/// What the packets of the handshake have in common.
+/// The fields common to all handshake packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
-    /// The second byte, which each kind uses in a way of its own.
+    /// The second byte, whose meaning depends on the kind.
     pub(super) second: u8,
     pub(super) path: PathId,
     pub(super) nonce: u64,
@@ -30,8 +30,8 @@ impl Head {
         out.put_u64(self.nonce);
     }
 
-    /// Reads the head of a packet that must be of this kind and have `len` bytes, and returns what
-    /// follows it.
+    /// Reads the head of a packet that must be of this kind and have `len` bytes. Returns it with a
+    /// cursor at the rest.
     pub(super) fn read(
         kind: Kind,
         len: usize,
@@ -46,7 +46,7 @@ impl Head {
         Ok((Self::read_after_first(&mut cursor)?, cursor))
     }
 
-    /// Reads all of a head but its first byte.
+    /// Reads all of a head except its first byte.
     pub(super) fn read_after_first(cursor: &mut Cursor<'_>) -> Result<Self, WireError> {
         Ok(Self { second: cursor.u8()?, path: PathId(cursor.u16()?), nonce: cursor.u64()? })
     }

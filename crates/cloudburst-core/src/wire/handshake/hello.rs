@@ -1,7 +1,7 @@
 //! HELLO and RETRY: the first round trip, after which the responder knows that the initiator
 //! receives at its address.
 //!
-//! Both have the same length, so that an answer is never larger than what caused it.
+//! Both have the same length, so that an answer is never larger than its cause.
 
 use super::{
     super::{
@@ -23,47 +23,47 @@ pub const HELLO_LEN: usize = SEALED_LEN + HELLO_PADDING + MAC_LEN;
 /// Bytes of a RETRY.
 pub const RETRY_LEN: usize = HEAD_LEN + 16 + 18 + 2 + MAC_LEN;
 
-/// Bytes of a HELLO that the session in use authenticates, and the same with their tag.
+/// Bytes of a HELLO that the current session authenticates, without and with their tag.
 const CLEAR_LEN: usize = HEAD_LEN + 4 + 6;
 const SEALED_LEN: usize = CLEAR_LEN + TAG_LEN;
 /// Zeros that make a HELLO as long as its answer.
 const HELLO_PADDING: usize = 10;
 
-/// Asks whether a session is still held, or for a token to open one.
+/// HELLO: requests confirmation that a session is still held, or a token to open one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// The path that the packet was sent on.
     pub path: PathId,
-    /// How many HELLOs and OPENs of this handshake were sent before; stays at 255.
+    /// How many HELLOs and OPENs of this handshake were sent before; saturates at 255.
     pub count: u8,
-    /// Drawn anew for each handshake. Answers bring it back.
+    /// Drawn anew for each handshake. Answers return it.
     pub nonce: u64,
-    /// The session id that the initiator's symbols have carried so far; 0 for none.
+    /// The session id that the initiator's symbols carry at present; 0 for none.
     pub current: SessionId,
-    /// The number of this packet among the symbols of that session.
+    /// The packet number of this packet among the symbols of that session.
     pub number: u64,
 }
 
-/// Hands out a token.
+/// RETRY: issues a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// The path of the packet that this answers.
     pub path: PathId,
-    /// It answers an OPEN whose token was no good, not a HELLO.
+    /// Whether it answers an OPEN with an invalid token, not a HELLO.
     pub token_refused: bool,
     /// The nonce of the packet that this answers.
     pub nonce: u64,
-    /// Which way back this takes, as the responder counts them.
+    /// The reverse path of this packet, as the responder counts them.
     pub turn: u8,
-    /// What OPEN has to bring.
+    /// The token that OPEN must return.
     pub token: Token,
-    /// Where the packet that this answers came from, as the responder saw it.
+    /// The source address of the packet that this answers, as the responder observed it.
     pub observed: SocketAddr,
 }
 
 impl Hello {
-    /// Appends the packet. With the sealer of the session in use, whose next number it takes, it
-    /// asks whether that session is still held; without, it wants another.
+    /// Appends the packet. With the sealer of the current session, whose next number it takes, it
+    /// requests confirmation that this session is still held; without, it requests a new one.
     pub fn write(
         path: PathId,
         count: u8,
@@ -89,18 +89,18 @@ impl Hello {
     ///
     /// # Errors
     ///
-    /// A replay, or a packet that another session's end made.
+    /// [`OpenError`] for a replay, or for a packet that was not made in this session.
     pub fn open(&self, packet: &[u8], opener: &mut Opener) -> Result<(), OpenError> {
         let mut sealed = [0; SEALED_LEN];
         sealed.copy_from_slice(&packet[..SEALED_LEN]);
         opener.open(self.number, &mut sealed, CLEAR_LEN).map(drop)
     }
 
-    /// Reads a HELLO, and says which of `keys` authenticates it; `None` where none does.
+    /// Reads a HELLO and returns which of `keys` authenticates it; `None` if none does.
     ///
     /// # Errors
     ///
-    /// Another version, kind or length.
+    /// [`WireError`] for another version, kind or length.
     pub fn parse(keys: &[HelloKey], packet: &[u8]) -> Result<Option<(usize, Self)>, WireError> {
         let (head, mut rest) = Head::read(Kind::Hello, HELLO_LEN, packet)?;
         let (current, number) = (SessionId(rest.u32()?), rest.u48()?);
@@ -123,11 +123,11 @@ impl Retry {
         key.0.append(start, out);
     }
 
-    /// Reads a RETRY; `None` where it is not authentic.
+    /// Reads a RETRY; returns `None` if it is not authentic.
     ///
     /// # Errors
     ///
-    /// Another version, kind or length, or an undefined number.
+    /// [`WireError`] for another version, kind or length, or an undefined number.
     pub fn parse(key: &HelloKey, packet: &[u8]) -> Result<Option<Self>, WireError> {
         let (head, mut rest) = Head::read(Kind::Retry, RETRY_LEN, packet)?;
         let token_refused = match head.second {

@@ -1,14 +1,14 @@
-//! The 16 bytes at the end of every packet of the handshake: a keyed BLAKE3 of all before them.
+//! The last 16 bytes of every handshake packet: a keyed BLAKE3 hash of all bytes before them.
 //!
-//! With a pre-shared key they prove the key; on a trusted network, where everybody knows the key,
-//! they are a checksum.
+//! With a pre-shared key they prove that the sender holds it; on a trusted network, where the key is
+//! public, they are a checksum.
 
 use subtle::ConstantTimeEq;
 
 /// Bytes of a MAC.
 pub(super) const MAC_LEN: usize = 16;
 
-/// Authenticates the handshakes of those who hold one pre-shared key, in every version.
+/// Authenticates handshake packets under one pre-shared key, in every version.
 #[derive(Clone)]
 pub struct HelloKey(pub(super) MacKey);
 
@@ -26,26 +26,26 @@ impl HelloKey {
 pub(super) struct MacKey(pub(super) [u8; 32]);
 
 impl MacKey {
-    /// The keyed hash of `bytes`, of which a caller takes as much as it needs.
+    /// Returns the keyed hash of `bytes`, of which a caller takes as much as it needs.
     pub(super) fn hash(&self, bytes: &[u8]) -> [u8; 32] {
         blake3::keyed_hash(&self.0, bytes).into()
     }
 
-    /// Appends the MAC of what stands from `start` on.
+    /// Appends the MAC of all bytes from `start` on.
     pub(super) fn append(&self, start: usize, out: &mut Vec<u8>) {
         let hash = self.hash(&out[start..]);
         out.extend_from_slice(&hash[..MAC_LEN]);
     }
 
-    /// Whether `packet` ends in the MAC of what stands before it.
+    /// Returns whether `packet` ends in the MAC of the bytes before it.
     pub(super) fn holds(&self, packet: &[u8]) -> bool {
         let Some((fields, mac)) = packet.split_last_chunk::<MAC_LEN>() else { return false };
-        // In constant time: the comparison must not tell how many bytes were right.
+        // In constant time: the comparison must not reveal how many bytes were right.
         self.hash(fields)[..MAC_LEN].ct_eq(mac).into()
     }
 }
 
-/// Which of `keys` made the packet's MAC.
+/// Returns which of `keys` made the packet's MAC.
 pub(super) fn holder(keys: &[HelloKey], packet: &[u8]) -> Option<usize> {
     keys.iter().position(|key| key.0.holds(packet))
 }

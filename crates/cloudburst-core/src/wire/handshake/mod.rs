@@ -2,29 +2,29 @@
 //!
 //! ```text
 //!  initiator                                responder
-//!      | HELLO   which session is in use? ---> |  nothing is kept
+//!      | HELLO   the current session      ---> |  no state is kept
 //!      | <--- RETRY   a token for this address |
 //!      | OPEN    token, Noise message 1   ---> |  the session's keys
 //!      | <---------- ACCEPT   Noise message 2  |
 //! ```
 //!
 //! ```text
-//! hello       HELLO, RETRY: they show that the initiator receives at its address
-//! open        OPEN, ACCEPT: they carry the messages of the Noise handshake
-//! version     VERSION: what a responder says to a HELLO of a version that it does not speak
-//! token       what RETRY hands out and OPEN brings back
-//! fields      what both ends tell each other in the Noise messages
+//! hello       HELLO, RETRY: prove that the initiator receives at its address
+//! open        OPEN, ACCEPT: carry the messages of the Noise handshake
+//! version     VERSION: the answer to a HELLO of a version that the responder does not speak
+//! token       the token that RETRY issues and OPEN returns
+//! fields      the fields that both ends exchange in the Noise messages
 //! noise       the two ends of Noise_NNpsk0_25519_AESGCM_SHA256
-//! primitives  its ciphers, by `ring` and `curve25519-dalek`
-//! head        the 12 bytes that every packet of the handshake begins with
-//! mac         the 16 bytes that every one ends in
+//! primitives  its primitives, by `ring` and `curve25519-dalek`
+//! head        the first 12 bytes of every handshake packet
+//! mac         the last 16 bytes of every handshake packet
 //! address     IP addresses and ports as bytes
 //! by_hand     both ends, for tests and fuzzers
 //! ```
 //!
-//! Everything here is a function of its arguments: clocks and random bytes are the caller's.
-//! Bytes from a stranger cost one keyed hash for each pre-shared key; only an OPEN whose token the caller has checked is
-//! worth the ciphers, and only one that opens is worth the two multiplications of X25519.
+//! Everything here is a function of its arguments: the caller supplies clocks and random bytes. Bytes
+//! from a stranger cost one keyed hash per pre-shared key. The ciphers run only for an OPEN whose token
+//! the caller has checked, and the two X25519 multiplications only for one that decrypts.
 
 mod address;
 mod by_hand;

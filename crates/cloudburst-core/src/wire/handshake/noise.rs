@@ -1,5 +1,5 @@
-//! The two ends of Noise_NNpsk0_25519_AESGCM_SHA256: the pre-shared key authenticates, ephemeral
-//! keys make the secrets.
+//! The two ends of Noise_NNpsk0_25519_AESGCM_SHA256: the pre-shared key authenticates, and ephemeral
+//! keys yield the secrets.
 //!
 //! The prologue binds both messages to the handshake's nonce.
 
@@ -15,20 +15,20 @@ use snow::{Builder, HandshakeState};
 const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 const PROLOGUE: &[u8; 13] = b"cloudburst v2";
 
-/// Bytes of a Noise message that carries this many bytes of fields.
+/// Returns the bytes of a Noise message that carries this many bytes of fields.
 pub(super) const fn sealed_len(fields: usize) -> usize {
     KEY_LEN + fields + TAG_LEN
 }
 
 /// The secrets of a session, from which the keys of both directions are derived.
 ///
-/// Whoever saw the handshake cannot compute them, not even with the pre-shared key; nor can the
-/// two ends, once they have forgotten their ephemeral secrets.
+/// An observer of the handshake cannot compute them, not even with the pre-shared key; nor can the
+/// two ends, once they have erased their ephemeral secrets.
 #[derive(Clone)]
 pub struct SessionSecrets {
-    /// For what the initiator seals.
+    /// The secret for packets that the initiator seals.
     pub k1: [u8; 32],
-    /// For what the responder seals.
+    /// The secret for packets that the responder seals.
     pub k2: [u8; 32],
 }
 
@@ -45,10 +45,10 @@ pub struct Response(HandshakeState);
 opaque_debug!(SessionSecrets, Initiation, Response);
 
 impl Initiation {
-    /// Makes Noise message 1, at the cost of one multiplication of X25519.
+    /// Makes Noise message 1, at the cost of one X25519 multiplication.
     ///
-    /// `ephemeral` must be drawn anew for each initiation: it keeps the session's secrets, and the
-    /// fields are sealed under a key that no other fields may be sealed under.
+    /// `ephemeral` must be drawn anew for each initiation: the session's secrets depend on it, and so
+    /// does the key that seals the fields, which must not seal any others.
     pub fn new(psk: &[u8; 32], nonce: u64, ephemeral: [u8; 32], fields: &OpenFields) -> Self {
         let mut state = builder(psk, &prologue(nonce), ephemeral)
             .build_initiator()
@@ -60,22 +60,22 @@ impl Initiation {
         Self { nonce, message, state }
     }
 
-    /// The OPEN to send: copies differ in nothing but these arguments.
+    /// Returns the OPEN to send. Copies differ only in these arguments.
     pub const fn open(&self, path: PathId, turn: u8, token: Token) -> Open {
         Open { path, turn, nonce: self.nonce, token, message: self.message }
     }
 
-    /// Opens the message of an ACCEPT, at the cost of one multiplication of X25519.
+    /// Opens the message of an ACCEPT, at the cost of one X25519 multiplication.
     ///
-    /// `None` where it is not the answer of a holder of the pre-shared key to this very OPEN; the
-    /// true one can still come then. `None`, too, for any ACCEPT after the true one, and where the
-    /// true one's fields make no sense.
+    /// Returns `None` if it is not an answer to this OPEN by a holder of the pre-shared key; the
+    /// authentic one can still arrive. Also returns `None` for any ACCEPT after the authentic one, or
+    /// if the fields of the authentic one are invalid.
     pub fn accept(&mut self, accept: &Accept) -> Option<(AcceptFields, SessionSecrets)> {
         if accept.nonce != self.nonce {
             return None;
         }
         let mut fields = [0; AcceptFields::LEN];
-        // On failure `snow` keeps hash, chaining key and turn as they were. It does not keep the
+        // On failure `snow` leaves hash, chaining key and turn unchanged. It does change the
         // responder's key and the cipher's, but the next message overwrites both before use.
         self.state.read_message(&accept.message, &mut fields).ok()?;
         let fields = AcceptFields::from_bytes(&fields).ok()?;
@@ -84,8 +84,8 @@ impl Initiation {
 }
 
 impl Open {
-    /// Opens the message, by the ciphers alone; `None` where it was not made under `psk` and for
-    /// this nonce, or where its fields make no sense.
+    /// Opens the message, at the cost of the ciphers only. Returns `None` if it was not made under
+    /// `psk` and for this nonce, or if its fields are invalid.
     ///
     /// `ephemeral` must be drawn anew for each response.
     pub fn read(&self, psk: &[u8; 32], ephemeral: [u8; 32]) -> Option<(OpenFields, Response)> {
@@ -99,7 +99,7 @@ impl Open {
 }
 
 impl Response {
-    /// Makes Noise message 2 and the secrets, at the cost of two multiplications of X25519.
+    /// Makes Noise message 2 and the secrets, at the cost of two X25519 multiplications.
     pub fn accept(mut self, fields: &AcceptFields) -> ([u8; ACCEPT_MESSAGE_LEN], SessionSecrets) {
         let mut message = [0; ACCEPT_MESSAGE_LEN];
         self.0
@@ -124,7 +124,7 @@ fn builder<'a>(psk: &'a [u8; 32], prologue: &'a [u8], ephemeral: [u8; 32]) -> Bu
         .expect("neither was set before")
 }
 
-/// The secrets of a handshake that both messages have passed.
+/// Returns the secrets of a handshake of which both messages were processed.
 fn secrets(state: &mut HandshakeState) -> SessionSecrets {
     debug_assert!(state.is_handshake_finished());
     let (k1, k2) = state.dangerously_get_raw_split();
@@ -176,7 +176,7 @@ mod tests {
         assert!(ends.iter().all(|end| end.get_handshake_hash() == unhex(hash)));
         let [SessionSecrets { k1, k2 }, theirs] = ends.each_mut().map(secrets);
         assert_eq!((k1, k2), (theirs.k1, theirs.k2));
-        // The first packet that each end seals says that these are the keys of the specification.
+        // The first packet that each end seals shows that these are the keys of the specification.
         let sealed = [
             (k1, "7c01e898a6201f36aecee532e29cd0b7f8ffa29d3366ad0dce39a6"),
             (k2, "a9ff535aace3db6a1da1a7fb00fe2de2622bb373abad9fb42c00e0"),

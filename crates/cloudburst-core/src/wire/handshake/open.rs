@@ -19,32 +19,32 @@ pub const OPEN_LEN: usize = HEAD_LEN + 16 + OPEN_MESSAGE_LEN + MAC_LEN;
 /// Bytes of an ACCEPT.
 pub const ACCEPT_LEN: usize = HEAD_LEN + ACCEPT_MESSAGE_LEN + MAC_LEN;
 
-/// The turn of an [`Open`] that leaves the way back to the responder.
+/// The turn of an [`Open`] that leaves the choice of the reverse path to the responder.
 pub const ANY_TURN: u8 = 255;
 
-/// Returns the token, with Noise message 1.
+/// OPEN: returns the token, with Noise message 1.
 ///
-/// The initiator makes it by [`Initiation::open`](super::Initiation::open). The responder, once
-/// it has checked the token, goes on with [`read`](Self::read).
+/// The initiator makes it with [`Initiation::open`](super::Initiation::open). The responder checks
+/// the token and continues with [`read`](Self::read).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open {
     /// The path that the packet was sent on.
     pub path: PathId,
-    /// The turn of the RETRY that this answers, so that the ACCEPT takes the same way, which works;
-    /// [`ANY_TURN`] in a copy that answers none.
+    /// The turn of the RETRY that this answers, so that the ACCEPT takes the same reverse path, which
+    /// is known to work; [`ANY_TURN`] in a copy that does not answer a RETRY.
     pub turn: u8,
     /// The nonce of the handshake.
     pub nonce: u64,
-    /// What the responder's RETRY handed out.
+    /// The token from the responder's RETRY.
     pub token: Token,
     /// Noise message 1.
     pub message: [u8; OPEN_MESSAGE_LEN],
 }
 
-/// Carries Noise message 2.
+/// ACCEPT: carries Noise message 2.
 ///
-/// The responder makes its message by [`Response::accept`](super::Response::accept), and sends it
-/// again in answer to each copy of the OPEN. The initiator goes on with
+/// The responder makes the message with [`Response::accept`](super::Response::accept), and sends it
+/// again in answer to each copy of the OPEN. The initiator continues with
 /// [`Initiation::accept`](super::Initiation::accept).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accept {
@@ -67,14 +67,14 @@ impl Open {
         key.0.append(start, out);
     }
 
-    /// Reads an OPEN, and says which of `keys` authenticates it; `None` where none does.
+    /// Reads an OPEN and returns which of `keys` authenticates it; `None` if none does.
     ///
-    /// Its message stays sealed. A stranger may have recorded it: check the token before
-    /// [reading](Self::read) on.
+    /// Its message stays sealed. It may be a replay by a stranger: check the token before
+    /// [reading](Self::read) it.
     ///
     /// # Errors
     ///
-    /// Another version, kind or length.
+    /// [`WireError`] for another version, kind or length.
     pub fn parse(keys: &[HelloKey], packet: &[u8]) -> Result<Option<(usize, Self)>, WireError> {
         let (head, mut rest) = Head::read(Kind::Open, OPEN_LEN, packet)?;
         let open = Self {
@@ -97,11 +97,11 @@ impl Accept {
         key.0.append(start, out);
     }
 
-    /// Reads an ACCEPT; `None` where it is not authentic. Its message stays sealed.
+    /// Reads an ACCEPT; returns `None` if it is not authentic. Its message stays sealed.
     ///
     /// # Errors
     ///
-    /// Another version, kind or length.
+    /// [`WireError`] for another version, kind or length.
     pub fn parse(key: &HelloKey, packet: &[u8]) -> Result<Option<Self>, WireError> {
         let (head, mut rest) = Head::read(Kind::Accept, ACCEPT_LEN, packet)?;
         let accept = Self { path: head.path, nonce: head.nonce, message: rest.array()? };

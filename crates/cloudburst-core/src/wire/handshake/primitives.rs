@@ -1,8 +1,8 @@
 //! The primitives of the Noise handshake: AES-256-GCM and SHA-256 by `ring`, X25519 by
-//! `curve25519-dalek`, and one ephemeral secret in the place of a random generator.
+//! `curve25519-dalek`, and one ephemeral secret in place of a random generator.
 //!
-//! `snow` brings resolvers of its own, but not without other implementations of all of these and
-//! the operating system's random generator.
+//! `snow` has resolvers of its own, but they pull in other implementations of all of these and the
+//! operating system's random generator.
 
 use crate::wire::seal;
 use curve25519_dalek::MontgomeryPoint;
@@ -16,15 +16,15 @@ use snow::{
 };
 use std::cell::Cell;
 
-/// Bytes of a key of X25519, public or secret.
+/// Bytes of an X25519 key, public or secret.
 pub(super) const KEY_LEN: usize = 32;
-/// Bytes of the tag behind what is sealed.
+/// Bytes of the tag after sealed bytes.
 pub(super) const TAG_LEN: usize = 16;
 
-/// Hands the primitives to one handshake.
+/// Supplies the primitives to one handshake.
 pub(super) struct Resolver(Cell<Option<[u8; KEY_LEN]>>);
 
-/// Hands out the ephemeral secret once. Whoever asks again gets an error, never the same bytes.
+/// Returns the ephemeral secret once. Further requests get an error, never the same bytes.
 struct Ephemeral(Option<[u8; KEY_LEN]>);
 
 #[derive(Default)]
@@ -39,7 +39,7 @@ struct Aes256Gcm(Option<LessSafeKey>);
 struct Sha256(digest::Context);
 
 impl Resolver {
-    /// For a handshake whose ephemeral secret is this one.
+    /// Creates the resolver of a handshake with this ephemeral secret.
     pub(super) const fn new(ephemeral: [u8; KEY_LEN]) -> Self {
         Self(Cell::new(Some(ephemeral)))
     }
@@ -104,10 +104,10 @@ impl Dh for X25519 {
         &self.secret
     }
 
-    /// Accepts every public key: an output of zeros is not told from others, as the Noise
+    /// Accepts every public key: an output of zeros is treated like any other, as the Noise
     /// specification advises (section 12.1).
     fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), Error> {
-        // `snow` passes buffers that keys of other curves fit in, too.
+        // `snow` passes buffers large enough for the keys of other curves.
         let public = public.first_chunk().ok_or(Error::Dh)?;
         let out = out.first_chunk_mut().ok_or(Error::Dh)?;
         *out = MontgomeryPoint(*public).mul_clamped(self.secret).to_bytes();

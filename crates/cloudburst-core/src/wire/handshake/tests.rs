@@ -1,4 +1,4 @@
-//! Both ends of a handshake, packet by packet, and what must not come of strange packets.
+//! Both ends of a handshake, packet by packet, and its robustness against strange packets.
 
 use super::*;
 use crate::wire::Capabilities;
@@ -114,7 +114,7 @@ fn packets() -> [Vec<u8>; 5] {
     ]
 }
 
-/// What each kind of packet makes of these bytes: whether they are authentic.
+/// Parses these bytes as each kind of packet, and returns whether they are authentic.
 fn parse_all(keys: &[HelloKey; 1], packet: &[u8]) -> [Result<bool, WireError>; 5] {
     [
         Hello::parse(keys, packet).map(|hello| hello.is_some()),
@@ -242,8 +242,8 @@ fn each_ephemeral_secret_makes_other_secrets() {
 fn a_pre_shared_key_that_leaks_later_opens_no_session_that_was_recorded() {
     let (open, (accept, secrets)) = (open(), respond(&open()));
     for ephemeral in [[0; 32], counting(0x21), counting(0x41), [0xff; 32]] {
-        // It opens message 1, and whoever has it can go on as either end, but with ephemeral
-        // secrets of their own.
+        // The key opens message 1, and its holder can continue as either end, but with other
+        // ephemeral secrets.
         let (fields, response) = open.read(&psk(), ephemeral).unwrap();
         assert_eq!(fields, open_fields());
         let (_, theirs) = response.accept(&accept_fields());
@@ -301,7 +301,7 @@ fn forged_accepts_do_not_spoil_the_true_one() {
     }
     forgeries.push(*open().message.first_chunk().unwrap());
     for message in forgeries {
-        // Whoever makes the MAC on a trusted network, where everybody knows the key.
+        // On a trusted network, where the key is public, anyone can make the MAC.
         let packet = bytes(|key, out| Accept { message, ..accept }.write(key, out));
         let forged = Accept::parse(&key(), &packet).unwrap().unwrap();
         assert!(initiation.accept(&forged).is_none());

@@ -1,14 +1,14 @@
-//! The token that RETRY hands out and OPEN brings back: the responder's proof, kept by the
-//! initiator, that the initiator receives at its address.
+//! The token that RETRY issues and OPEN returns: the responder's proof, kept by the initiator,
+//! that the initiator receives at its address.
 
 use super::{address::ip_bytes, mac::MacKey};
 use std::net::IpAddr;
 use subtle::ConstantTimeEq;
 
-/// Milliseconds after which a token is no good any more.
+/// Milliseconds after which a token expires.
 const TOKEN_LIFETIME_MS: u32 = 10_000;
 
-/// The time of issue and a MAC, both of which only the responder understands.
+/// The time of issue and a MAC, both opaque to the initiator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token(pub [u8; 16]);
 
@@ -19,12 +19,12 @@ pub struct TokenKey(MacKey);
 opaque_debug!(TokenKey);
 
 impl TokenKey {
-    /// Wraps 32 bytes that nobody else knows, drawn anew for each incarnation.
+    /// Wraps 32 secret bytes, drawn anew for each incarnation.
     pub const fn new(secret: [u8; 32]) -> Self {
         Self(MacKey(secret))
     }
 
-    /// A token for the handshake with this nonce, from this address.
+    /// Returns a token for the handshake with this nonce, from this address.
     ///
     /// `now_ms` is the responder's clock, modulo 2^32.
     pub fn issue(&self, now_ms: u32, nonce: u64, ip: IpAddr) -> Token {
@@ -39,18 +39,17 @@ impl TokenKey {
         Token(token)
     }
 
-    /// Whether `token` was issued less than 10 s ago, and for this handshake and
-    /// this address.
+    /// Returns whether `token` was issued less than 10 s ago, for this handshake and this address.
     ///
     /// The port does not count: copies of an OPEN leave from several.
     pub fn holds(&self, token: &Token, now_ms: u32, nonce: u64, ip: IpAddr) -> bool {
         let [a, b, c, d, ..] = token.0;
         let issued = u32::from_be_bytes([a, b, c, d]);
-        // A token from the future wraps to a great age.
+        // The age of a token from the future wraps to a large value.
         if now_ms.wrapping_sub(issued) >= TOKEN_LIFETIME_MS {
             return false;
         }
-        // In constant time: the comparison must not tell how many bytes were right.
+        // In constant time: the comparison must not reveal how many bytes were right.
         self.issue(issued, nonce, ip).0.ct_eq(&token.0).into()
     }
 }

@@ -1,8 +1,8 @@
-//! VERSION: what a responder says to a HELLO of a version that it does not speak.
+//! VERSION: a responder's answer to a HELLO of a version that it does not speak.
 //!
-//! It belongs to no version, so it stays as it is in all of them; and so do four properties of a
-//! HELLO: its first byte is the version in the high nibble and 1 in the low one, its nonce stands
-//! in bytes 4 to 11, it has at least 64 bytes, and it ends in a MAC under the same key.
+//! It belongs to no version, so its format is the same in all of them, as are four properties of a
+//! HELLO: its first byte has the version in the high nibble and 1 in the low one, its nonce is in
+//! bytes 4 to 11, it has at least 64 bytes, and it ends in a MAC under the same key.
 
 use super::{
     super::{cursor::Cursor, error::WireError, packet::VERSION},
@@ -12,14 +12,14 @@ use super::{
 use crate::id::PathId;
 use arrayvec::ArrayVec;
 
-/// How many versions a VERSION names at most.
+/// The maximum number of versions in a VERSION.
 pub const MAX_VERSIONS: usize = 15;
 
 const FIRST_BYTE: u8 = 0x0f;
 const KIND_HELLO: u8 = 1;
 const MIN_HELLO_LEN: usize = 64;
 
-/// The versions that a responder speaks. A hint: it ends no handshake.
+/// VERSION: the versions that a responder speaks. A hint: it does not end a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versions {
     /// The nonce of the HELLO that this answers.
@@ -38,12 +38,12 @@ impl Versions {
         key.0.append(start, out);
     }
 
-    /// Reads a VERSION; `None` where it is not authentic.
+    /// Reads a VERSION; returns `None` if it is not authentic.
     ///
     /// # Errors
     ///
-    /// Another kind of packet, more than [`MAX_VERSIONS`] versions, or another length than their
-    /// number says.
+    /// [`WireError`] for another kind of packet, for more than [`MAX_VERSIONS`] versions, or for a
+    /// length that does not match their number.
     pub fn parse(key: &HelloKey, packet: &[u8]) -> Result<Option<Self>, WireError> {
         let mut cursor = Cursor::new(packet);
         let first = cursor.u8()?;
@@ -65,8 +65,8 @@ impl Versions {
     }
 }
 
-/// The nonce of a HELLO of another version, and which of `keys` authenticates it; `None` if `packet`
-/// is none, or a stranger's.
+/// Returns which of `keys` authenticates a HELLO of another version, and its nonce; `None` if `packet`
+/// is not such a HELLO, or no key authenticates it.
 pub fn other_hello(keys: &[HelloKey], packet: &[u8]) -> Option<(usize, u64)> {
     let (&first, &[_, _, _, a, b, c, d, e, f, g, h, ..]) = packet.split_first()? else {
         return None;

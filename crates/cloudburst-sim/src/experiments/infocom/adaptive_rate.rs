@@ -1,4 +1,4 @@
-//! Rates that endpoints lower by themselves: what that costs where the capacity is right.
+//! Rates that endpoints lower by themselves: the cost where the configured capacity is right.
 
 use super::design_choices::testbed_traffic;
 use super::setup::Setup;
@@ -12,7 +12,7 @@ const NAME: &str = "adaptive-rate";
 const LOAD: f64 = 2_000.0;
 const SCHEMES: [&str; 6] =
     ["d", "d-adaptive", "d-ours", "d-ours-adaptive", "d-ours-weight-8", "d-ours-weight-8-adaptive"];
-/// What other traffic there is, by the number that cells have for it.
+/// The other traffic, by its number in cells.
 const POINTS: [&str; 2] = ["background", "no background"];
 
 /// The experiment.

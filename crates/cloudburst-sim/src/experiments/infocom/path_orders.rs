@@ -21,8 +21,7 @@ const SCHEMES: [&str; 6] = [
     "d-ours-known",
 ];
 
-/// The fault of some of the four spines, by the number that cells have for it. The last spine
-/// works.
+/// The fault of some of the four spines, by its number in cells. The last spine always works.
 const SPINES: [(&str, Change); 5] = [
     ("all equal", |_, _| Ok(())),
     ("one at 100 Mb/s", |fabric, _| {

@@ -80,7 +80,7 @@ pub(super) struct CloudburstSetup {
     pub(super) pulled: bool,
     /// Whether an endpoint is polled for packets only when its host's link is free.
     pub(super) blocks: bool,
-    /// Whether hosts lower their rate while everything gets lost at it.
+    /// Whether hosts lower their rate while it causes losses on all paths.
     pub(super) adaptive: bool,
 }
 
@@ -147,7 +147,7 @@ const PAPER: CloudburstSetup = CloudburstSetup {
 /// D with this project's defaults.
 const OURS: CloudburstSetup = CloudburstSetup { paper: false, blocks: false, ..PAPER };
 
-/// The same with two classes, the first of which has the three smaller sizes of the paper.
+/// As [`OURS`], with two classes, the first of which has the three smaller sizes of the paper.
 const CLASSES: CloudburstSetup = CloudburstSetup { urgent: Some(20_000), ..OURS };
 
 const fn paper(many_paths: bool, tiny: bool) -> Setup {
@@ -175,7 +175,7 @@ impl Setup {
         found.map(|(_, setup)| *setup).ok_or_else(|| format!("unknown scheme `{name}`"))
     }
 
-    /// The same with another rate of Cloudburst, as a share of the link's.
+    /// Returns this setup with another rate of Cloudburst, as a share of the link's.
     pub(super) fn at_rate(self, rate: f64) -> Self {
         match self {
             Self::Cloudburst(setup) => Self::Cloudburst(CloudburstSetup { rate, ..setup }),

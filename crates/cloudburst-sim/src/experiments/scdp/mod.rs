@@ -3,12 +3,13 @@
 //! | file | experiment | source |
 //! |---|---|---|
 //! | [`window`] | the window of symbols, at several link rates | V-F and V-I, Figures 13 and 15 |
-//! | [`shares`] | five senders that begin one after the other | V-I, Figure 17 |
+//! | [`shares`] | five senders that start one after the other | V-I, Figure 17 |
 //!
 //! # Readings
 //!
-//! * *Trimming.* SCDP's switches trim what they cannot queue. These drop it, and receivers find out by the numbers of
-//!   later packets, or by a timeout. Symbols beyond those that a message needs take the place of trimmed packets.
+//! * *Trimming.* SCDP's switches trim packets that they cannot queue. These drop them, and receivers detect the losses
+//!   by the numbers of later packets, or by a timeout. Symbols beyond those that a message needs correspond to trimmed
+//!   packets.
 //! * *Queues.* The paper has a buffer of 20 packets and five queues. Here control packets have a queue of 30 KB, served
 //!   first, and four classes of symbols have 20 packets each. SCDP lowers the priority of a session after 10 KB,
 //!   100 KB, 1 MB and 10 MB; the last of these is left out.

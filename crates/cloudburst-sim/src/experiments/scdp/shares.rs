@@ -1,4 +1,4 @@
-//! Five senders to one receiver, which begin one after the other (SCDP, Figure 17).
+//! Five senders to one receiver, which start one after the other (SCDP, Figure 17).
 
 use super::{link, nic, queue, settings};
 use crate::Simulation;
@@ -22,9 +22,9 @@ use std::rc::Rc;
 const NAME: &str = "scdp-shares";
 const RATE: u64 = 1_000_000_000;
 const SENDERS: usize = 5;
-/// A sender sends for so many times the interval between starts.
+/// The time for which a sender sends, in intervals between starts.
 const LASTS: Time = 9;
-/// An interval is measured in so many bins.
+/// The number of bins in which an interval is measured.
 const BINS: usize = 20;
 /// The size of a message. The next one follows at once.
 const BYTES: u64 = 1_000_000;
@@ -130,9 +130,9 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
 ///
 /// | value | meaning |
 /// |---|---|
-/// | `fairness` | Jain's index of the senders that send, the least over intervals with two or more |
-/// | `total` | what they have together, as a share of the link, the least over intervals |
-/// | `settled_ms` | from a start until the new sender has 0.8 of its fair share, the longest |
+/// | `fairness` | Jain's index of the active senders, minimum over intervals with two or more |
+/// | `total` | their total throughput, as a share of the link, minimum over intervals |
+/// | `settled_ms` | time from a start until the new sender has 0.8 of its fair share, maximum |
 ///
 /// The first two are measured in the second half of each interval between two starts or ends. The series `sender0` to
 /// `sender4` are seconds and Mb/s.

@@ -1,4 +1,4 @@
-//! The window: symbols that a message opens with, and the most that are in flight (SCDP, Figures 13 and 15).
+//! The window: the symbols in a message's opening, and the maximum in flight (SCDP, Figures 13 and 15).
 
 use super::{link, nic, queue, settings};
 use crate::engine::{MS, SECOND, Time};
@@ -27,7 +27,7 @@ const RATE: f64 = 2_000.0 / 250.0;
 const BACKGROUND: u16 = 10;
 /// When the background starts, and when the first messages may. Sessions are opened before.
 const BEGINS: [Time; 2] = [5 * MS, 10 * MS];
-/// How often the simulation looks whether all messages have been delivered.
+/// How often the simulation checks whether all messages have been delivered.
 const STEP: Time = 10 * MS;
 /// The tag of background messages.
 const LONG_TAG: u32 = u32::MAX;

@@ -34,7 +34,7 @@ pub struct Config {
     pub tagging: Tagging,
     /// The number of connections that carry the same message on different paths. The first complete one counts.
     pub copies: u8,
-    /// The limit of what hosts send in an epoch, whatever the window (QJump).
+    /// The limit on the bytes that hosts send in an epoch, whatever the window (QJump).
     pub throttle: Option<Throttle>,
 }
 
