@@ -1,4 +1,4 @@
-//! The program as people use it: on namespaces of its own, and with agents on hosts of a fabric.
+//! The program as a user runs it: in namespaces of its own, and with agents on hosts of a fabric.
 //!
 //! Needs root, iproute2, nftables and ethtool. Where they are missing the tests are ignored, and
 //! the reason is printed.
@@ -20,14 +20,18 @@ const PORT: u16 = 7200;
 type Test = fn() -> Result<(), Failed>;
 
 fn main() {
-    let args = Arguments::from_args();
+    let mut args = Arguments::from_args();
+    // The tests wait for the network more than they compute.
+    args.test_threads.get_or_insert(8);
     let available = if args.list { Ok(()) } else { available() };
     if let Err(reason) = &available {
         println!("evaluations: ignored: {reason}");
     }
     let tests: &[(&str, Test)] = &[
+        ("an_incast_has_no_background", an_incast_has_no_background),
         ("all_schemes_are_compared_and_reported", all_schemes_are_compared_and_reported),
-        ("a_broken_network_is_broken_and_counted", a_broken_network_is_broken_and_counted),
+        ("dead_paths_stop_tcp_alone", dead_paths_stop_tcp_alone),
+        ("a_run_reports_each_fabric_that_it_built", a_run_reports_each_fabric_that_it_built),
         ("agents_do_what_the_controller_says", agents_do_what_the_controller_says),
         ("ctrl_c_keeps_what_was_measured", ctrl_c_keeps_what_was_measured),
         ("what_makes_no_sense_is_refused_at_once", what_makes_no_sense_is_refused_at_once),
@@ -51,8 +55,9 @@ fn read(out: &Path) -> Result<Run, Failed> {
     Ok(serde_json::from_slice(&fs::read(out.join("run.json"))?)?)
 }
 
-/// So short that figures mean nothing.
+/// Too short for meaningful figures.
 const BRIEF: &str = "--seconds 0.5 --warm-up 0.2 --repetitions 1";
+const OURS: &str = "d:paths=explicit";
 
 fn all_schemes_are_compared_and_reported() -> Result<(), Failed> {
     let out = tempfile::tempdir()?;
@@ -74,7 +79,12 @@ fn all_schemes_are_compared_and_reported() -> Result<(), Failed> {
         assert!(!turn.messages.is_empty(), "{}", turn.scheme);
         let what: Vec<_> =
             turn.messages.iter().map(|m| (m.id, m.from, m.to, m.bytes, m.at_us)).collect();
-        assert_eq!(*asked.get_or_insert(what.clone()), what, "{}: the same for all", turn.scheme);
+        assert_eq!(
+            *asked.get_or_insert(what.clone()),
+            what,
+            "{}: its requests differ from those of the others",
+            turn.scheme
+        );
         for message in &turn.messages {
             assert!(message.took_us.is_some(), "{}: {message:?}", turn.scheme);
         }
@@ -94,7 +104,7 @@ fn all_schemes_are_compared_and_reported() -> Result<(), Failed> {
     opens_in_a_browser(&out.path().join("index.html"))
 }
 
-/// Says `SKIPPED` where there is none.
+/// Prints `SKIPPED` without a browser.
 fn opens_in_a_browser(page: &Path) -> Result<(), Failed> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/check-report");
     let checked = Command::new(script).arg(page).output()?;
@@ -103,35 +113,57 @@ fn opens_in_a_browser(page: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-fn a_broken_network_is_broken_and_counted() -> Result<(), Failed> {
+/// The number of messages of a scheme that arrived, and of all its messages.
+fn count(run: &Run, experiment: &str, scheme: &str, x: f64) -> Result<(usize, usize), Failed> {
+    let turn = run.turns.iter().find(|turn| {
+        (turn.experiment.as_str(), turn.scheme.as_str(), turn.x) == (experiment, scheme, x)
+    });
+    let turn = turn.ok_or_else(|| format!("{experiment} has no {scheme} at {x}"))?;
+    let arrived = turn.messages.iter().filter(|message| message.took_us.is_some()).count();
+    Ok((arrived, turn.messages.len()))
+}
+
+/// Runs experiments with TCP and with Cloudburst on explicit paths, on links of so many Mb/s. All messages of the latter
+/// must arrive at the points.
+fn all_arrive(points: &[(&str, f64)], link: u32) -> Result<Run, Failed> {
     let out = tempfile::tempdir()?;
-    let schemes = "--scheme d:paths=explicit --scheme tcp-cubic";
-    let arguments = format!("run failures loss rate incast --short {BRIEF} --load 400 {schemes}");
+    let mut arguments =
+        format!("run --short {BRIEF} --link {link} --load 400 --scheme {OURS} --scheme tcp-cubic");
+    for (experiment, _) in points {
+        write!(arguments, " {experiment}")?;
+    }
     succeeded(&run(out.path(), &arguments)?);
     let run = read(out.path())?;
-    let count = |experiment: &str, scheme: &str, x: f64| {
-        let turn = run.turns.iter().find(|turn| {
-            (turn.experiment.as_str(), turn.scheme.as_str(), turn.x) == (experiment, scheme, x)
-        });
-        let turn = turn.ok_or(format!("{experiment} has no {scheme} at {x}"))?;
-        let came = turn.messages.iter().filter(|message| message.took_us.is_some()).count();
-        Ok::<_, Failed>((came, turn.messages.len()))
-    };
-    for (experiment, x) in [("failures", 3.0), ("loss", 1.0), ("rate", 0.5), ("incast", 16.0)] {
-        let (came, all) = count(experiment, "d:paths=explicit", x)?;
-        assert!(came == all && all > 0, "{experiment}: {came} of {all}");
+    for &(experiment, x) in points {
+        let (arrived, all) = count(&run, experiment, OURS, x)?;
+        assert!(arrived == all && all > 0, "{experiment}: {arrived} of {all}");
     }
-    // Hashed connections of TCP, of which three of four lead to what is dead.
-    let (came, all) = count("failures", "tcp-cubic", 3.0)?;
-    assert!(came < all, "{came} of {all}");
-    assert!(count("incast", "d:paths=explicit", 16.0)?.1.is_multiple_of(16));
-    let incast = run.turns.iter().filter(|turn| turn.experiment == "incast");
-    assert_eq!(incast.map(|turn| turn.background_bytes).sum::<u64>(), 0);
+    Ok(run)
+}
+
+fn dead_paths_stop_tcp_alone() -> Result<(), Failed> {
+    let run = all_arrive(&[("failures", 3.0)], 50)?;
+    // Three of four spines are dead, and connections are hashed onto all four.
+    let (arrived, all) = count(&run, "failures", "tcp-cubic", 3.0)?;
+    assert!(arrived < all, "{arrived} of {all}");
+    Ok(())
+}
+
+fn an_incast_has_no_background() -> Result<(), Failed> {
+    // Its duration is inverse to the rate of the link.
+    let run = all_arrive(&[("incast", 16.0)], 200)?;
+    assert!(count(&run, "incast", OURS, 16.0)?.1.is_multiple_of(16));
+    assert_eq!(run.turns.iter().map(|turn| turn.background_bytes).sum::<u64>(), 0);
+    Ok(())
+}
+
+fn a_run_reports_each_fabric_that_it_built() -> Result<(), Failed> {
+    let run = all_arrive(&[("loss", 1.0), ("rate", 0.5)], 50)?;
     assert!(run.about.network.contains("For `rate`: 8 hosts"), "{}", run.about.network);
     Ok(())
 }
 
-/// An agent; it is told to end in the end, and has to.
+/// An agent process. [`Agent::end`] must stop it.
 struct Agent(Child);
 
 impl Agent {
@@ -188,7 +220,7 @@ fn agents_do_what_the_controller_says() -> Result<(), Failed> {
     }
     fs::write(path("cluster.toml"), cluster)?;
     let control = |arguments: &str, key: &Path| {
-        // From a host of the fabric, as there is no other network.
+        // On a host of the fabric, because nothing else reaches the agents.
         let mut command = fabric.host(1)?.command(PROGRAM);
         command.arg("run").args(arguments.split_whitespace()).arg("--out").arg(path("out"));
         command.arg("--cluster").arg(path("cluster.toml")).arg("--key-file").arg(key);
@@ -206,7 +238,7 @@ fn agents_do_what_the_controller_says() -> Result<(), Failed> {
     let stranger = control(&format!("compare {BRIEF} --scheme d"), &other)?;
     assert_eq!(stranger.status.code(), Some(1));
     let said = String::from_utf8_lossy(&stranger.stderr).into_owned();
-    assert!(said.contains("does `cbrst-eval agent` run there, with the same key?"), "{said}");
+    assert!(said.contains("is `cbrst-eval agent` running there, with the same key?"), "{said}");
     let refused = control("failures", &key_file)?;
     assert_eq!(refused.status.code(), Some(2));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -219,14 +251,14 @@ fn ctrl_c_keeps_what_was_measured() -> Result<(), Failed> {
     let mut command = Command::new(PROGRAM);
     let arguments = "run compare --seconds 0.5 --warm-up 0.2 --load 400 --scheme none";
     command.args(arguments.split_whitespace());
-    // The second repetition never ends by itself.
+    // So many repetitions never end by themselves.
     command.args(["--repetitions", "1000"]).arg("--out").arg(out.path()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let mut said = child.stderr.take().map(BufReader::new).ok_or("no standard error")?;
     let mut line = String::new();
     while !line.contains("repetition 2/1000") {
         line.clear();
-        assert!(said.read_line(&mut line)? > 0, "it ended");
+        assert!(said.read_line(&mut line)? > 0, "the program ended early");
     }
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT)?;
     std::io::copy(&mut said, &mut std::io::sink())?;
@@ -239,8 +271,8 @@ fn ctrl_c_keeps_what_was_measured() -> Result<(), Failed> {
 fn what_makes_no_sense_is_refused_at_once() -> Result<(), Failed> {
     let out = tempfile::tempdir()?;
     for (arguments, why) in [
-        ("run compare", "`compare` wants schemes: --scheme NAME"),
-        ("run nothing", "no experiment is called \"nothing\"; there are schemes"),
+        ("run compare", "`compare` needs schemes: name them with --scheme"),
+        ("run nothing", "no experiment is called \"nothing\": expected schemes"),
         ("run --scheme d:train=0", "setting `train` is 0: it must be"),
         ("run --link 0", "0 is not in 1..=10000"),
         ("run schemes --cluster /nonexistent --key-file /nonexistent", "cannot read /nonexistent"),

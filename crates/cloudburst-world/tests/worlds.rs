@@ -4,6 +4,8 @@
 //! With the feature `small-limits`, worlds reach the ends of windows, epochs and tables as well.
 
 use cloudburst_world::{Choices, Scope, play, play_aloud};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 /// Worlds that a test plays.
 const WORLDS: u64 = 500;
@@ -105,9 +107,22 @@ fn play_all(worlds: u64, scope: Scope) {
         play_aloud(Choices::seed(seed), scope);
         return;
     }
-    for seed in 0..setting("CLOUDBURST_WORLDS").unwrap_or(worlds) {
-        play_seed(seed, scope);
-    }
+    let worlds = setting("CLOUDBURST_WORLDS").unwrap_or(worlds);
+    let next = AtomicU64::new(0);
+    let play_some = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= worlds {
+                return;
+            }
+            play_seed(seed, scope);
+        }
+    };
+    thread::scope(|threads| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            threads.spawn(play_some);
+        }
+    });
 }
 
 /// Plays one world; says which it was if it fails.
@@ -115,7 +130,7 @@ fn play_seed(seed: u64, scope: Scope) -> u64 {
     struct Blame(u64);
     impl Drop for Blame {
         fn drop(&mut self) {
-            if std::thread::panicking() {
+            if thread::panicking() {
                 eprintln!("a promise does not hold: play it with CLOUDBURST_WORLD={}", self.0);
             }
         }

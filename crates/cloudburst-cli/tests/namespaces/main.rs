@@ -17,7 +17,9 @@ use lossy::messages;
 type Test = fn() -> Result<(), Failed>;
 
 fn main() {
-    let args = Arguments::from_args();
+    let mut args = Arguments::from_args();
+    // They wait for the network more than they compute.
+    args.test_threads.get_or_insert(8);
     let available = if args.list { Ok(()) } else { fabric::available() };
     let available = available.map_err(|error| error.to_string());
     let mountable = if args.list { Ok(()) } else { disk::available() };

@@ -1,8 +1,8 @@
-//! Futures that are dropped before they are done: what they waited for is lost to nobody. Those of
+//! Futures that are dropped before they are done: nothing that they waited for is lost. Those of
 //! sends and calls are in `cancel.rs`.
 
 use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
-use cloudburst_net::{Config, RejectReason, SendError};
+use cloudburst_net::{Bytes, Config, RejectReason, SendError};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::UdpSocket;
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 const MESSAGES: u64 = 1_000;
 
-/// Impatience that differs from time to time, from none to more than a message takes.
+/// A time limit that varies from zero to longer than a message takes.
 fn impatience(round: u64) -> Duration {
     Duration::from_micros(round * 37 % 300)
 }
@@ -149,14 +149,16 @@ async fn replies_that_do_not_get_through_in_time_are_counted() {
     let soon = Duration::from_millis(200);
     let call = async || client.call(to, "a request").deadline(soon).await;
     let unanswered = || slow.counters().calls.requests_unanswered;
+    // Made before, because it may take longer than the deadline.
+    let response = Bytes::from(bytes(10_000_000, 1));
     let reply = async || {
         let request = slow.recv_request().await.unwrap();
-        request.reply(bytes(10_000_000, 1)).await.unwrap_err()
+        request.reply(response.clone()).await.unwrap_err()
     };
     assert_eq!(tokio::join!(call(), reply()).0, Err(SendError::NoResponse));
     assert_eq!(unanswered(), 1);
     tokio::select! {
-        () = slow.serve(1, async |_| bytes(10_000_000, 1)) => panic!("nobody has shut it down"),
+        () = slow.serve(1, async |_| response.clone()) => panic!("nobody has shut it down"),
         result = call() => assert_eq!(result, Err(SendError::NoResponse)),
     }
     eventually("both are counted", || unanswered() == 2);

@@ -1,8 +1,8 @@
 //! Endpoints on networks of namespaces: a leaf-spine, a wire whose ends are taken away, a router that translates
 //! addresses.
 //!
-//! Needs root, iproute2, nftables and ethtool. Where they are missing the tests are ignored, and
-//! the reason is printed.
+//! Needs root, iproute2, nftables and ethtool. If they are missing, the tests are ignored, and the reason is
+//! printed.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -12,7 +12,7 @@ mod nat;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// The name of a test, and what runs it.
+/// The name of a test, and the function that runs it.
 pub(crate) type Named = (&'static str, fn() -> Result<(), Failed>);
 
 /// A test by its name.
@@ -31,7 +31,9 @@ impl Test {
 }
 
 fn main() {
-    let args = Arguments::from_args();
+    let mut args = Arguments::from_args();
+    // They wait for the network more than they compute.
+    args.test_threads.get_or_insert(8);
     let mut trials = Vec::new();
     for (of, available, tests) in [
         ("fabric", fabric::available as fn() -> _, fabric::tests()),

@@ -28,7 +28,9 @@ fn main() {
         let ended = lifecycle::wait_to_be_killed();
         return ended.expect("whoever kills it waits for its name");
     }
-    let args = Arguments::from_args();
+    let mut args = Arguments::from_args();
+    // They wait for the network more than they compute.
+    args.test_threads.get_or_insert(8);
     let available = if args.list { Ok(()) } else { available() };
     let available =
         available.and_then(|()| Fabric::up(&Topology { hosts: 2, ..small() }).map(drop));
