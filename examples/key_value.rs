@@ -1,9 +1,9 @@
 //! A small key-value service, over Cloudburst and over TCP.
 //!
-//! The same store and the same requests; what differs is how a request gets there and its response
-//! back. Over Cloudburst a request is a message: there is no stream to cut into frames, no
-//! connection to keep, and one endpoint serves all clients. Over TCP each client has a connection
-//! and a thread of its own, and each message says its length first.
+//! Both use the same store and the same requests, but carry them differently. Over Cloudburst a
+//! request is a message: there is no stream to cut into frames, no connection to keep, and one
+//! endpoint serves all clients. Over TCP each client has a connection and a thread of its own, and
+//! each message begins with its length.
 //!
 //!     cargo run --release --example key-value -- --help
 
@@ -51,7 +51,7 @@ fn run(args: &Args) -> Result<()> {
     measure("TCP", args, &mut *over_tcp)
 }
 
-/// Puts all keys and gets them back; says what one request takes in the mean.
+/// Puts all keys and gets them back, and prints the mean time of a request.
 fn measure(name: &str, args: &Args, ask: &mut Ask) -> Result<()> {
     let start = Instant::now();
     for key in 0..args.keys {
@@ -62,7 +62,7 @@ fn measure(name: &str, args: &Args, ask: &mut Ask) -> Result<()> {
     for key in 0..args.keys {
         let came = ask(get(&key.to_be_bytes())?)?;
         if came != [FOUND].into_iter().chain(value(key, args.value)).collect::<Vec<u8>>() {
-            return Err(format!("{name}: key {key} has another value than was put").into());
+            return Err(format!("{name}: key {key} does not have the value that was put").into());
         }
     }
     let micros = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(args.keys.max(1));
@@ -74,7 +74,7 @@ fn value(key: u32, len: usize) -> Vec<u8> {
     key.to_be_bytes().into_iter().cycle().take(len).collect()
 }
 
-// The service, whatever carries it.
+// The service, independent of the transport.
 
 const PUT: u8 = b'p';
 const GET: u8 = b'g';
@@ -95,7 +95,8 @@ fn get(key: &[u8]) -> Result<Vec<u8>> {
 struct Store(Arc<Mutex<HashMap<Vec<u8>, Vec<u8>>>>);
 
 impl Store {
-    /// `+` and a value, or nothing; `-`: there is none; `?`: that is no request.
+    /// Returns `+` and the value, or `+` alone for a put; `-` if there is no value; `?` if the
+    /// request is invalid.
     fn answer(&self, request: &[u8]) -> Vec<u8> {
         let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let parsed = match request {
@@ -122,7 +123,7 @@ type Ask = dyn FnMut(Vec<u8>) -> Result<Vec<u8>>;
 // Over Cloudburst.
 
 fn endpoint() -> Result<blocking::Endpoint> {
-    let security = Security::pre_shared([42; 32]); // both ends have this key, and nobody else
+    let security = Security::pre_shared([42; 32]); // both ends share this key, and keep it secret
     Ok(Endpoint::builder().bind("127.0.0.1:0".parse()?).security(security).build()?.blocking())
 }
 
@@ -146,7 +147,7 @@ fn serve_tcp(store: Store) -> Result<SocketAddr> {
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
             let store = store.clone();
-            // It ends with the connection.
+            // The thread ends with the connection.
             thread::spawn(move || serve_connection(client, &store));
         }
     });

@@ -1,9 +1,8 @@
 //! A client made of `tower` layers: timeout, retry, concurrency limit and load balancing.
 //!
 //! Three servers answer requests, and one of them begins to shut down meanwhile, as in a rolling
-//! restart. It refuses new requests, and says so: such a request was certainly not delivered, so that
-//! it is safe to try it elsewhere. One whose fate is unknown is not tried again, since it might run
-//! twice.
+//! restart. It refuses new requests: these were certainly not delivered, so it is safe to send them
+//! to another server. A request whose outcome is unknown is not retried, since it might run twice.
 //!
 //!     cargo run --release --example load-balancing -- --help
 
@@ -36,7 +35,7 @@ struct Args {
     requests: usize,
 }
 
-/// What became of the requests.
+/// The outcome of all requests.
 #[derive(Debug)]
 struct Total {
     answered: usize,
@@ -59,7 +58,7 @@ async fn main() -> ExitCode {
 }
 
 fn endpoint() -> Result<Endpoint, Box<dyn Error + Send + Sync>> {
-    let security = Security::pre_shared([42; 32]); // all of them have this key, and nobody else
+    let security = Security::pre_shared([42; 32]); // all endpoints share this key, and keep it secret
     Ok(Endpoint::builder().bind("127.0.0.1:0".parse()?).security(security).build()?)
 }
 
@@ -73,7 +72,7 @@ async fn run(args: &Args) -> Result<Total, BoxError> {
         servers.push(server);
     }
 
-    // One server gets a long request, and shuts down while it works on it.
+    // One server gets a long request, and shuts down while it handles it.
     let leaving = servers[0].clone();
     let address = leaving.local_addr();
     let long = tokio::spawn({
@@ -110,7 +109,7 @@ async fn run(args: &Args) -> Result<Total, BoxError> {
     Ok(Total { answered, retried: retried.load(Relaxed), drained: shutdown.await? })
 }
 
-/// Answers in capital letters, with at most 100 requests at a time.
+/// Answers in capital letters, at most 100 requests at a time.
 async fn serve(server: Endpoint, end_of_long: Arc<Notify>) -> Result<(), Infallible> {
     let service = service_fn(move |request: RequestParts| {
         let end_of_long = end_of_long.clone();

@@ -1,8 +1,8 @@
-//! The main job, end to end: real messages over loopback sockets, through paths that lose.
+//! Sends real messages over loopback sockets, through paths that lose packets.
 //!
-//! A receiver, a sender with one socket a path, and between them a relay that gives each path an
-//! emulated link. One path is perfect, two lose packets, one is a black hole. Every message
-//! arrives all the same; its receipt says what that cost.
+//! There is a receiver, a sender with one socket for each path, and between them a relay that gives
+//! each path an emulated link. One path is perfect, two lose packets, one is a black hole. Every
+//! message arrives nevertheless; its receipt states the cost.
 //!
 //!     cargo run --release --example lossy-paths -- --help
 
@@ -20,7 +20,7 @@ struct Args {
     /// Loss of each path, in percent, both ways; 100 is a black hole.
     #[arg(long, value_delimiter = ',', default_value = "0,5,20,100")]
     loss: Vec<f64>,
-    /// Sizes of the messages, in bytes: by default the paper's.
+    /// Sizes of the messages, in bytes; the default is the paper's.
     #[arg(long, value_delimiter = ',', default_value = "1500,5000,10000,20000,50000,93000")]
     sizes: Vec<usize>,
     /// How often to send each size.
@@ -48,7 +48,7 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let front = UdpSocket::bind("127.0.0.1:0")?;
     let receiver = Endpoint::builder()
         .bind("127.0.0.1:0".parse()?)
-        // The relay translates addresses.
+        // The relay translates addresses: the sender knows the receiver by this one.
         .known_as([front.local_addr()?])
         .security(security.clone())
         .capacity(1_000_000_000)
@@ -62,7 +62,7 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         .capacity(1_000_000_000)
         .build()?;
 
-    // The relay numbers clients as they appear; a first message makes all paths appear.
+    // The relay numbers clients in the order of their first packets; this message uses all paths.
     sender.send(relay.addr(), vec![0; 1000 * args.loss.len() * 2]).code(args.code).await?;
     receiver.recv().await?;
     let loss_of = |path| relay.path_of(path).map_or("?".into(), |at| args.loss[at].to_string());

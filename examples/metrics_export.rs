@@ -1,6 +1,6 @@
-//! Metrics of an endpoint for Prometheus, over HTTP.
+//! Serves metrics of an endpoint for Prometheus, over HTTP.
 //!
-//! Two endpoints send each other messages over loopback; what the first one counts is at
+//! Two endpoints send each other messages over loopback; the metrics of the first are at
 //! `http://127.0.0.1:9464/metrics`. `docs/metrics.md` lists the metrics, and `dashboards/cloudburst.json`
 //! shows them in Grafana.
 //!
@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Upper bounds of the buckets of times, in seconds.
+/// Upper bounds of the histograms' buckets, in seconds.
 const BUCKETS: [f64; 12] =
     [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 50e-3, 100e-3, 1.0, 10.0];
 
@@ -28,7 +28,7 @@ struct Args {
     /// Bytes in each message.
     #[arg(long, default_value_t = 20_000)]
     size: usize,
-    /// At most so many messages a second.
+    /// Messages a second, at most.
     #[arg(long, default_value_t = 100)]
     rate: u32,
 }
@@ -36,7 +36,7 @@ struct Args {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
-    // Before the endpoint's metrics are made, which describe themselves to it.
+    // Install the recorder before creating the endpoint's metrics, which register their descriptions.
     PrometheusBuilder::new().with_http_listener(args.listen).set_buckets(&BUCKETS)?.install()?;
     println!("http://{}/metrics", args.listen);
 
@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let to = other.local_addr();
     tokio::spawn(async move {
         while let Ok(message) = other.recv().await {
-            // What becomes of it is in the metrics.
+            // The metrics show failures.
             let _ = other.send(message.peer, message.bytes).await;
         }
     });

@@ -1,7 +1,7 @@
-//! Calls as spans of OpenTelemetry: the one that the service makes is the child of the caller's.
+//! Traces calls with OpenTelemetry: the span of the service is a child of the caller's.
 //!
-//! Requests carry the trace context in front of their bytes, as W3C writes it in `traceparent`. The exporter
-//! passes spans on within the program; another one, such as for OTLP, takes its place.
+//! Requests carry the trace context before their body, in the format of W3C's `traceparent`. The
+//! exporter passes spans on within the program; replace it, for example by one for OTLP.
 //!
 //!     cargo run --example opentelemetry
 
@@ -38,7 +38,7 @@ async fn run() -> Result<Vec<SpanData>, Box<dyn Error>> {
     let (exporter, spans) = mpsc::channel();
     let provider = SdkTracerProvider::builder().with_simple_exporter(Exporter(exporter)).build();
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("example"));
-    // At debug, the spans of the library are there, too.
+    // At the level debug, this includes the library's spans.
     let subscriber = tracing_subscriber::registry().with(LevelFilter::INFO).with(layer);
     let _listening = subscriber.set_default();
 
@@ -49,19 +49,19 @@ async fn run() -> Result<Vec<SpanData>, Box<dyn Error>> {
     let request = with_context(&span.context(), b"hello");
     let response = client.call(to, request).into_future().instrument(span).await?;
     if response != "HELLO" {
-        return Err(format!("{response:?} came").into());
+        return Err(format!("unexpected response: {response:?}").into());
     }
     serving.abort();
     Ok(spans.try_iter().collect())
 }
 
-/// Passes spans on that have ended.
+/// Passes on spans that have ended.
 #[derive(Debug)]
 struct Exporter(mpsc::Sender<SpanData>);
 
 impl SpanExporter for Exporter {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
-        // Whoever takes them may have gone.
+        // The receiver may be gone.
         batch.into_iter().for_each(|span| drop(self.0.send(span)));
         Ok(())
     }
@@ -70,12 +70,13 @@ impl SpanExporter for Exporter {
 async fn answer(request: RequestParts) -> Vec<u8> {
     let Some((caller, body)) = split_context(&request.bytes) else { return Vec::new() };
     let span = info_span!("answer", otel.kind = "server");
-    // Nothing is traced if this fails, and the request is answered all the same.
+    // If this fails, the request is answered without a trace.
     let _ = span.set_parent(caller);
     async { body.to_ascii_uppercase() }.instrument(span).await
 }
 
-/// A request with the context of its caller: a byte with its length, the context, and the body.
+/// Returns a request with the caller's context: a byte with the context's length, the context, and
+/// the body.
 fn with_context(context: &Context, body: &[u8]) -> Vec<u8> {
     let mut fields = HashMap::new();
     TraceContextPropagator::new().inject_context(context, &mut fields);
@@ -84,7 +85,7 @@ fn with_context(context: &Context, body: &[u8]) -> Vec<u8> {
     [&[length], parent.as_bytes(), body].concat()
 }
 
-/// The context of the caller, and the body; `None` if the request has another form.
+/// Returns the caller's context and the body, or `None` if the request is malformed.
 fn split_context(request: &[u8]) -> Option<(Context, &[u8])> {
     let (length, rest) = request.split_first()?;
     let (parent, body) = rest.split_at_checked(usize::from(*length))?;

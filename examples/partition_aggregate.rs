@@ -1,8 +1,8 @@
-//! Partition and aggregate: a query goes to eight servers, and what came by the deadline counts.
+//! Partition and aggregate: a query goes to eight servers, and answers count if they meet a deadline.
 //!
 //! Each server has an eighth of the documents and counts those with a word; one of them is
-//! overloaded and answers too late. The aggregator adds up what came, and says of how much of the
-//! documents that speaks: a late server costs a part of the answer, and not its latency.
+//! overloaded and answers too late. The aggregator adds up the counts in time, and says from how many
+//! servers they are: a late server costs completeness, not latency.
 //!
 //!     cargo run --release --example partition-aggregate -- --help
 
@@ -16,25 +16,25 @@ const SERVERS: usize = 8;
 const DOCUMENTS: usize = 8_000;
 const WORDS: [&str; 6] = ["burst", "cloud", "path", "queue", "spine", "symbol"];
 
-/// Counts documents with a word, on eight servers of which one is slow.
+/// Counts documents that contain a word, on eight servers of which one is slow.
 #[derive(Parser)]
 struct Args {
     /// The word.
     #[arg(long, default_value = "cloud")]
     word: String,
-    /// Milliseconds until the aggregator goes on with what it has.
+    /// Milliseconds until the aggregator continues with the answers that it has.
     #[arg(long, default_value_t = 50)]
     deadline: u64,
-    /// Milliseconds that the last server takes longer than the others.
+    /// Milliseconds by which the last server is slower than the others.
     #[arg(long, default_value_t = 1_000)]
     late: u64,
 }
 
-/// What the aggregator found out.
+/// The aggregated answer.
 #[derive(Debug, PartialEq, Eq)]
 struct Total {
     documents: u64,
-    /// Servers that it is from.
+    /// Servers that contributed to it.
     servers: usize,
 }
 
@@ -53,7 +53,7 @@ async fn main() -> ExitCode {
 }
 
 fn endpoint() -> Result<Endpoint, Box<dyn Error>> {
-    let security = Security::pre_shared([42; 32]); // all of them have this key, and nobody else
+    let security = Security::pre_shared([42; 32]); // all endpoints share this key, and keep it secret
     let endpoint = Endpoint::builder().bind("127.0.0.1:0".parse()?).security(security).build()?;
     Ok(endpoint)
 }
@@ -75,7 +75,7 @@ async fn run(args: &Args) -> Result<Total, Box<dyn Error>> {
         });
     }
     let aggregator = endpoint()?;
-    // The first message to a server opens a session with it, which queries need not wait for.
+    // The first message to a server opens a session, so that queries do not wait for a handshake.
     let warm_up = servers.iter().map(|server| aggregator.send(*server, "hello"));
     for sent in warm_up {
         sent.await?;
@@ -102,7 +102,7 @@ async fn run(args: &Args) -> Result<Total, Box<dyn Error>> {
     Ok(total)
 }
 
-/// The documents of one server: of two words each, in this example.
+/// Returns the documents of one server, of two words each in this example.
 fn documents(part: usize) -> impl Iterator<Item = [&'static str; 2]> {
     (part..DOCUMENTS).step_by(SERVERS).map(|n| [WORDS[n % WORDS.len()], WORDS[n / 7 % WORDS.len()]])
 }

@@ -1,8 +1,8 @@
 //! A service, and a client that measures how long its answers take.
 //!
-//! The service runs in threads of this program and answers with as many bytes as it is asked for;
-//! the client asks one question after the other, and prints percentiles of the time to the answer.
-//! With `--serve`, there is the service alone, for clients elsewhere.
+//! The service runs in threads of this program and answers with as many bytes as a request asks for;
+//! the client sends one request after another, and prints percentiles of the response times. With
+//! `--serve`, only the service runs, for clients elsewhere.
 //!
 //!     cargo run --release --example request-response -- --help
 
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Asks a service on this machine, and prints how long the answers took.
+/// Calls a service on this machine, and prints how long the responses took.
 #[derive(Parser)]
 struct Args {
     /// Calls to measure.
@@ -27,7 +27,7 @@ struct Args {
     /// Bytes of each response.
     #[arg(long, default_value_t = 20_000)]
     response: u32,
-    /// Threads of the service: requests that it handles at a time.
+    /// Threads of the service, each of which handles one request at a time.
     #[arg(long, default_value_t = 2)]
     threads: usize,
     /// Only serve, at this address, until the program is ended.
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 }
 
 fn endpoint(bind: SocketAddr) -> Result<Endpoint, BuildError> {
-    let security = Security::pre_shared([42; 32]); // both ends have this key, and nobody else
+    let security = Security::pre_shared([42; 32]); // both ends share this key, and keep it secret
     Ok(Async::builder().bind(bind).security(security).build()?.blocking())
 }
 
@@ -62,7 +62,7 @@ fn serve(address: SocketAddr, threads: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The time that each call took, in ascending order.
+/// Returns the time that each call took, in ascending order.
 fn run(args: &Args) -> Result<Vec<Duration>, Box<dyn Error>> {
     let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
     let service = endpoint(loopback)?;
@@ -80,7 +80,7 @@ fn run(args: &Args) -> Result<Vec<Duration>, Box<dyn Error>> {
         let response = client.call(service.local_addr(), request.clone())?;
         took.push(start.elapsed());
         if response.len() != args.response as usize {
-            return Err(format!("{} bytes came, not {}", response.len(), args.response).into());
+            return Err(format!("got {} bytes, not {}", response.len(), args.response).into());
         }
     }
     took.sort();
@@ -90,7 +90,7 @@ fn run(args: &Args) -> Result<Vec<Duration>, Box<dyn Error>> {
     Ok(took)
 }
 
-/// As many bytes as the request asks for with its first four.
+/// Returns as many bytes as the first four bytes of the request say.
 fn answer(request: &[u8]) -> Vec<u8> {
     const LONGEST: u32 = 1 << 20;
     let asked = request.first_chunk().map_or(0, |first| u32::from_be_bytes(*first));

@@ -1,28 +1,28 @@
--- Wireshark's view of Cloudburst: the packets of docs/spec.md, section 2. Needs Wireshark 4 or
+-- A Wireshark dissector for Cloudburst: the packets of docs/spec.md, section 2. Needs Wireshark 4 or
 -- tshark 4.
 --
 --   once:     tshark -X lua_script:scripts/cloudburst.lua -i eth0 -Y cbrst
---   for good: copy it into the folder "Personal Lua Plugins" of Help > About Wireshark > Folders
+--   always:   copy it into the folder "Personal Lua Plugins" of Help > About Wireshark > Folders
 --
 -- Packets are found in two ways, both under Preferences > Protocols > CBRST:
 --
---   cbrst.ports      UDP ports whose datagrams are all taken for Cloudburst, 7000 unless changed.
---                    What is none there is shown as malformed, as a receiver would see it.
---   cbrst.heuristic  on unless changed: datagrams of any other port are taken for Cloudburst if
+--   cbrst.ports      UDP ports whose datagrams are all treated as Cloudburst; 7000 by default.
+--                    Other packets on them are shown as malformed, as a receiver would see them.
+--   cbrst.heuristic  on by default: datagrams of any other port are treated as Cloudburst if
 --                    version, kind, flags and length fit exactly. Receivers choose their ports, and
---                    senders draw theirs, so most captures need it. Off, for a capture where other
+--                    senders draw theirs, so most captures need it. To switch it off where other
 --                    protocols happen to fit: tshark -o cbrst.heuristic:FALSE
---   cbrst.header_tags  off unless changed: whether SYMBOLs carry header tags, as between endpoints
---                    that are both `trimmable`. Nothing in a packet says so. If on, SYMBOLs that
+--   cbrst.header_tags  off by default: whether SYMBOLs carry header tags, as between endpoints
+--                    that are both `trimmable`. Packets do not say so. If on, SYMBOLs that
 --                    switches have trimmed are shown as such: tshark -o cbrst.header_tags:TRUE
 --
--- A datagram may show several packets: see `split`. Capture on a switch, or without offloads
--- (ethtool -K eth0 gso off gro off tx-udp-segmentation off), to see datagrams as they are on the
--- wire.
+-- A captured datagram may contain several packets: see `split`. To see datagrams as they are on the
+-- wire, capture on a switch, or without offloads
+-- (ethtool -K eth0 gso off gro off tx-udp-segmentation off).
 --
--- Fields to filter by are listed below: cbrst.report == 2 && cbrst.message == 17, for one. What the
--- ends say of themselves in OPEN and ACCEPT is sealed, and so are payloads; nothing here has a key,
--- so whether a packet is authentic is not known.
+-- Fields to filter by are listed below, for example cbrst.report == 2 && cbrst.message == 17. The
+-- fields of OPEN and ACCEPT and all payloads are sealed. The dissector has no key, so it cannot tell
+-- whether a packet is authentic.
 
 local cbrst = Proto("cbrst", "Cloudburst")
 

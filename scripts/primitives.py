@@ -1,6 +1,6 @@
-"""Hashes and ciphers that the specification takes from elsewhere, for scripts/check-vectors.
+"""The hashes and ciphers that the specification refers to, for scripts/check-vectors.
 
-They are written to be read: slow, not in constant time, and without what the vectors do not need.
+They are written for readability: slow, not in constant time, and limited to what the vectors need.
 """
 
 import functools

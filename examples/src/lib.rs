@@ -1,4 +1,4 @@
-//! The programs are beside this file's folder; here the code in the README and in the documents is tested.
+//! The examples are in the parent folder. This crate tests the code in the README and in the documents.
 
 macro_rules! tested {
     ($($document:literal)*) => {$(
