@@ -1,8 +1,7 @@
-//! Writes the corpus files that were made by hand: `cargo run -p cloudburst-fuzz --example
-//! make-corpus`.
+//! Writes the hand-made corpus files: `cargo run -p cloudburst-fuzz --example make-corpus`.
 //!
-//! They have names that say what they are. Files named by a hash were found by fuzzing and
-//! minimised; this leaves them alone.
+//! They have descriptive names. Files named by a hash were found by fuzzing and minimised; this
+//! program leaves them alone.
 
 use cloudburst_core::id::{Digest, Incarnation, MessageId, PathId, SessionId};
 use cloudburst_core::wire::handshake::{
@@ -33,11 +32,11 @@ fn main() -> io::Result<()> {
 
 type Files = Vec<(String, Vec<u8>)>;
 
-/// The pre-shared key that the target believes.
+/// The pre-shared key that the target uses.
 const KEY: [u8; 32] = [7; 32];
 const NONCE: u64 = 0x0102_0304_0506_0708;
 
-/// A packet of each kind and size that matters, and some that are nearly one.
+/// A packet of each relevant kind and size, and some that are almost valid.
 fn wire() -> Files {
     let mut files: Files = Vec::new();
     for (name, packet) in handshakes() {
@@ -62,7 +61,7 @@ fn wire() -> Files {
     files
 }
 
-/// Under the target's key all of them, except for what is sealed in them: nothing here opens.
+/// All are made under the target's key, but sealed contents do not open there.
 fn handshakes() -> Files {
     let key = HelloKey::new(&KEY);
     let mut files: Files = Vec::new();
@@ -97,7 +96,7 @@ fn handshakes() -> Files {
     files
 }
 
-/// OPEN and ACCEPT of two ends that have another key than the target.
+/// OPEN and ACCEPT of two ends with another key than the target's.
 fn noise() -> [Vec<u8>; 2] {
     let address: SocketAddr = "198.51.100.2:7000".parse().expect("an address");
     let open = OpenFields {
@@ -130,7 +129,7 @@ fn noise() -> [Vec<u8>; 2] {
     [open, accept]
 }
 
-/// The packet, as if it had been made under the target's key.
+/// The packet as if made under the target's key.
 fn with_mac(packet: &[u8], out: &mut Vec<u8>) {
     let fields = &packet[..packet.len() - 16];
     let key = blake3::derive_key("cloudburst hello", &KEY);
@@ -233,9 +232,9 @@ fn answer<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Vec<u8> {
     packet
 }
 
-/// Each code with blocks of every size; and lies of every kind.
+/// Each code with blocks of every size, and lies of every kind.
 fn decoder() -> Files {
-    // Family; law and parameter where there are; n - 1; symbol size; seed; missing bytes.
+    // Family; distribution and parameter, if any; n - 1; symbol size; seed; missing bytes.
     let codes: [(&str, &[u8]); 9] = [
         ("rlf256", &[0]),
         ("lt-5", &[1, 0, 5]),
@@ -251,7 +250,8 @@ fn decoder() -> Files {
     for (name, code) in codes {
         for (n, size) in [(1, 0), (4, 7), (14, 2), (64, 0), (128, 0)] {
             let mut bytes = [code, &[n - 1, size, n, 0, 3]].concat();
-            // Every other symbol of those that a sender makes first, then the rest, then some.
+            // Every other one of the symbols that a sender makes first, then the rest, then some
+            // more.
             let first = n / 2;
             bytes.extend_from_slice(&[4, first, 255, 4, 0, n, 7, 3, 0, 250, 9]);
             files.push((format!("{name}-{n}"), bytes));
@@ -277,9 +277,10 @@ fn decoder() -> Files {
     files
 }
 
-/// Schedules that a person would think of.
+/// Hand-made schedules.
 fn pair() -> Files {
-    // Steps, by their first byte; what follows is in `cloudburst_world`'s `step.rs`.
+    // Steps, by their first byte. The following bytes are described in `cloudburst_world`'s
+    // `step.rs`.
     const SEND: u8 = 0;
     const REPLY: u8 = 8;
     const CANCEL: u8 = 9;
@@ -301,10 +302,10 @@ fn pair() -> Files {
     const RELEASE_SOME: u8 = 37;
     const HOLD: u8 = 38;
     const PASS: u8 = 39;
-    // Of two hosts: from the first to the second, and back.
+    // For two hosts: from the first to the second, and back.
     const AB: u8 = 0;
     const BA: u8 = 1;
-    // Ways in which worlds end.
+    // The ways in which worlds end.
     const HEALS: u8 = 0;
     const HEALS_LATE: u8 = 7 << 5 | 16;
     const SLEEPS: u8 = 4;
@@ -506,7 +507,7 @@ fn pair() -> Files {
         .collect()
 }
 
-/// The bytes that stand for two to four hosts; all zeros are the plainest.
+/// The bytes that configure two to four hosts. All zeros are the simplest configuration.
 fn setup(flags: u8, end: u8, hosts: &[[u8; 18]]) -> Vec<u8> {
     [&[flags, hosts.len() as u8 - 2, end, 0][..], hosts.as_flattened()].concat()
 }

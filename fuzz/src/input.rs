@@ -26,12 +26,12 @@ impl<'a> Input<'a> {
         u32::from_be_bytes(self.array())
     }
 
-    /// One of `choices`, which are not none.
+    /// One of `choices`, which must not be empty.
     pub(crate) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[usize::from(self.u8()) % choices.len()]
     }
 
-    /// The next bytes, as many as are left of `count`.
+    /// The next `count` bytes, or as many as are left.
     pub(crate) fn bytes(&mut self, count: usize) -> &'a [u8] {
         let (head, rest) = self.0.split_at(count.min(self.0.len()));
         self.0 = rest;

@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets: bytes in, a panic where a promise is broken.
+//! The bodies of the fuzz targets. Each takes bytes, and panics if a promise is broken.
 //!
 //! ```text
 //!   scripts/fuzz ─► fuzz_targets/*.rs (libFuzzer) ─┐
@@ -6,13 +6,13 @@
 //!   cargo test   ─► tests/*.rs (corpus/, seeds)   ─┘
 //! ```
 //!
-//! | target | its input is | what must hold |
+//! | target | input | promises |
 //! |---|---|---|
-//! | [`wire()`] | one packet | what parses is written back as it was; only sealed packets open, once |
-//! | [`decoder()`] | a code, a block, a list of symbols and lies | the rank alone decides, and the block is the one that the symbols describe |
+//! | [`wire()`] | one packet | packets that parse are written back unchanged; only sealed packets open, once |
+//! | [`decoder()`] | a code, a block, a list of symbols and lies | only the rank decides, and the block is the one that the symbols describe |
 //! | [`pair()`] | configurations of two to four hosts and a schedule | at most one delivery, true outcomes, deadlines, quotas, progress after faults |
 //!
-//! Nothing here needs libFuzzer: it is in the binaries alone, behind the feature `libfuzzer`.
+//! Nothing here needs libFuzzer, which only the binaries use, behind the feature `libfuzzer`.
 
 mod decoder;
 mod input;

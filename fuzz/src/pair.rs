@@ -2,11 +2,11 @@
 
 use cloudburst_world::{Choices, Scope};
 
-/// Lets the input decide about a world of two to four hosts: see [`cloudburst_world::play`].
+/// Lets the input control a world of two to four hosts: see [`cloudburst_world::play`].
 ///
 /// # Panics
 ///
-/// When one of the promises listed there does not hold.
+/// If one of the promises listed there does not hold.
 pub fn pair(data: &[u8]) {
     cloudburst_world::play(Choices::bytes(data), Scope::ALL);
 }

@@ -1,10 +1,10 @@
-//! Replays the corpora, and a fixed set of random inputs, so that each test run fuzzes a little.
+//! Replays the corpora and a fixed set of random inputs, so that each test run fuzzes a little.
 
 use cloudburst_core::rng::SplitMix64;
 use cloudburst_fuzz::{decoder, pair, wire};
 use std::path::{Path, PathBuf};
 
-/// Random inputs of each target.
+/// The number of random inputs of each target.
 const RANDOM: u64 = 2_000;
 
 #[test]
@@ -26,7 +26,7 @@ fn the_corpus_of_the_pair_holds() {
 fn random_packets_hold() {
     for seed in 0..RANDOM {
         let mut data = random(seed, 200);
-        // Of our version and of a kind that there is: else little of it would be read.
+        // Of our version and of a known kind, because little of other packets is parsed.
         if let Some(first) = data.first_mut().filter(|_| seed % 8 != 0) {
             *first = [0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x0f][usize::from(*first) % 7];
             // Most packets of the handshake have one length.
@@ -98,7 +98,7 @@ fn read(file: &Path) -> Vec<u8> {
     std::fs::read(file).unwrap_or_else(|error| panic!("{file:?}: {error}"))
 }
 
-/// Runs one input; says which it was if it fails.
+/// Runs one input. If it fails, reports which one it was.
 fn run(target: &'static str, name: &str, data: &[u8], body: fn(&[u8])) {
     struct Blame<'a>(&'static str, &'a str);
     impl Drop for Blame<'_> {

@@ -1,4 +1,4 @@
-//! A decoder's memory is bounded by its block, whatever is fed to it.
+//! A decoder's memory is bounded by its block, whatever its input.
 
 use cloudburst_core::rng::SplitMix64;
 use cloudburst_fuzz::{Gauge, decoder_measured};
@@ -8,7 +8,7 @@ use std::path::Path;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-// The allocator counts for the whole process: one test, so that nothing runs beside it.
+// The allocator counts for the whole process, so this program has only one test.
 #[test]
 fn a_decoder_holds_no_more_than_it_says() {
     let gauge = Gauge {

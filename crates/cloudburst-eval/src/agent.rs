@@ -1,4 +1,4 @@
-//! What runs on each host: it does what a controller says, and says what came of it.
+//! The agent on each host, which carries out a controller's commands and returns the results.
 
 use crate::Failure;
 use crate::background::{Background, Sender, Sink, Way};
@@ -16,60 +16,60 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Bytes of the response that opens a connection to each peer.
+/// The size in bytes of a response that opens a connection to a peer.
 const GREETING: usize = 5_000;
-/// How many of them to each peer at least, two at a time: all paths and doors are used once.
+/// The least number of such responses from each peer, two at a time: they use all paths and ports.
 const GREETINGS: u32 = 8;
-/// How long one may take.
+/// The deadline of each, and of the responses that are under way at `Stop`.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest workload, and the most hosts.
+/// The longest workload and the largest number of hosts that are accepted.
 const MAX_RUN: Duration = Duration::from_secs(3600);
 const MAX_HOSTS: usize = 1000;
-/// How much later than its beginning a workload may be heard of, and how far ahead it may begin.
+/// How long ago a workload may have begun when its command arrives, and how far ahead it may begin.
 const LATE: Duration = Duration::from_millis(50);
 const AHEAD: Duration = Duration::from_secs(10);
-/// How often whoever waits looks whether somebody wants the program to stop.
+/// How often waiting threads check whether the program was interrupted.
 const LOOK: Duration = Duration::from_millis(200);
-/// Different reasons of failed calls that are passed on.
+/// The number of different reasons of failed calls that are reported. Others are counted together.
 const REASONS: usize = 5;
 
-/// What a controller says. In this order: `Listen`, `Connect`, `Run`, `Stop`; `Listen` may come at
-/// any time, and ends what was before.
+/// A command of a controller. Their order is `Listen`, `Connect`, `Run`, `Stop`. `Listen` is valid
+/// at any time, and ends the previous scheme.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Command {
-    /// Start a scheme, and respond to whoever asks.
+    /// Start a scheme, and respond to requests.
     Listen(Listen),
-    /// Open connections to all.
+    /// Open connections to all hosts.
     Connect {
-        /// Where they listen, in the order of [`Listen::hosts`].
+        /// Where the hosts listen, in the order of [`Listen::hosts`].
         listening: Vec<Listening>,
     },
-    /// Ask others, as the workload has it.
+    /// Send the requests of a workload.
     Run(Run),
-    /// End the scheme, and say what is known of the responses.
+    /// End the scheme, and report the responses.
     Stop,
 }
 
-/// What an agent answers.
+/// An agent's answer to a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Answer {
-    /// To `Listen`.
+    /// The answer to `Listen`.
     Listening {
-        /// Of the scheme.
+        /// Where the scheme listens.
         listening: Listening,
         /// The port of the sink for background flows.
         sink: u16,
     },
-    /// To `Connect`.
+    /// The answer to `Connect`.
     Connected,
-    /// To `Run`, when all has ended.
+    /// The answer to `Run`, once all requests have ended.
     Ran(Ran),
-    /// To `Stop`.
+    /// The answer to `Stop`.
     Stopped {
-        /// What is known of the responses of this host.
+        /// The responses of this host, from transports that count their packets.
         replies: Vec<Reply>,
     },
-    /// To any: it cannot be done, and why.
+    /// The command failed, for this reason.
     Failed(String),
 }
 
@@ -79,49 +79,48 @@ pub(crate) struct Listen {
     /// The number of this host, from 1.
     pub(crate) me: u16,
     pub(crate) scheme: Scheme,
-    /// All hosts; where they listen is not known yet.
+    /// All hosts. Where they listen is not known yet.
     pub(crate) hosts: Vec<Peer>,
     /// The DSCP of short messages, for schemes whose packets have it.
     pub(crate) dscp: u8,
-    /// The DSCPs of Cloudburst's later classes, the more urgent ones first; the last is that of all
-    /// further classes. Empty if they have that of the first.
+    /// The DSCPs of Cloudburst's classes after the first, the most urgent one first. The last DSCP is
+    /// that of all further classes. If empty, all classes have the DSCP of the first.
     pub(crate) low_dscps: Vec<u8>,
-    /// Bits a second of the host's link.
+    /// The rate of the host's link, in bits a second.
     pub(crate) link_rate: u64,
-    /// Of Cloudburst, drawn for the trial.
+    /// The key of Cloudburst, drawn for the trial.
     pub(crate) key: [u8; 32],
 }
 
 /// A workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Run {
-    /// When it begins, in microseconds since 1970, by the clock of the host. 0: at once.
+    /// When it begins, in microseconds since 1970, by the clock of the host.
     pub(crate) begin_us: u64,
-    /// When the warm-up is over, and when the background is no longer counted: microseconds after
-    /// the beginning.
+    /// The measured window, from the end of the warm-up, in microseconds after the beginning.
     pub(crate) window_us: (u64, u64),
-    /// What this host asks for, in the order of time.
+    /// The requests of this host, in the order of time.
     pub(crate) requests: Vec<Request>,
-    /// How long a response may take.
+    /// The deadline of a response, in microseconds.
     pub(crate) within_us: u64,
     pub(crate) background: Option<Background>,
 }
 
-/// What came of a workload.
+/// The results of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ran {
-    /// The id of each request, and the microseconds from when it was due until the whole response
-    /// was there; `None` if it did not come.
+    /// The ID of each request, and the microseconds from when it was due until the whole response had
+    /// arrived; `None` if it did not arrive.
     pub(crate) took_us: Vec<(u32, Option<u64>)>,
-    /// Bytes that background flows brought here in the window.
+    /// The bytes of background flows that arrived here in the window.
     pub(crate) background_bytes: u64,
-    /// How long the window really was.
+    /// The measured length of the window.
     pub(crate) window_us: u64,
-    /// Share of the processors that was busy in it.
+    /// The share of the processors that was busy in it.
     pub(crate) busy: f64,
-    /// Share of them that the host of this virtual machine gave to others.
+    /// The share that the hypervisor gave to other virtual machines (steal time).
     pub(crate) stolen: f64,
-    /// Why calls failed, and how many did so.
+    /// The reasons of failed calls, each with the number of calls.
     pub(crate) failures: BTreeMap<String, u32>,
 }
 
@@ -129,25 +128,25 @@ pub(crate) struct Ran {
 #[derive(Default)]
 pub(crate) struct Agent {
     started: Mutex<Option<Started>>,
-    /// Somebody wants the program to stop.
+    /// Whether the program was interrupted.
     interrupted: Arc<AtomicBool>,
 }
 
 struct Started {
     listen: Listen,
-    /// None for the scheme that sends nothing.
+    /// `None` for the scheme that sends nothing.
     transport: Option<Arc<dyn Transport>>,
     sink: Sink,
 }
 
 impl Agent {
-    /// Gives up what it does once `interrupted` becomes true.
+    /// Creates an agent that abandons its command once `interrupted` becomes true.
     pub(crate) fn new(interrupted: Arc<AtomicBool>) -> Self {
         Self { interrupted, ..Self::default() }
     }
 
-    /// Does what it is told, which takes as long as it takes. To be called in the host's network
-    /// namespace: sockets belong to that of the thread which opens them.
+    /// Carries out a command, and blocks until it is done. Must be called in the host's network
+    /// namespace: a socket belongs to the namespace of the thread that opens it.
     pub(crate) fn handle(&self, command: Command) -> Answer {
         let done = match command {
             Command::Listen(listen) => self.listen(listen),
@@ -177,7 +176,7 @@ impl Agent {
             let started = started.as_ref().ok_or("Connect came before Listen")?;
             let mut peers = started.listen.hosts.clone();
             if peers.len() != listening.len() {
-                return Err(format!("{} hosts, and {} listen", peers.len(), listening.len()));
+                return Err(format!("{} hosts, but {} listen", peers.len(), listening.len()));
             }
             for (peer, listening) in peers.iter_mut().zip(listening) {
                 peer.listening = listening.clone();
@@ -195,7 +194,7 @@ impl Agent {
             };
             let count = GREETINGS.max(2 * peer.listening.ports.len() as u32);
             for number in (0..count).step_by(2) {
-                // So that a second connection is open where there are connections.
+                // At the same time, so that transports with connections open a second one.
                 thread::scope(|scope| {
                     let other = scope.spawn(|| greet(number + 1));
                     let one = greet(number);
@@ -227,7 +226,7 @@ impl Agent {
                 (start.elapsed().as_micros() as u64, self.sunk() - bytes, since)
             });
             if let Some(transport) = &transport {
-                // Sleeping is to end when it should.
+                // Sleeps should end on time.
                 let _ = nix::sys::prctl::set_timerslack(1);
                 for request in &run.requests {
                     let due = after(request.at_us);
@@ -239,7 +238,8 @@ impl Agent {
                     let ask = ask(me, request, Duration::from_micros(run.within_us));
                     let call = move || call(&*transport, ask, due, &own_results);
                     if let Err(why) = thread::Builder::new().spawn_scoped(scope, call) {
-                        let _ = results.send((request.id, Err(format!("no thread: {why}"))));
+                        let _ = results
+                            .send((request.id, Err(format!("cannot start a thread: {why}"))));
                     }
                 }
             }
@@ -258,7 +258,7 @@ impl Agent {
             note(&mut ran.failures, format!("a background flow: {why}"));
         }
         if self.interrupted.load(Ordering::SeqCst) {
-            return Err("somebody stopped it".into());
+            return Err("the agent was interrupted".into());
         }
         Ok(Answer::Ran(ran))
     }
@@ -332,40 +332,43 @@ fn call(
     let _ = results.send((ask.id, response.map(|()| took)));
 }
 
-/// Counts a reason, of which there are few.
+/// Counts a reason, or others together with it once there are [`REASONS`] of them.
 fn note(failures: &mut BTreeMap<String, u32>, why: String) {
     let is_known = failures.contains_key(&why);
-    let why = if is_known || failures.len() < REASONS { why } else { "others".into() };
+    let why = if is_known || failures.len() < REASONS { why } else { "other reasons".into() };
     *failures.entry(why).or_default() += 1;
 }
 
-/// That moment, on the clock that only goes forward.
+/// Converts a time of the wall clock to the monotonic clock.
 fn begin(us: u64) -> Result<Instant, String> {
-    let (begin, alike) = (Duration::from_micros(us), "set the clocks of all hosts alike");
+    let (begin, alike) = (Duration::from_micros(us), "synchronize the clocks of all hosts");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     match begin.checked_sub(now) {
         Some(left) if left <= AHEAD => Ok(Instant::now() + left),
-        Some(left) => Err(format!("it should begin {left:.1?} from now: {alike}")),
+        Some(left) => Err(format!("the workload begins in {left:.1?}: {alike}")),
         None if now - begin <= LATE => Ok(Instant::now() - (now - begin)),
-        None => Err(format!("it should have begun {:.1?} ago: {alike}", now - begin)),
+        None => Err(format!("the workload began {:.1?} ago: {alike}", now - begin)),
     }
 }
 
-/// Whether a scheme can be started so.
+/// Checks whether a scheme can be started with these parameters.
 fn check(listen: &Listen) -> Result<(), String> {
     let hosts = listen.hosts.len();
     if !(2..=MAX_HOSTS).contains(&hosts) || !(1..=hosts).contains(&listen.me.into()) {
-        return Err(format!("host {} of {hosts}: expected 2 to {MAX_HOSTS}", listen.me));
+        return Err(format!("host {} of {hosts}: expected 2 to {MAX_HOSTS} hosts", listen.me));
     }
     Ok(())
 }
 
 impl Run {
-    /// Whether it can be done, and ends, with so many hosts.
+    /// Checks whether the workload is valid for this number of hosts, and ends.
     fn check(&self, hosts: usize) -> Result<(), String> {
         let longest = MAX_RUN.as_micros() as u64;
         if self.window_us.0 > self.window_us.1 || self.window_us.1.max(self.within_us) > longest {
-            return Err(format!("a window of {:?} us: expected up to {MAX_RUN:?}", self.window_us));
+            return Err(format!(
+                "a window of {:?} us: expected at most {MAX_RUN:?}",
+                self.window_us
+            ));
         }
         let is_sound = |request: &&Request| {
             let bytes = request.request.max(request.response) as usize;
@@ -374,7 +377,7 @@ impl Run {
                 && (1..=hosts).contains(&usize::from(request.to))
         };
         match self.requests.iter().find(|request| !is_sound(request)) {
-            Some(request) => Err(format!("a request that makes no sense: {request:?}")),
+            Some(request) => Err(format!("invalid request: {request:?}")),
             None => Ok(()),
         }
     }
@@ -384,8 +387,8 @@ fn text(failure: Failure) -> String {
     failure.to_string()
 }
 
-/// Sinks of the background that `own` sends: `hosts` with the ports of their sinks. The first
-/// `dead` paths are not used: a flow there would only make its sender idle.
+/// The sinks for background flows from `own`: those of `hosts`, with their ports. The first `dead`
+/// paths are left out: a flow there would only make its sender idle.
 pub(crate) fn sinks(own: &Peer, hosts: &[(&Peer, u16)], dead: u16) -> Vec<Vec<Way>> {
     let sink = |&(peer, port): &(&Peer, u16)| -> Vec<Way> {
         let way = |to: IpAddr, from| Way { to: SocketAddr::new(to, port), from };
@@ -435,8 +438,8 @@ mod tests {
     fn a_beginning_must_be_near() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64;
         assert!(begin(now + 1_000_000).is_ok());
-        assert!(begin(now - 1_000_000).unwrap_err().starts_with("it should have begun 1"));
-        assert!(begin(now + 60_000_000).unwrap_err().contains("set the clocks"));
+        assert!(begin(now - 1_000_000).unwrap_err().starts_with("the workload began 1"));
+        assert!(begin(now + 60_000_000).unwrap_err().contains("synchronize the clocks"));
     }
 
     #[test]

@@ -14,22 +14,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-/// How often whoever waits looks whether it is over.
+/// How often waiting threads check whether they should stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// A flow that moves nothing for so long is on a path that is dead: the next may have another one.
+/// A flow without progress for this long is given up: its path is dead, and the next flow may take
+/// another one.
 const STALLED: Duration = Duration::from_secs(2);
-/// Bytes at a time.
+/// The size of reads and writes in bytes.
 const PIECE: usize = 64 * 1024;
-/// Flows that a sink takes at once.
+/// The number of flows that a sink accepts at once.
 const MAX_FLOWS: usize = 1024;
 
-/// What one host sends besides its messages.
+/// The background flows that one host sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Background {
-    /// Sinks, with the paths to each: each flow goes to one of them by one of its paths, drawn at
-    /// random.
+    /// The sinks, with the paths to each. Each flow takes a random path to a random sink.
     pub(crate) sinks: Vec<Vec<Way>>,
-    /// Of a flow.
+    /// The bytes of a flow.
     pub(crate) bytes: u64,
     pub(crate) congestion: Congestion,
     pub(crate) seed: u64,
@@ -39,12 +39,12 @@ pub(crate) struct Background {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Way {
     pub(crate) to: SocketAddr,
-    /// The address to send from, so that acknowledgements take the same path; without, the system
-    /// chooses.
+    /// The address to send from, so that acknowledgements take the same path. With `None`, the kernel
+    /// chooses it.
     pub(crate) from: Option<IpAddr>,
 }
 
-/// Takes what background flows bring, and counts it.
+/// Receives background flows, and counts their bytes.
 #[derive(Debug)]
 pub(crate) struct Sink {
     port: u16,
@@ -54,9 +54,9 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// Takes flows from these addresses, and no others.
+    /// Opens a sink that accepts flows from these addresses only.
     pub(crate) fn open(from: Vec<IpAddr>) -> Result<Self, Failure> {
-        let doing = || Failure::io("a sink for background flows");
+        let doing = || Failure::io("cannot open a sink for background flows");
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(doing())?;
         listener.set_nonblocking(true).map_err(doing())?;
         let address = listener.local_addr().map_err(doing())?;
@@ -71,7 +71,7 @@ impl Sink {
         self.port
     }
 
-    /// Bytes that came until now.
+    /// The number of bytes received so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -123,11 +123,11 @@ fn take(mut stream: TcpStream, count: &AtomicU64, is_over: &AtomicBool) -> io::R
     Ok(())
 }
 
-/// Sends flows until it is dropped, which cuts off the last.
+/// Sends flows until it is dropped, which cuts off the last one.
 #[derive(Debug)]
 pub(crate) struct Sender {
     is_over: Arc<AtomicBool>,
-    /// Why the last flow that failed did.
+    /// Why the last flow that failed did so.
     failure: Arc<Mutex<Option<String>>>,
     sending: Option<JoinHandle<()>>,
 }
@@ -146,11 +146,12 @@ impl Sender {
             }
         };
         let sending = thread::Builder::new().name("background".into()).spawn(send);
-        let sending = Some(sending.map_err(Failure::io("a thread for background flows"))?);
+        let sending =
+            Some(sending.map_err(Failure::io("cannot start a thread for background flows"))?);
         Ok(Self { is_over, failure, sending })
     }
 
-    /// Why a flow failed, if one did.
+    /// Why the last flow that failed did so, if any has.
     pub(crate) fn failure(&self) -> Option<String> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -185,7 +186,7 @@ fn flow(background: &Background, rng: &mut SplitMix64, is_over: &AtomicBool) -> 
     let piece = vec![0x5a; PIECE];
     let mut left = background.bytes;
     let mut moved = Instant::now();
-    // What the kernel has taken is not there yet: the flow is over when the sink closes it.
+    // The kernel accepts bytes before they arrive: the flow is over when the sink closes it.
     let mut is_sent = false;
     while !is_over.load(Ordering::Relaxed) && moved.elapsed() < STALLED {
         let done = if left > 0 {
@@ -238,7 +239,7 @@ mod tests {
     fn strangers_are_not_counted() {
         let sink = Sink::open(vec![Ipv4Addr::new(127, 0, 0, 2).into()]).unwrap();
         let mut stream = TcpStream::connect((HERE, sink.port())).unwrap();
-        // It is closed at once: nothing comes, or a reset.
+        // The sink closes it at once: the stream ends, or is reset.
         assert!(!matches!(stream.read(&mut [0]), Ok(1..)));
         assert_eq!(sink.bytes(), 0);
     }

@@ -1,4 +1,4 @@
-//! `cbrst-eval`: arguments, then what they ask for.
+//! The command line of `cbrst-eval`.
 
 use crate::evaluate::{Place, Plan, evaluate, raise_limit};
 use crate::experiment::{Choice, Experiment};
@@ -15,47 +15,47 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const PROGRAM: &str = "cbrst-eval";
-/// Of trials and warm-ups where nothing else is said, in seconds: full and short.
+/// The default seconds of trials and warm-ups, and the default repetitions: full and short.
 const SECONDS: (f64, f64) = (5.0, 3.0);
 const WARM_UP: (f64, f64) = (1.5, 1.0);
 const REPETITIONS: (u32, u32) = (5, 1);
-/// Where the paper's switches begin to mark (V-B), so that the queues of DCTCP are as long.
+/// The marking threshold of the paper's switches (V-B), and so the usual length of DCTCP's queues.
 const DEFAULT_PACKETS: u32 = 65;
-/// A key file has 64 digits and a line end; nobody gains from more.
+/// The bytes of a key file that are read. It needs 64 digits and a line end.
 const MAX_KEY_FILE: u64 = 4096;
 
 const HELP: &str = "\
-A short version of everything takes less than 5 minutes, the full one about an hour; both need root
-and what cbrst-testbed needs. The report is DIR/index.html.
+The short evaluation takes less than 5 minutes, the full one about an hour. Both need root and the
+tools that cbrst-testbed needs. The report is DIR/index.html.
   cbrst-eval run --short
   cbrst-eval run --out full
 
-On a cluster: an agent on each host, and a controller anywhere. All hold the same key, 64
-hexadecimal digits; agents do what whoever has it says.
+On a cluster, run an agent on each host and a controller anywhere. All have the same key, 64
+hexadecimal digits. Anyone who has the key can control the agents.
   (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
   cbrst-eval agent --bind 10.0.0.1:7200 --key-file KEYFILE
   cbrst-eval run schemes incast --cluster cluster.toml --key-file KEYFILE
-with cluster.toml:
-  link_rate = 10000000000   # bits a second of a host's link
-  dscp = 43                 # of short messages; the default
-  low_dscps = [45]          # of the classes beyond the first, if schemes say `classes=`
-  [[host]]                  # for each
+where cluster.toml has:
+  link_rate = 10000000000   # rate of a host's link, in bit/s
+  dscp = 43                 # DSCP of short messages; 43 is the default
+  low_dscps = [45]          # DSCPs of the classes after the first, for schemes with `classes=`
+  [[host]]                  # one for each host
   agent = \"10.0.0.1:7200\"
-  rack = 1                  # background flows go from the first host's rack to others
-  address = \"10.0.0.1\"      # of the traffic, where it is not the agent's
-  path_addresses = []       # XPath: an address for each path, in the same order at all hosts
-Switches, routes and TCP's settings are yours to set up. The clocks of all hosts must agree to
-some milliseconds.
+  rack = 1                  # background flows go from the rack of the first host to others
+  address = \"10.0.0.1\"      # address of the measured traffic; by default the agent's
+  path_addresses = []       # for XPath, an address for each path, in the same order on all hosts
+Set up the switches, the routes and the TCP settings yourself. The clocks of all hosts must agree
+within a few milliseconds.
 
-Agents listen at the address that they are told. While a turn runs, they take connections and
-datagrams of the transport that is compared at ports that the system picks: let no others than the
-cluster's hosts reach those.
+An agent listens on its --bind address. During a trial, it also accepts connections and datagrams of
+the transport under test, on ports that the system picks. Make sure that only hosts of the cluster
+can reach these ports.
 
 Exit codes:
-  0    done; an agent also when it was told to stop
-  1    something failed; what was measured until then, and a report of it, are in DIR
+  0    success; also of an agent that a signal stopped
+  1    an error; DIR has the trials measured so far, and their report
   2    the command line is invalid
-  130  stopped by Ctrl-C, SIGTERM or SIGHUP; what was measured until then is in DIR, too";
+  130  stopped by Ctrl-C, SIGTERM or SIGHUP; DIR has the trials measured so far, and their report";
 
 /// Compare Cloudburst with TCP, MPTCP and QUIC as section V of the paper does.
 #[derive(Debug, Parser)]
@@ -69,21 +69,21 @@ struct Arguments {
 enum Command {
     /// Run experiments, and write a report
     Run(RunArguments),
-    /// Write the report again, from the run.json in DIR
+    /// Write the report again from the run.json in DIR
     Report {
-        /// Where an evaluation was
+        /// Directory of an evaluation
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
     /// List schemes and their settings
     Schemes,
-    /// Do on this host what a controller says
+    /// Carry out a controller's commands on this host
     Agent {
-        /// Where to listen
+        /// Address to listen on
         #[arg(long, value_name = "ADDR:PORT")]
         bind: SocketAddr,
 
-        /// The key of controller and agents: 64 hexadecimal digits
+        /// File with the key of the controller and the agents: 64 hexadecimal digits
         #[arg(long, value_name = "FILE")]
         key_file: PathBuf,
     },
@@ -91,8 +91,8 @@ enum Command {
 
 #[derive(Args, Debug)]
 struct RunArguments {
-    /// schemes, design-choices, incast, failures, rate, loss, friendly; compare takes what --scheme
-    /// says [default: all but compare]
+    /// schemes, design-choices, incast, failures, rate, loss, friendly, or compare, which needs
+    /// --scheme [default: all but compare]
     #[arg(value_name = "EXPERIMENT")]
     experiments: Vec<Experiment>,
 
@@ -100,20 +100,20 @@ struct RunArguments {
     #[arg(long)]
     short: bool,
 
-    /// Where to write run.json and the report
+    /// Directory for run.json and the report
     #[arg(long, value_name = "DIR", default_value = "evaluation")]
     out: PathBuf,
 
-    /// A scheme, instead of those of the experiment; may be given several times
+    /// Scheme to run instead of those of the experiment; can be repeated
     #[arg(long = "scheme", value_name = "SCHEME")]
     schemes: Vec<Scheme>,
 
-    /// Requests a second of all hosts together on links of 1 Gb/s, instead of those of the
-    /// experiment; slower links get as much fewer
+    /// Load to run instead of those of the experiment; can be repeated. Requests a second of all
+    /// hosts together on links of 1 Gb/s, and proportionally fewer on slower links
     #[arg(long = "load", value_name = "R", value_parser = positive)]
     loads: Vec<f64>,
 
-    /// Seconds of a trial that count [default: 5, short 3]
+    /// Measured seconds of each trial [default: 5, short 3]
     #[arg(long, value_name = "S", value_parser = positive)]
     seconds: Option<f64>,
 
@@ -125,7 +125,7 @@ struct RunArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: Option<u32>,
 
-    /// Where all random choices come from
+    /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
@@ -133,37 +133,36 @@ struct RunArguments {
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     background: Congestion,
 
-    /// Megabits a second of a host's link, in namespaces. Two cores carry 50 without being what
-    /// decides
+    /// Rate of a host's link in Mb/s, in namespaces. At 50, two cores are not the bottleneck
     #[arg(long, value_name = "MBPS", default_value_t = 50, conflicts_with = "cluster",
         value_parser = clap::value_parser!(u64).range(1..=10_000))]
     link: u64,
 
-    /// Packets that a tiny queue holds, in namespaces
+    /// Length of a tiny queue in packets, in namespaces
     #[arg(long, value_name = "N", default_value_t = Topology::default().tiny_packets,
         conflicts_with = "cluster")]
     tiny_packets: u32,
 
-    /// Milliseconds of TCP's shortest retransmission timeout, in namespaces. The paper has 10 on
-    /// links of 1 Gb/s; in 200 ms, the kernel's own, 50 Mb/s carry as many packets
+    /// Minimum retransmission timeout of TCP in ms, in namespaces. The paper has 10 on links of
+    /// 1 Gb/s; a link of 50 Mb/s carries as many packets in 200, the kernel's default
     #[arg(long, value_name = "MS", default_value_t = 10, conflicts_with = "cluster",
         value_parser = clap::value_parser!(u64).range(1..=1000))]
     min_rto: u64,
 
-    /// Packets that a default queue holds, in namespaces, and any other that is not tiny
+    /// Length in packets of a default queue, and of any other that is not tiny, in namespaces
     #[arg(long, value_name = "N", default_value_t = DEFAULT_PACKETS, conflicts_with = "cluster")]
     default_packets: u32,
 
-    /// Run on the hosts that this file names, instead of namespaces
+    /// Run on the hosts in this file instead of namespaces
     #[arg(long, value_name = "FILE", requires = "key_file")]
     cluster: Option<PathBuf>,
 
-    /// The key of controller and agents: 64 hexadecimal digits
+    /// File with the key of the controller and the agents: 64 hexadecimal digits
     #[arg(long, value_name = "FILE", requires = "cluster")]
     key_file: Option<PathBuf>,
 }
 
-/// All of `cbrst-eval`.
+/// Runs `cbrst-eval` with the arguments of the process.
 pub fn main() -> ExitCode {
     match cloudburst_program::parse::<Arguments>() {
         Ok(arguments) => cloudburst_program::exit(PROGRAM, run(arguments.command)),
@@ -182,13 +181,12 @@ fn run(command: Command) -> Result<(), Failure> {
             for (name, what) in Scheme::LIST {
                 say(&format!("{name:12}  {what}"))?;
             }
-            say(
-                "\nSettings of a, b, c and d, behind a colon and with commas between them, such as \
+            say("\nSettings of a, b, c and d follow a colon and are separated by commas, as in \
                  d:train=8,order=rb:\n  \
                  code=rlf256|lt|lt-systematic:dense|...   policy=oblivious|budgeted|pulled   \
-                 margin=0.0625   window=24\n  order=rrb|rb|recycled|drb:4x2|...   train=4   rate=1   \
-                 paths=ecmp:16|explicit   classes=left:20000|...   weight=8   pull_above=50000",
-            )
+                 margin=0.0625   window=24\n  order=rrb|rb|recycled|drb:4x2|...   train=4   \
+                 rate=1\n  adaptive_rate=true   paths=ecmp:16|explicit   classes=left:20000|...   \
+                 weight=8\n  pull_above=50000")
         }
         Command::Agent { bind, key_file } => {
             let interrupted = cloudburst_testbed::interrupted()?;
@@ -207,12 +205,13 @@ fn evaluate_and_report(arguments: RunArguments) -> Result<(), Failure> {
     let out = arguments.out.clone();
     let mut is_there = false;
     let evaluated = evaluate(&plan(arguments)?, &interrupted, |run| {
-        fs::create_dir_all(&out).map_err(Failure::io(format!("cannot make {}", out.display())))?;
+        fs::create_dir_all(&out)
+            .map_err(Failure::io(format!("cannot create {}", out.display())))?;
         is_there = true;
         write(run, &out)
     });
     if is_there {
-        // Of what was measured, also if something ended it.
+        // Includes what was measured before an error or an interruption.
         report(&read(&out)?, &out)?;
         say(&format!("{}", out.join("index.html").display()))?;
     }
@@ -274,7 +273,7 @@ fn key(path: &Path) -> Result<PresharedKey, Failure> {
     text.parse().map_err(wrong)
 }
 
-/// Writes `run.json`: whole, or as it was.
+/// Replaces `run.json` atomically.
 fn write(run: &Run, directory: &Path) -> Result<(), Failure> {
     let path = directory.join("run.json");
     let unwritable = || Failure::io(format!("cannot write {}", path.display()));
@@ -293,13 +292,13 @@ fn read(directory: &Path) -> Result<Run, Failure> {
         fs::File::open(&path).map_err(Failure::io(format!("cannot read {}", path.display())))?;
     let wrong = |error: serde_json::Error| Failure::File {
         path: path.clone(),
-        reason: format!("this is no evaluation: {error}"),
+        reason: format!("this is not an evaluation: {error}"),
     };
     serde_json::from_reader(io::BufReader::new(file)).map_err(wrong)
 }
 
 fn say(text: &str) -> Result<(), Failure> {
-    cloudburst_program::print_line(text).map_err(Failure::io("standard output"))
+    cloudburst_program::print_line(text).map_err(Failure::io("cannot write to standard output"))
 }
 
 #[cfg(test)]

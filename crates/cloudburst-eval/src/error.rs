@@ -1,16 +1,16 @@
-//! Why an evaluation does not go on.
+//! Errors of an evaluation.
 
 use cloudburst_program::FatalError;
 use std::path::PathBuf;
 
-/// Why nothing more is measured.
+/// Why an evaluation ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The fabric could not be built, read or changed; or somebody wants the program to stop.
+    /// The fabric could not be built, read or changed, or the program was interrupted.
     #[error(transparent)]
     Fabric(#[from] cloudburst_testbed::Error),
     /// An endpoint of Cloudburst could not be built.
-    #[error("an endpoint could not be built: {0}")]
+    #[error("cannot build an endpoint: {0}")]
     Endpoint(#[from] cloudburst_net::BuildError),
     /// The system refused something.
     #[error("{doing}: {source}")]
@@ -20,7 +20,7 @@ pub enum Failure {
         /// Why it failed.
         source: std::io::Error,
     },
-    /// A file that should hold something else.
+    /// The content of a file is invalid.
     #[error("{}: {reason}", path.display())]
     File {
         /// Its path.
@@ -28,12 +28,12 @@ pub enum Failure {
         /// What is wrong with it.
         reason: String,
     },
-    /// A transport that is compared did not start.
+    /// A transport under test did not start.
     #[error("{transport}: {reason}")]
     Transport {
         /// Its name.
         transport: &'static str,
-        /// What it says.
+        /// Its error.
         reason: String,
     },
     /// A host could not do its part of a trial.
@@ -41,18 +41,18 @@ pub enum Failure {
     Trial {
         /// Its address.
         host: String,
-        /// What its agent says.
+        /// The error of its agent.
         reason: String,
     },
-    /// An agent does not answer, or not what it should.
+    /// An agent did not answer, or its answer was invalid.
     #[error("the agent at {agent}: {reason}")]
     Agent {
         /// Its address.
         agent: String,
-        /// What it says.
+        /// What went wrong.
         reason: String,
     },
-    /// What was asked for makes no sense, or cannot be done with this network.
+    /// The request is invalid, or impossible on this network.
     #[error("{0}")]
     Usage(String),
     /// The report could not be written.
@@ -71,12 +71,12 @@ impl FatalError for Failure {
 }
 
 impl Failure {
-    /// Makes a failure of what the system says.
+    /// Makes a failure of an I/O error.
     pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { doing: doing.into(), source }
     }
 
-    /// Makes a failure of what a transport says.
+    /// Makes a failure of a transport's error.
     pub(crate) fn transport<E: core::fmt::Display>(
         transport: &'static str,
     ) -> impl FnOnce(E) -> Self {

@@ -1,4 +1,4 @@
-//! Experiments, one after the other, and what they leave.
+//! Runs experiments one after the other, and records their results.
 
 use crate::Failure;
 use crate::experiment::{Case, Choice, Experiment};
@@ -22,8 +22,8 @@ use std::time::Instant;
 /// The paper's link rate, in bits a second.
 const PAPER_RATE: f64 = 1e9;
 
-/// A trial during which the host of this virtual machine gave others more of the processors is
-/// taken so often at most: what was measured then is that host.
+/// The share of the processors that other virtual machines may take during a trial. A disturbed
+/// trial runs up to [`CALM_TRIES`] times, because its results reflect the hypervisor.
 pub(crate) const MOST_STOLEN: f64 = 0.01;
 const CALM_TRIES: u32 = 3;
 
@@ -40,16 +40,16 @@ pub(crate) struct Plan {
     pub(crate) place: Place,
 }
 
-/// Where.
+/// Where to run it.
 pub(crate) enum Place {
-    /// In namespaces of this machine, with TCP's shortest retransmission timeout.
+    /// In namespaces of this machine, with a minimum retransmission timeout of TCP.
     Here(Topology, Duration),
-    /// Where agents are.
+    /// On the hosts in this file, which run agents.
     Cluster(PathBuf, Security),
 }
 
 impl Plan {
-    /// Everything to run, by experiment, or what is wrong with the plan.
+    /// The cases to run, by experiment, or what is wrong with the plan.
     fn cases(&self) -> Result<Vec<(Experiment, Vec<Case>)>, Failure> {
         if let Place::Here(topology, _) = &self.place {
             topology.validate()?;
@@ -57,8 +57,8 @@ impl Plan {
             self.experiments.iter().find(|experiment| experiment.changes_the_network())
         {
             return Err(Failure::Usage(format!(
-                "`{experiment}` changes the network, and a real one stays as it is: name others \
-                 of the experiments"
+                "`{experiment}` changes the network, which is possible only in namespaces: name \
+                 other experiments"
             )));
         }
         let cases = |&experiment: &Experiment| Ok((experiment, experiment.cases(&self.choice)?));
@@ -66,8 +66,8 @@ impl Plan {
     }
 }
 
-/// Runs everything. `keep` gets what there is after each repetition of an experiment, and when
-/// something ends the run early.
+/// Runs the plan. Calls `keep` with the trials so far after each repetition of an experiment, and
+/// when an error or an interruption ends the run early.
 pub(crate) fn evaluate(
     plan: &Plan,
     interrupted: &Arc<AtomicBool>,
@@ -100,9 +100,9 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Every case once.
+    /// Runs every case once.
     fn repeat(&mut self, repetition: u32, interrupted: &AtomicBool) -> Result<(), Failure> {
-        // What drifts with time touches all schemes alike.
+        // Drift over time affects all schemes alike.
         let mut cases = self.cases.clone();
         cases.shuffle(&mut StdRng::seed_from_u64(self.plan.seed ^ u64::from(repetition)));
         for (place, case) in (1..).zip(&cases) {
@@ -124,7 +124,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// A trial, or the calmest of several. What came of the others is not looked at.
+    /// Runs a trial, and again if it was disturbed. Returns the least disturbed one, whatever the
+    /// results.
     fn take_calmly(
         &mut self,
         case: &Case,
@@ -141,7 +142,7 @@ impl Running<'_> {
             let measure = measure(self.plan, &self.site);
             match turn::take(&mut self.site, case, repetition, &measure) {
                 Ok(taken) if taken.turn.stolen < calmest.turn.stolen => calmest = taken,
-                // There is one already.
+                // There is a trial already.
                 Ok(_) | Err(Failure::Trial { .. }) => {}
                 Err(failure) => return Err(failure),
             }
@@ -149,7 +150,8 @@ impl Running<'_> {
         Ok(Some(calmest))
     }
 
-    /// A trial. One that fails is taken once more, which is said; after that its scheme is left out.
+    /// Runs a trial. If it fails, notes that and runs it once more. If that fails too, leaves its
+    /// scheme out of the experiment.
     fn take(
         &mut self,
         case: &Case,
@@ -166,8 +168,9 @@ impl Running<'_> {
                 taken => return taken.map(Some),
             };
             let Case { experiment, name, .. } = case;
-            let then = if is_last { "left out" } else { "taken once more" };
-            let lack = format!("{experiment}: {name} was {then}, as {failure}.");
+            let then =
+                if is_last { "failed again; it was left out" } else { "failed; it was repeated" };
+            let lack = format!("{experiment}: {name} {then}: {failure}.");
             eprintln!("{lack}");
             self.run.about.lacks.push(lack);
             if is_last {
@@ -180,8 +183,8 @@ impl Running<'_> {
     }
 }
 
-/// All hosts in one process, with several connections for each pair, take more files than are
-/// usual. Who may not have more is told by whatever fails.
+/// Raises the limit of open files as far as permitted: all hosts in one process, with several
+/// connections for each pair, exceed the usual limit. If it stays too low, later calls fail.
 pub(crate) fn raise_limit() {
     let hard = getrlimit(Resource::RLIMIT_NOFILE).map(|(_, hard)| hard);
     let _ = hard.and_then(|hard| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
@@ -199,14 +202,14 @@ fn raise(
             Local::up(&topology, *min_rto, interrupted)
         }
         Place::Cluster(path, security) => {
-            let lacks = "Queues, faults and the settings of TCP are the network's and the hosts' \
-                         own; switches were not asked what they counted.";
+            let lacks = "Queues, routes and TCP settings are those that the network and its hosts \
+                         have; the counters of switches were not read.";
             let site = Cluster::join(path, security.clone())?;
             if plan.choice.schemes.iter().any(Scheme::is_explicit)
                 && site.hosts.iter().any(|host| host.path_addresses.is_empty())
             {
                 return Err(Failure::Usage(format!(
-                    "paths=explicit takes `path_addresses` of all hosts, which {} does not say",
+                    "paths=explicit needs the `path_addresses` of all hosts: add them to {}",
                     path.display()
                 )));
             }
@@ -241,8 +244,8 @@ fn about(plan: &Plan) -> Result<About, Failure> {
         first("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse().unwrap_or_default();
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut lacks = vec![
-        "There is no scheme for DCTCP, which few kernels have and this machine's has not: CUBIC \
-         stands in its place, for short messages and for the background."
+        "No scheme uses DCTCP, which many kernels lack: CUBIC stands in for it, for short messages \
+         and, unless stated below, for background flows."
             .to_owned(),
     ];
     let sizes = ["tcp_rmem", "tcp_wmem"].map(|key| {
@@ -253,9 +256,12 @@ fn about(plan: &Plan) -> Result<About, Failure> {
             .collect::<Vec<_>>()
             .join(" ")
     });
-    lacks.push(format!("Buffers of TCP are the kernel's: {} and {} bytes.", sizes[0], sizes[1]));
+    lacks.push(format!(
+        "TCP buffers have the kernel's sizes: tcp_rmem is {}, tcp_wmem {}.",
+        sizes[0], sizes[1]
+    ));
     if plan.background != Congestion::Cubic {
-        lacks.push(format!("Background flows: TCP {}.", plan.background.name()));
+        lacks.push(format!("Background flows use TCP {}.", plan.background.name()));
     }
     Ok(About {
         date: cloudburst_report::today(),
@@ -280,7 +286,7 @@ fn about(plan: &Plan) -> Result<About, Failure> {
     })
 }
 
-/// Adds what is known once the network is there.
+/// Adds the description of the network, once it is up.
 fn note(about: &mut About, experiment: Experiment, site: &Site, lacks: Vec<String>) {
     let network = site.to_string();
     if about.network.is_empty() {
@@ -312,7 +318,7 @@ fn tell(taken: &Taken, (place, places): (usize, usize), repetitions: u32) {
     };
     eprintln!(
         "{} {place}/{places}, repetition {}/{repetitions}: {} load {} x {}: {} of {} messages, \
-         {times}, background {:.0} Mb/s, processors {:.0} % busy, {:.1} % taken by others",
+         {times}, background {:.0} Mb/s, processors {:.0} % busy, {:.1} % taken by other VMs",
         turn.experiment,
         turn.repetition,
         turn.scheme,

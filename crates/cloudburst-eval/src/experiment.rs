@@ -1,4 +1,4 @@
-//! The experiments of section V, and of our own: which schemes, at which points.
+//! The experiments of section V and some of our own: their schemes and points.
 
 use crate::Failure;
 use crate::scheme::{Cloudburst, Scheme};
@@ -6,11 +6,11 @@ use crate::site::Faults;
 use core::fmt;
 use core::str::FromStr;
 
-/// Requests a second in all, as the paper has them.
+/// The paper's loads, in requests a second of all hosts together.
 pub(crate) const LOADS: [f64; 3] = [800.0, 1600.0, 2000.0];
-/// The highest of them.
+/// The highest load.
 pub(crate) const HIGHEST: f64 = LOADS[2];
-/// Packets of the queue in front of the receiver of an incast: the paper's 100 KB (V-C).
+/// The length in packets of the queue in front of the receiver of an incast: the paper's 100 KB (V-C).
 const INCAST_PACKETS: u32 = 66;
 
 /// An experiment.
@@ -28,7 +28,7 @@ pub(crate) enum Experiment {
     Rate,
     /// Random loss.
     Loss,
-    /// What background flows lose.
+    /// The goodput that is left to background flows.
     Friendly,
     /// Schemes that the user names.
     Compare,
@@ -38,35 +38,35 @@ pub(crate) enum Experiment {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Case {
     pub(crate) experiment: Experiment,
-    /// The scheme without what `x` says of it.
+    /// The name of the scheme, without the setting that `x` determines.
     pub(crate) name: String,
     pub(crate) scheme: Scheme,
-    /// 0 for an incast.
+    /// The load, as in the paper; 0 for an incast.
     pub(crate) load: f64,
     pub(crate) x: f64,
-    /// Flows that start at once, instead of a load.
+    /// The number of flows that start at once, instead of a load.
     pub(crate) incast: Option<u32>,
     pub(crate) faults: Faults,
-    /// Of the switches, if not as usual.
+    /// The length of the switches' default queues, if it differs from the usual one.
     pub(crate) default_packets: Option<u32>,
 }
 
-/// Schemes, loads and other variables; all of one with all of another.
+/// Schemes, loads and values of x, in all combinations.
 type Points = Vec<(&'static [&'static str], &'static [f64], Vec<f64>)>;
 
-/// What the user may say about experiments.
+/// The user's choice of points and schemes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choice {
     /// Fewer points.
     pub(crate) is_short: bool,
-    /// Instead of those of the experiment.
+    /// The schemes to run instead of those of the experiment, if any.
     pub(crate) schemes: Vec<Scheme>,
-    /// Instead of those of the experiment.
+    /// The loads to run instead of those of the experiment, if any.
     pub(crate) loads: Vec<f64>,
 }
 
 impl Experiment {
-    /// All that need no more than a name.
+    /// All experiments that need only a name.
     pub(crate) const ALL: [Self; 7] = [
         Self::Schemes,
         Self::DesignChoices,
@@ -77,20 +77,20 @@ impl Experiment {
         Self::Friendly,
     ];
 
-    /// Whether it changes the network, which only namespaces allow.
+    /// Whether it changes the network, which is possible only in namespaces.
     pub(crate) const fn changes_the_network(self) -> bool {
         matches!(self, Self::Failures | Self::Rate | Self::Loss)
     }
 
-    /// The over-subscription of its fabric.
+    /// The over-subscription of its fabric, as a ratio to 1.
     pub(crate) const fn over_subscription(self) -> u64 {
         if matches!(self, Self::Rate) { 2 } else { 1 }
     }
 
-    /// Everything to run once in each repetition.
+    /// The cases of a repetition, each once.
     pub(crate) fn cases(self, choice: &Choice) -> Result<Vec<Case>, Failure> {
         if self == Self::Compare && choice.schemes.is_empty() {
-            return Err(Failure::Usage("`compare` wants schemes: --scheme NAME".into()));
+            return Err(Failure::Usage("`compare` needs schemes: name them with --scheme".into()));
         }
         let mut cases = Vec::new();
         for (names, loads, xs) in self.points(choice.is_short) {
@@ -152,7 +152,7 @@ impl Experiment {
                 ];
                 let mut points: Points = vec![(all, loads, vec![0.0])];
                 if !is_short {
-                    // First in line, as PIAS is; the paper's own; TCP with Cloudburst's weight.
+                    // With the weight of PIAS; with the paper's code and policy; TCP with Cloudburst's weight.
                     let more = &["d:weight=100", "d:code=lt,policy=oblivious", "tcp-short"];
                     points.push((more, ONE, vec![0.0]));
                 }
@@ -164,7 +164,7 @@ impl Experiment {
                 list(&[1.0, 16.0, 40.0], &[1.0, 8.0, 16.0, 24.0, 32.0, 40.0]),
             )],
             Self::Failures => vec![
-                // Of hashed ports, all may lead to what is dead: (3/4)^8 with three of four.
+                // Hashed ports may all lead to dead paths: (3/4)^16 of the time with three of four dead.
                 (&["d:paths=explicit"], ONE, list(&[0.0, 3.0], &[0.0, 1.0, 2.0, 3.0])),
                 (&["d"], ONE, vec![0.0, 3.0]),
                 (&["tcp-cubic"], ONE, list(&[0.0, 1.0], &[0.0, 1.0])),
@@ -193,7 +193,7 @@ impl Experiment {
     fn case(self, scheme: &Scheme, load: f64, x: f64) -> Option<Case> {
         let mut scheme = scheme.clone();
         if let (Self::Rate, Scheme::Cloudburst(cloudburst)) = (self, &mut scheme) {
-            // It is what x says.
+            // It is given by x.
             cloudburst.rate = 1.0;
         }
         let mut case = Case {
@@ -215,7 +215,7 @@ impl Experiment {
             Self::Failures => case.faults.dead = x as u16,
             Self::Loss => case.faults.loss = x,
             Self::Rate => {
-                // Only Cloudburst has an r; the others stand beside it once.
+                // Only Cloudburst has an r; the others run once for comparison.
                 match &mut case.scheme {
                     Scheme::Cloudburst(Cloudburst { rate, .. }) => *rate = x,
                     _ if x != 1.0 => return None,
@@ -250,7 +250,7 @@ impl FromStr for Experiment {
         let all = || Self::ALL.into_iter().chain([Self::Compare]);
         all().find(|experiment| experiment.to_string() == text).ok_or_else(|| {
             let names: Vec<_> = all().map(|experiment| experiment.to_string()).collect();
-            format!("no experiment is called {text:?}; there are {}", names.join(", "))
+            format!("no experiment is called {text:?}: expected {}", names.join(", "))
         })
     }
 }

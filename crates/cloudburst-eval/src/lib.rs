@@ -1,7 +1,7 @@
 //! The paper's evaluation (section V), with real transports over real sockets.
 //!
 //! ```text
-//!   cli --> evaluate --> experiment: schemes and points       workload: who asks whom, and when
+//!   cli --> evaluate --> experiment: schemes and points       workload: requests and their times
 //!              |              |                                   |
 //!              +--> turn <----+-----------------------------------+
 //!              |      |  Listen, Connect, Run, Stop
@@ -14,22 +14,22 @@
 //!            record: run.json --> report: tables, figures, claims, a page
 //! ```
 //!
-//! A *trial* is one scheme at one point, once. Trials of all schemes at a point have the same
-//! requests at the same times, and follow each other in an order drawn anew for each repetition, so
-//! that what drifts with time touches all alike.
+//! A *trial* is one measurement of one scheme at one point. Trials of all schemes at a point have
+//! the same requests at the same times. Their order is drawn anew for each repetition, so that drift
+//! over time affects all schemes alike.
 //!
-//! Requests come when they are due, whatever has become of those before them (an open loop), and a
-//! message's time counts from then: a transport that falls behind cannot hide it.
+//! Requests are sent when they are due, whether or not earlier ones have completed (an open loop). A
+//! message's completion time counts from then, so a transport that falls behind cannot hide it.
 //!
 //! # What each scheme gets
 //!
-//! | scheme | queue on the way | settings |
+//! | scheme | queue | settings |
 //! |---|---|---|
-//! | TCP, replicated TCP | the default queue, with the background | retransmission timeouts of 10 ms and more, windows that stay open when idle, connections kept |
+//! | TCP, replicated TCP | the default queue, shared with the background | an RTO of at least 10 ms, windows that stay open when idle, persistent connections |
 //! | `tcp-short` | a queue as deep as the default one, with 8 times its weight | the same |
-//! | PIAS | a queue as deep as the default one, which comes first (weight 100 to 1) | the same |
+//! | PIAS | a queue as deep as the default one, with 100 times its weight in place of strict priority | the same |
 //! | MPTCP | as `tcp-short` | the same; a subflow for each path |
-//! | QUIC | as `tcp-short` | acknowledgements after 1 ms at most |
+//! | QUIC | as `tcp-short` | a maximum acknowledgement delay of 1 ms |
 //! | Cloudburst A, B | as `tcp-short` | the library's defaults |
 //! | Cloudburst C, D | the tiny queue, with 8 times the weight of the default one | the library's defaults |
 

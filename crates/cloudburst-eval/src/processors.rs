@@ -1,4 +1,4 @@
-//! What the processors did meanwhile.
+//! How busy the processors were.
 
 use core::ops::Sub;
 
@@ -15,7 +15,7 @@ impl Processors {
         Self::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
-    /// The first line: user, nice, system, idle, iowait, irq, softirq, steal.
+    /// Parses the first line: user, nice, system, idle, iowait, irq, softirq, steal.
     fn parse(stat: &str) -> Self {
         let line = stat.lines().next().unwrap_or_default();
         let ticks = line.split_whitespace().skip(1).take(8);
@@ -27,7 +27,7 @@ impl Processors {
         }
     }
 
-    /// The share of all that is neither idle nor stolen.
+    /// The share of the time that was neither idle nor stolen.
     pub(crate) fn busy(&self) -> f64 {
         let other = self.idle + self.stolen;
         self.all.saturating_sub(other) as f64 / self.all.max(1) as f64

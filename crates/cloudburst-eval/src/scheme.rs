@@ -1,4 +1,4 @@
-//! What is compared: a scheme, as text.
+//! Schemes, and their names as text.
 
 use cloudburst_core::code::{Code, Degree};
 use cloudburst_core::config::BurstPolicy;
@@ -9,41 +9,41 @@ use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 
-/// A transport, its settings, and the queues that the network gives it. Written as
-/// `cbrst-eval schemes` lists them.
+/// A transport, its settings, and the queues that it uses in the network. Its text is as listed by
+/// `cbrst-eval schemes`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scheme {
     /// `none`: no short messages at all, only the background.
     Silence,
-    /// Kernel TCP, a pool of connections for each pair of hosts.
+    /// Kernel TCP, with a pool of connections for each pair of hosts.
     Tcp {
         /// `TCP_CONGESTION`.
         congestion: Congestion,
-        /// Connections that carry the same at once.
+        /// The number of connections that carry the same message at once.
         copies: usize,
-        /// Which queue it is in.
+        /// The queue that it uses.
         queue: TcpQueue,
     },
-    /// `mptcp`: the kernel's, in the queue for short messages.
+    /// `mptcp`: the kernel's MPTCP, in the queue for short messages.
     Mptcp,
-    /// `quic`: quinn, a connection for each pair of hosts.
+    /// `quic`: quinn, with a connection for each pair of hosts.
     Quic,
-    /// Cloudburst and how it is set.
+    /// Cloudburst and its settings.
     Cloudburst(Cloudburst),
 }
 
 /// A queue of the switches, for TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TcpQueue {
-    /// That of the background.
+    /// The queue of the background.
     Default,
-    /// That of short messages, as deep as the default one.
+    /// The queue for short messages, as deep as the default one.
     Short,
-    /// The same, and it comes first, strictly.
+    /// The same queue with a weight that stands for strict priority.
     First,
 }
 
-/// A congestion control of the kernel's.
+/// A congestion control algorithm of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Congestion {
@@ -54,7 +54,7 @@ pub(crate) enum Congestion {
 }
 
 impl Congestion {
-    /// As the kernel calls it.
+    /// The kernel's name for it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
@@ -75,20 +75,20 @@ impl FromStr for Congestion {
     }
 }
 
-/// Cloudburst and how it is set. The defaults are the library's.
+/// Cloudburst and its settings. The defaults are the library's, except that of `weight`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cloudburst {
-    /// Which of the paper's three design choices it has.
+    /// The paper's design choices that are enabled.
     pub(crate) design: Design,
-    /// `code=`: as `cbrst-send --code` has it.
+    /// `code=`, as in `cbrst-send --code`.
     pub(crate) code: Code,
     /// `policy=oblivious`, `margin=` for a budgeted burst, or `policy=pulled` and `window=`.
     pub(crate) policy: BurstPolicy,
-    /// `order=`: as `cbrst-send --order` has it.
+    /// `order=`, as in `cbrst-send --order`.
     pub(crate) order: Order,
     /// `train=`: `Config::train`.
     pub(crate) train: usize,
-    /// `rate=`: `Config::rate`, which is r.
+    /// `rate=`: `Config::rate`, the paper's r.
     pub(crate) rate: f64,
     /// `adaptive_rate=`: `Config::adaptive_rate`, true or false.
     pub(crate) adaptive_rate: bool,
@@ -96,18 +96,18 @@ pub(crate) struct Cloudburst {
     pub(crate) paths: Paths,
     /// `pull_above=`: `Config::pull_above`.
     pub(crate) pull_above: usize,
-    /// `classes=`, as in `cbrst-send --classes`, with a queue for each.
+    /// `classes=`, as in `cbrst-send --classes`, with a queue for each class.
     pub(crate) classes: Classes,
-    /// `weight=`: of the queue of short messages, against 1 of everything else.
+    /// `weight=`: the weight of the queue for short messages, where that of the default queue is 1.
     pub(crate) weight: u32,
 }
 
-/// The paper's section V-A.
+/// The designs of the paper's section V-A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Design {
-    /// Coding alone: each message on one path, drawn at random; deep queues.
+    /// Coding alone: each message on one random path, in deep queues.
     A,
-    /// Coding and multipath.
+    /// Coding and multiple paths, in deep queues.
     B,
     /// Coding and tiny queues.
     C,
@@ -115,37 +115,37 @@ pub(crate) enum Design {
     D,
 }
 
-/// How packets get onto paths.
+/// How packets are spread over paths.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Paths {
-    /// An address of the peer for each path (XPath).
+    /// By an address of the peer for each path (XPath).
     Explicit,
-    /// Ports, which switches hash.
+    /// By ports, which switches hash.
     Map(PathMap),
 }
 
-/// The weight of the queue of short messages, against 1 of everything else, unless a scheme says
-/// otherwise: the evaluation's own choice, as the paper says none.
+/// The default weight of the queue for short messages, where that of the default queue is 1. The
+/// paper gives none.
 const WEIGHT: u32 = 8;
-/// The code of the paper (IV-A), which has a short name.
+/// The code of the paper (IV-A), whose short name is `lt`.
 const PAPER: Code = Code::Lt(Degree::Fixed(5));
-/// The share of a link that stands for strict priority.
+/// The weights that stand for strict priority.
 const FIRST: Weights = Weights { tiny: 100, default: 1 };
 
 impl Scheme {
-    /// The names of all, with what they are.
+    /// The names of all schemes, with descriptions.
     pub(crate) const LIST: [(&'static str, &'static str); 13] = [
         ("tcp-cubic", "kernel TCP, CUBIC, ECMP, in the default queue"),
         ("tcp-bbr", "kernel TCP, BBR, ECMP, in the default queue"),
-        ("tcp-short", "kernel TCP, CUBIC, ECMP, in the queue of short messages, which is deep"),
-        ("pias", "kernel TCP, CUBIC, in a queue that comes first (PIAS with two levels)"),
-        ("replicated-2", "kernel TCP, CUBIC, the same on 2 paths, in the default queue"),
-        ("replicated-4", "kernel TCP, CUBIC, the same on 4 paths, in the default queue"),
-        ("mptcp", "the kernel's Multipath TCP, in the queue of short messages, which is deep"),
-        ("quic", "quinn, CUBIC, in the queue of short messages, which is deep"),
-        ("a", "Cloudburst: coding, on one path drawn for each message, deep queues"),
+        ("tcp-short", "kernel TCP, CUBIC, ECMP, in a deep queue for short messages"),
+        ("pias", "kernel TCP, CUBIC, in a deep queue with weight 100 (PIAS with two levels)"),
+        ("replicated-2", "kernel TCP, CUBIC, 2 copies on different paths, in the default queue"),
+        ("replicated-4", "kernel TCP, CUBIC, 4 copies on different paths, in the default queue"),
+        ("mptcp", "the kernel's Multipath TCP, in a deep queue for short messages"),
+        ("quic", "quinn, CUBIC, in a deep queue for short messages"),
+        ("a", "Cloudburst: coding, a random path for each message, deep queues"),
         ("b", "Cloudburst: coding, all paths, deep queues"),
-        ("c", "Cloudburst: coding, on one path drawn for each message, tiny queues"),
+        ("c", "Cloudburst: coding, a random path for each message, tiny queues"),
         ("d", "Cloudburst: coding, all paths, tiny queues"),
         ("none", "no short messages, only the background"),
     ];
@@ -159,7 +159,7 @@ impl Scheme {
         }
     }
 
-    /// The number of classes of its symbols, each with a tiny queue.
+    /// The number of classes of its symbols. Each has a tiny queue.
     pub(crate) fn classes(&self) -> usize {
         match self {
             Self::Cloudburst(Cloudburst { classes, .. }) => classes.count(),
@@ -167,12 +167,12 @@ impl Scheme {
         }
     }
 
-    /// Whether it wants an address for each path.
+    /// Whether it needs an address for each path.
     pub(crate) fn is_explicit(&self) -> bool {
         matches!(self, Self::Cloudburst(Cloudburst { paths: Paths::Explicit, .. }))
     }
 
-    /// The queues it gets, where those of Cloudburst are `base`.
+    /// The queues for this scheme, where `base` has the lengths for Cloudburst.
     pub(crate) fn queues(&self, base: Queues) -> Queues {
         let weights = Weights { tiny: WEIGHT, default: 1 };
         let deep = Queues { tiny_packets: base.default_packets, weights, ..base };
@@ -213,7 +213,7 @@ impl Default for Cloudburst {
 }
 
 impl Cloudburst {
-    /// As an endpoint takes it.
+    /// The configuration of an endpoint with these settings.
     pub(crate) fn config(&self) -> Config {
         let Self { code, policy, pull_above, order, train, rate, adaptive_rate, classes, .. } =
             *self;
@@ -230,7 +230,7 @@ impl Cloudburst {
         }
     }
 
-    /// Whether a message has several paths.
+    /// Whether a message is spread over several paths.
     pub(crate) const fn is_spread(&self) -> bool {
         matches!(self.design, Design::B | Design::D)
     }
@@ -293,7 +293,7 @@ impl Cloudburst {
             "pull_above" => self.pull_above = parse(value)?,
             "window" => self.policy = BurstPolicy::Pulled { window: Some(parse(value)?) },
             "order" => self.order = parse(value)?,
-            // Records and command lines of earlier versions say `run`.
+            // Records and command lines of earlier versions have `run`.
             "train" | "run" => self.train = parse(value)?,
             "rate" => self.rate = parse(value)?,
             "adaptive_rate" => self.adaptive_rate = parse(value)?,
@@ -309,8 +309,8 @@ impl Cloudburst {
             }
             _ => {
                 return Err(
-                    "there are code, policy, margin, window, pull_above, order, train, rate, \
-                     adaptive_rate, paths, classes and weight"
+                    "no such setting: they are code, policy, margin, window, pull_above, order, \
+                     train, rate, adaptive_rate, paths, classes and weight"
                         .into(),
                 );
             }
@@ -335,7 +335,7 @@ impl fmt::Display for Scheme {
     }
 }
 
-/// The design, and whatever is not as the library has it.
+/// The design, and the settings that differ from the defaults.
 impl fmt::Display for Cloudburst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usual = Self { design: self.design, ..Self::default() };
@@ -423,9 +423,9 @@ mod tests {
             assert_eq!(text.parse::<Scheme>().unwrap().to_string(), text);
         }
         let usual: Scheme = "d:policy=budgeted,train=64".parse().unwrap();
-        assert_eq!(usual.to_string(), "d", "what is as usual is not said");
+        assert_eq!(usual.to_string(), "d", "defaults are left out");
         let earlier: Scheme = "d:run=8".parse().unwrap();
-        assert_eq!(earlier.to_string(), "d:train=8", "records of earlier versions");
+        assert_eq!(earlier.to_string(), "d:train=8", "the name in earlier versions");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One trial: a scheme at a point, once.
+//! One trial: one measurement of a scheme at a point.
 
 use crate::Failure;
 use crate::agent::{self, Answer, Command, Listen, Ran, Run};
@@ -15,17 +15,17 @@ use core::time::Duration;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Bytes of a background flow (section V).
+/// The bytes of a background flow (section V).
 const BACKGROUND: u64 = 10_000_000;
-/// How long a response may take.
+/// The deadline of a response.
 const WITHIN: Duration = Duration::from_secs(5);
-/// Rounds of an incast, after a first one that does not count.
+/// The number of incasts in a trial, after a first one that is not counted.
 const ROUNDS: u32 = 3;
-/// How long an agent may take for what takes no time, and to open connections to all.
+/// How long an agent may take for a quick command, and to open connections to all hosts.
 const SOON: Duration = Duration::from_secs(10);
 const CONNECTED: Duration = Duration::from_secs(60);
 
-/// How long, from which seed, and at which scale.
+/// The parameters that all trials of an experiment share.
 #[derive(Clone, Debug)]
 pub(crate) struct Measure {
     pub(crate) seed: u64,
@@ -33,12 +33,12 @@ pub(crate) struct Measure {
     pub(crate) warm_up: f64,
     /// The paper's link rate over this one.
     pub(crate) scale: f64,
-    /// Of switches, for Cloudburst.
+    /// The switches' queues, for Cloudburst.
     pub(crate) queues: Queues,
     pub(crate) background: Congestion,
 }
 
-/// A trial, and why calls failed in it.
+/// A trial, and the reasons of the calls that failed in it.
 pub(crate) struct Taken {
     pub(crate) turn: Trial,
     pub(crate) failures: BTreeMap<String, u32>,
@@ -46,7 +46,7 @@ pub(crate) struct Taken {
 
 struct Schedule {
     requests: Vec<Request>,
-    /// When it counts, in microseconds.
+    /// The measured window, in microseconds after the beginning.
     window_us: (u64, u64),
     has_background: bool,
 }
@@ -63,7 +63,7 @@ pub(crate) fn take(
     let schedule = schedule(site, case, measure, seed);
     let default_packets = case.default_packets.unwrap_or(measure.queues.default_packets);
     site.set_queues(case.scheme.queues(Queues { default_packets, ..measure.queues }))?;
-    // Connections are opened in a network that works.
+    // Connections are opened in a network without faults.
     site.set_faults(Default::default())?;
     let sinks = open(site, case)?;
     site.set_faults(case.faults)?;
@@ -112,7 +112,7 @@ fn schedule(site: &Site, case: &Case, measure: &Measure, seed: u64) -> Schedule 
     let (senders, receivers) = site.sides();
     let receiver = receivers.first().copied().unwrap_or(1);
     let senders: Vec<_> = senders.into_iter().filter(|sender| *sender != receiver).collect();
-    // Four times what the link takes for them.
+    // Four times as long as the link needs for all flows, and 0.4 s.
     let link = f64::from(flows) * f64::from(INCAST) * 8.0 / site.link_rate as f64;
     let gap = Duration::from_secs_f64(4.0 * link + 0.4);
     let requests = incast(flows, &senders, receiver, ROUNDS + 1, gap);
@@ -121,9 +121,9 @@ fn schedule(site: &Site, case: &Case, measure: &Measure, seed: u64) -> Schedule 
     Schedule { requests, window_us, has_background: false }
 }
 
-/// Starts the scheme everywhere; the ports of the sinks.
+/// Starts the scheme on all hosts. Returns the ports of their sinks.
 fn open(site: &Site, case: &Case) -> Result<Vec<u16>, Failure> {
-    // For whoever else can reach the hosts: the figures are of this turn alone.
+    // Only hosts of this trial have the key, so no other traffic is measured.
     let key = rand::random();
     let listen = |me: u16| {
         Command::Listen(Listen {
@@ -201,15 +201,15 @@ fn stop(site: &Site) -> Result<Vec<Vec<Reply>>, Failure> {
 fn confused(host: &Peer, answer: &Answer) -> Failure {
     Failure::Agent {
         agent: host.address.to_string(),
-        reason: format!("it answered something else: {answer:.60?}"),
+        reason: format!("unexpected answer: {answer:.60?}"),
     }
 }
 
-/// What came of each request in the window.
+/// The results of the requests in the window.
 fn messages(schedule: &Schedule, ran: &[Ran], replies: &[Vec<Reply>]) -> Vec<Message> {
     let took: HashMap<u32, Option<u64>> =
         ran.iter().flat_map(|ran| ran.took_us.iter().copied()).collect();
-    // Of the host that sent it, to the one that asked.
+    // Keyed by the host that sent the response, the host that requested it, and the ID.
     let by_all = |(host, replies): (u16, &Vec<Reply>)| -> Vec<_> {
         replies.iter().map(|reply| ((host, reply.from, reply.id), reply.clone())).collect()
     };
@@ -232,7 +232,7 @@ fn messages(schedule: &Schedule, ran: &[Ran], replies: &[Vec<Reply>]) -> Vec<Mes
     schedule.requests.iter().filter(counts).map(message).collect()
 }
 
-/// A seed from several numbers, in order.
+/// Derives a seed from several numbers, whose order matters.
 fn seed(parts: &[u64]) -> u64 {
     parts.iter().fold(0, |seed, part| SplitMix64::new(seed ^ part).next_u64())
 }

@@ -1,36 +1,36 @@
-//! Who asks whom for how many bytes, and when: the same for all schemes.
+//! Workloads: requests between hosts, with their sizes and times. All schemes have the same.
 
 use cloudburst_core::rng::SplitMix64;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a request (section V).
+/// The bytes of a request (section V).
 pub(crate) const REQUEST: u32 = 1_500;
-/// Bytes of a response, each as likely as the others (section V).
+/// The bytes of a response. All sizes are equally likely (section V).
 pub(crate) const SIZES: [u32; 5] = [5_000, 10_000, 20_000, 50_000, 93_000];
-/// Bytes of a response in an incast: 60 packets (V-C).
+/// The bytes of a response in an incast: 60 packets (V-C).
 pub(crate) const INCAST: u32 = 90_000;
-/// Bytes of a request in an incast. The paper's flows start at the same time, without requests.
+/// The bytes of a request in an incast. The paper's flows start at the same time, without requests.
 const INCAST_REQUEST: u32 = 64;
 
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Request {
     pub(crate) id: u32,
-    /// From the beginning, in microseconds.
+    /// When it is due, in microseconds after the beginning.
     pub(crate) at_us: u64,
-    /// The host that asks, from 1.
+    /// The host that sends it, from 1.
     pub(crate) from: u16,
     /// The host that responds.
     pub(crate) to: u16,
-    /// Bytes of the request.
+    /// The bytes of the request.
     pub(crate) request: u32,
-    /// Bytes of the response.
+    /// The bytes of the response.
     pub(crate) response: u32,
 }
 
-/// Poisson arrivals of `rate` requests a second in all, for a time, between pairs of hosts drawn
-/// at random.
+/// Poisson arrivals of `rate` requests a second of all hosts together, between random pairs of
+/// hosts.
 pub(crate) fn poisson(hosts: u16, rate: f64, during: Duration, seed: u64) -> Vec<Request> {
     let mut rng = SplitMix64::new(seed);
     let mut requests = Vec::new();
@@ -54,7 +54,8 @@ pub(crate) fn poisson(hosts: u16, rate: f64, during: Duration, seed: u64) -> Vec
     }
 }
 
-/// `rounds` times, `gap` apart: host `to` asks `senders` in turn for `flows` messages at once.
+/// Incasts, `rounds` of them and `gap` apart: in each, host `to` requests `flows` messages at once,
+/// from `senders` in turn.
 pub(crate) fn incast(
     flows: u32,
     senders: &[u16],
@@ -76,9 +77,9 @@ pub(crate) fn incast(
     (0..flows * rounds).map(request).collect()
 }
 
-/// Of mean 1.
+/// Draws from the exponential distribution with mean 1.
 fn exponential(rng: &mut SplitMix64) -> f64 {
-    // In 0.0 to 1.0, without 1.0.
+    // From 0.0 to 1.0, without 1.0.
     let uniform = (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     -(1.0 - uniform).ln()
 }
@@ -103,7 +104,7 @@ mod tests {
             let count = requests.iter().filter(|request| request.to == host).count();
             assert!((2_300..2_700).contains(&count), "{count} to {host}");
         }
-        // The gaps of a Poisson process vary as much as they last.
+        // In a Poisson process, the standard deviation of the gaps equals their mean.
         let gaps = requests.windows(2).map(|pair| (pair[1].at_us - pair[0].at_us) as f64);
         let gaps: Vec<f64> = gaps.collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;

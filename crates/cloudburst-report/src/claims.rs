@@ -89,11 +89,11 @@ impl Judged {
     }
 }
 
-/// The claims as Markdown, after `how` verdicts follow from findings.
+/// The claims as Markdown, after the text `how`, which explains how verdicts follow from findings.
 pub fn markdown(how: &str, claims: &[Claim]) -> String {
     let mut text = format!("# Claims\n\n{how}\n\n");
     if claims.is_empty() {
-        text.push_str("The run has nothing by which a claim can be judged.\n");
+        text.push_str("The run has no results that judge a claim.\n");
     }
     for claim in claims {
         text.push_str(&format!("## {}\n\n", claim.claim));
@@ -144,6 +144,6 @@ mod tests {
         let all = "# Claims\n\nBy rules.\n\n## It grows linearly\n\n- Experiment: `incast`\n\
                    - Rule: R²\n- Paper: almost linear\n- ours: **holds**\n  - Whole\n\n";
         assert_eq!(text, all);
-        assert!(markdown("", &[]).contains("nothing by which"));
+        assert!(markdown("", &[]).contains("no results that judge a claim"));
     }
 }

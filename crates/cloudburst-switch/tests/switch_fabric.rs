@@ -1,5 +1,5 @@
-//! The files for Linux, as they are rendered, on a leaf of a fabric of network namespaces: its own
-//! queues, hash and routes are taken away first, by what is rendered to do so.
+//! Applies the files for Linux, as rendered, to a leaf of a fabric of network namespaces. Rendered files
+//! first remove the leaf's own queues, hash and routes.
 //!
 //! Needs root, iproute2, nftables, ethtool and sysctl. Where they are missing the tests are ignored,
 //! and the reason is printed.
@@ -79,7 +79,7 @@ fn run(fabric: &Fabric, rendered: &Rendered, script: &str) -> Result<(), Failed>
     if output.status.success() { Ok(()) } else { Err(format!("{script}: {said}").into()) }
 }
 
-/// Leaf 1, as it was rendered. The lint agrees before anything is run.
+/// Leaf 1 as rendered. The lint must agree before anything is run.
 fn configured(fabric: &Fabric, lines: &str) -> Result<Rendered, Failed> {
     let rendered = Rendered::of(&parameters(fabric, lines)?);
     let check = rendered.check();
@@ -92,7 +92,7 @@ fn configured(fabric: &Fabric, lines: &str) -> Result<Rendered, Failed> {
 
 fn bound(host: &Host<'_>, v6: bool, port: u16) -> Result<UdpSocket, Failed> {
     let address: IpAddr = if v6 { host.v6().into() } else { host.v4().into() };
-    // At any of its addresses, for its paths are addresses too.
+    // At any of the host's addresses, since its paths are addresses, too.
     let any: IpAddr = if v6 { "::".parse()? } else { "0.0.0.0".parse()? };
     let address = SocketAddr::new(if port == 0 { address } else { any }, port);
     let bind = || {
@@ -113,7 +113,7 @@ fn mark(socket: &UdpSocket, byte: u32) -> Result<(), Failed> {
     Ok(if v6 { socket.set_tclass_v6(byte) } else { socket.set_tos_v4(byte) }?)
 }
 
-/// Packets that come within the time that a message needs at most.
+/// Counts the packets that arrive within the longest time that a message takes.
 fn arrivals(receiver: &UdpSocket, expected: usize) -> Result<usize, Failed> {
     receiver.set_read_timeout(Some(Duration::from_secs(5)))?;
     let mut buffer = [0; 2048];
@@ -153,13 +153,13 @@ fn one_dscp_has_the_tiny_queue() -> Result<(), Failed> {
 struct Flooded {
     deepest: u64,
     deepest_bytes: u64,
-    /// Bits a second.
+    /// Bits per second.
     tiny: f64,
     default: f64,
     dropped: u64,
 }
 
-/// Floods the port to spine 1 from both hosts, and looks at its queues all the time.
+/// Floods the port to spine 1 from both hosts, and samples its queues continuously.
 fn flood(fabric: &Fabric) -> Result<Flooded, Failed> {
     let to = fabric.host(3)?;
     let _sink = bound(&to, false, PORT)?;
@@ -210,7 +210,7 @@ fn watch(fabric: &Fabric) -> Result<Flooded, Failed> {
     })
 }
 
-/// Of the link, for the tiny queue.
+/// The tiny queue's share of the link.
 fn share(flooded: &Flooded) -> f64 {
     flooded.tiny / (flooded.tiny + flooded.default)
 }
@@ -252,7 +252,7 @@ fn a_limit_in_bytes_holds_too() -> Result<(), Failed> {
     Ok(())
 }
 
-/// What a queue of the port to spine 1 has sent and dropped, and the packets that wait there.
+/// The packets that a queue of the port to spine 1 has sent and dropped, and those that wait in it.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     bytes: u64,
@@ -274,7 +274,7 @@ fn queues<const N: usize>(fabric: &Fabric, handles: [&str; N]) -> Result<[Queue;
 
 /// Three classes and the default queue, all of them with more to send than the port carries: each tiny queue is
 /// full and never deeper, the first has nearly all of the share that they have together, and when it has
-/// nothing to send, the next one has.
+/// nothing to send, the next one has it.
 fn several_dscps_share() -> Result<(), Failed> {
     for (silent, weights, expected) in [
         (0, "1, default = 3", 0.25),
@@ -308,7 +308,7 @@ fn several_dscps_share() -> Result<(), Failed> {
     Ok(())
 }
 
-/// What was measured of three classes; and of the default queue, the last.
+/// The measurements of three classes and, last, of the default queue.
 struct FloodedClasses {
     deepest: [u64; 3],
     bytes: [u64; 4],
@@ -322,7 +322,7 @@ fn flood_classes(fabric: &Fabric, silent: usize) -> Result<FloodedClasses, Faile
     let to = fabric.host(3)?;
     let _sink = bound(&to, false, PORT)?;
     let address = (to.path_address(1)?, PORT);
-    // Two that wait in one queue of their host are sent in turn: neither is ever long without a packet.
+    // Two classes that wait in one queue of their host are sent in turn, so neither is long without packets.
     let senders = [(1, &[43][..]), (1, &[45, 47]), (2, &[0])].map(|(host, dscps)| {
         let host = fabric.host(host)?;
         let is_loud = |dscp: &&u32| !DSCPS[..silent].contains(*dscp);
@@ -386,7 +386,7 @@ fn spines(fabric: &Fabric) -> Result<BTreeSet<u16>, Failed> {
     let before = sent()?;
     for _ in 0..64 {
         let sender = bound(&from, false, 0)?;
-        // Told apart so from what the kernel itself sends.
+        // The DSCP distinguishes them from packets that the kernel itself sends.
         mark(&sender, DSCP << 2)?;
         sender.send_to(b"hashed", (to.v4(), PORT))?;
         assert_eq!(arrivals(&receiver, 1)?, 1);
@@ -444,7 +444,7 @@ fn has_red() -> bool {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         Ok(!said.contains("qdisc kind is unknown"))
     };
-    // Whatever else is wrong is the test's to say.
+    // Any other error is left for the test to report.
     let has = has().unwrap_or(true);
     if !has {
         println!("selective dropping: ignored: this kernel has no RED (sch_red)");
@@ -467,7 +467,7 @@ fn the_queues_can_be_set_again() -> Result<(), Failed> {
     let queues = || -> Result<String, Failed> {
         let mut tc = fabric.namespace(LEAF)?.command("tc");
         let shown = String::from_utf8(tc.args(["qdisc", "show", "dev", "s1"]).output()?.stdout)?;
-        // It counts what the kernel sends of itself between two commands.
+        // The counters include packets that the kernel itself sends between two commands.
         let is_count = |words: &&[&str]| words[0] == "direct_packets_stat";
         let words: Vec<&str> = shown.split_whitespace().collect();
         let count = words.windows(2).find(is_count).map(|words| words.join(" "));

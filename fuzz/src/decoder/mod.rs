@@ -1,4 +1,4 @@
-//! Target `decoder`: symbols and lies, against an oracle.
+//! Target `decoder`: symbols and lies, checked against an oracle.
 
 mod oracle;
 
@@ -9,23 +9,23 @@ use cloudburst_core::code::{BlockShape, Code, Decoder, Encoder, Reception, Symbo
 use cloudburst_core::rng::SplitMix64;
 use std::collections::BTreeSet;
 
-/// What one input may cost, in coefficients of rows: the oracle eliminates n rows of n.
+/// The cost limit of one input, in coefficients of rows: the oracle eliminates n rows of n.
 const BUDGET: usize = 4_000_000;
-/// What each step costs beside its row.
+/// The cost of each step beyond its row.
 const STEP: usize = 10_000;
-/// What solving takes besides the decoders, in bytes: what their documentation promises.
+/// The bytes of memory for solving, beyond the decoders, as documented there.
 const MAX_WORKSPACE: usize = 200_000;
-/// Products in GF(2^8) that one check may take.
+/// The limit of products in GF(2^8) for one check.
 const MAX_PRODUCTS: usize = 200_000;
 
-/// Reads how much memory is allocated, where the process counts that.
+/// Reads how much memory is allocated, if the process counts it.
 #[derive(Clone, Copy, Debug)]
 pub struct Gauge {
-    /// Bytes allocated now.
+    /// The bytes allocated now.
     pub used: fn() -> usize,
-    /// The most bytes allocated at a time since the last `reset`.
+    /// The most bytes allocated at once since the last `reset`.
     pub peak: fn() -> usize,
-    /// Makes `peak` start anew.
+    /// Restarts `peak`.
     pub reset: fn(),
 }
 
@@ -33,24 +33,25 @@ pub struct Gauge {
 ///
 /// # Panics
 ///
-/// When one of these does not hold:
+/// If one of these does not hold:
 ///
-/// - What is malformed is refused with the right numbers and changes nothing; all else is taken.
+/// - A malformed symbol is refused with the correct numbers and changes nothing. All others are
+///   accepted.
 /// - A symbol is innovative exactly if it raises the rank, and the block is complete exactly at
 ///   full rank; `needed` and `work` say so, and never go back.
 /// - RLF-256: any n different ids below 256 complete a block.
-/// - From truthful symbols comes the source block, padding included.
-/// - From lies comes a block that agrees with every symbol that was innovative.
+/// - Truthful symbols decode to the source block, including padding.
+/// - Lies decode to a block that agrees with every innovative symbol.
 pub fn decoder(data: &[u8]) {
     run(data, None);
 }
 
-/// As [`decoder`], and memory stays within what a decoder of the largest block may take, and what
-/// solving takes besides.
+/// As [`decoder`], and memory stays within the limit of a decoder of the largest block, and of
+/// solving.
 ///
 /// # Panics
 ///
-/// As [`decoder`], and when the memory does not hold.
+/// As [`decoder`], and if memory exceeds its limit.
 pub fn decoder_measured(data: &[u8], gauge: Gauge) {
     run(data, Some(gauge));
 }
@@ -67,7 +68,7 @@ fn run(data: &[u8], gauge: Option<Gauge>) {
         let (id, index_set, payload) = match input.u8() % 16 {
             0..=3 => block.symbol(choose_id(&mut input)),
             4..=6 => {
-                // A run of symbols, as a sender makes them.
+                // Consecutive symbols, as a sender makes them.
                 let (first, count) = (choose_id(&mut input), usize::from(input.u8()));
                 let count = count.min(budget / block.cost());
                 for id in (first..=u32::MAX).take(count) {
@@ -126,8 +127,8 @@ fn run(data: &[u8], gauge: Option<Gauge>) {
     assert_eq!(decoder.into_block(), whole);
 }
 
-/// Ids that matter: source symbols, MDS repairs, the first random ones, those where RaptorQ's
-/// begin again, and the last.
+/// ESIs at boundaries: source symbols, MDS repair symbols, the first random ones, those where
+/// RaptorQ's begin again, and the last.
 fn choose_id(input: &mut Input<'_>) -> u32 {
     match input.u8() {
         low @ 0..=199 => low.into(),
@@ -141,7 +142,7 @@ fn choose_id(input: &mut Input<'_>) -> u32 {
 
 type Symbol = (u32, Vec<u8>, Vec<u8>);
 
-/// One block, all that is known of it, and what its decoder should know.
+/// One block, the symbols received, and the expected state of its decoder.
 struct Block {
     code: Code,
     shape: BlockShape,
@@ -149,13 +150,13 @@ struct Block {
     encoder: Encoder,
     rows: Rows,
     rank: Rank,
-    /// What was handed in and well-formed.
+    /// The well-formed symbols that were received.
     received: u64,
     seen: Vec<Symbol>,
     /// The row and the payload of each symbol that raised the rank.
     innovative: Vec<(Row, Vec<u8>)>,
     ids: BTreeSet<u32>,
-    /// All symbols that raised the rank said the truth.
+    /// Whether all symbols that raised the rank were truthful.
     truthful: bool,
     finished: bool,
 }
@@ -180,14 +181,14 @@ impl Block {
         let (seed, missing) = (input.u8(), usize::from(input.u16()));
         let mut rng = SplitMix64::new(seed.into());
         let mut source: Vec<u8> = (0..shape.len()).map(|_| rng.next_u64() as u8).collect();
-        // What is missing at the end counts as zeros.
+        // Bytes missing at the end count as zeros.
         let len = shape.len().saturating_sub(missing % (2 * size));
         let data = Bytes::copy_from_slice(&source[..len]);
         source[len..].fill(0);
         let encoder = Encoder::new(code, shape, data).expect("not longer than the block");
         let rows = Rows::new(code, n);
-        // What blocks of RaptorQ share is made with the first repair symbol, and is not the
-        // decoder's.
+        // The tables that blocks of RaptorQ share are made with the first repair symbol, and do not
+        // belong to the decoder.
         rows.of_id(n as u32);
         Self {
             code,
@@ -210,7 +211,7 @@ impl Block {
         STEP + n * n + self.shape.len() / 8
     }
 
-    /// Symbol `id` as it should be.
+    /// The truthful symbol `id`.
     fn symbol(&self, id: u32) -> Symbol {
         let n = self.shape.source_symbols();
         let mut index_set = vec![0; self.code.index_set_len(n)];
@@ -231,7 +232,7 @@ impl Block {
         self.symbol(id).2
     }
 
-    /// A symbol that was handed in before.
+    /// A symbol that was received before.
     fn again(&self, choice: u8) -> Symbol {
         let at = usize::from(choice).checked_rem(self.seen.len());
         at.map_or_else(|| self.symbol(0), |at| self.seen[at].clone())
@@ -262,7 +263,7 @@ impl Block {
         }
     }
 
-    /// What is wrong with a symbol's shape.
+    /// The error that a symbol's shape must cause.
     fn error(&self, index_set: &[u8], payload: &[u8]) -> Option<SymbolError> {
         let (source_symbols, size) = (self.shape.source_symbols(), self.shape.symbol_size());
         if payload.len() != size {
@@ -281,7 +282,7 @@ impl Block {
         empty.then_some(SymbolError::EmptyIndexSet { source_symbols })
     }
 
-    /// What a well-formed symbol must do for the decoder; takes note of it.
+    /// The progress that a well-formed symbol must bring. Records it.
     fn expect(&mut self, (id, index_set, payload): &Symbol) -> Reception {
         if self.finished {
             return Reception::Redundant;
@@ -302,7 +303,7 @@ impl Block {
         if complete { Reception::Complete } else { Reception::Innovative }
     }
 
-    /// Holds the decoded block to the symbols that it came from.
+    /// Checks the decoded block against the symbols that it came from.
     fn check(&self, block: &[u8]) {
         assert_eq!(block.len(), self.shape.len());
         if self.truthful {
@@ -315,12 +316,12 @@ impl Block {
     }
 }
 
-/// Follows how much memory the decoder holds.
+/// Tracks how much memory the decoder holds.
 struct Meter {
     gauge: Option<Gauge>,
-    /// Bytes that the decoder holds.
+    /// The bytes that the decoder holds.
     held: isize,
-    /// What a decoder of the largest block so far may take.
+    /// The limit for a decoder of the largest block so far.
     largest: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a decoder must do, by linear algebra from the definition: slow, and of a few lines.
+//! The expected results of a decoder, by linear algebra from the definition: slow, and a few lines.
 
 use bytes::Bytes;
 use cloudburst_core::code::{BlockShape, Code, Encoder};
@@ -13,10 +13,10 @@ static INVERSES: LazyLock<[u8; 256]> = LazyLock::new(|| {
     core::array::from_fn(|a| (0..=255).find(|&b| multiply(a as u8, b) == 1).unwrap_or(0))
 });
 
-/// Which source symbols, times what, a symbol is the sum of.
+/// The coefficients of the source symbols whose sum a symbol is.
 pub(super) type Row = Vec<u8>;
 
-/// Says what each symbol of one block is made of.
+/// Knows the coefficients of each symbol of one block.
 pub(super) struct Rows {
     code: Code,
     /// Encodes the identity matrix, so that a symbol's payload is its row.
@@ -44,7 +44,7 @@ impl Rows {
         row
     }
 
-    /// The row of a symbol as a decoder must take it: where there is an index set, that counts.
+    /// The row of a symbol as a decoder must take it: an index set overrides the ESI.
     pub(super) fn of(&self, id: u32, index_set: &[u8]) -> Row {
         if index_set.is_empty() { self.of_id(id) } else { self.of_set(index_set) }
     }
@@ -57,7 +57,7 @@ impl Rows {
 
 /// The rows received, in echelon form.
 pub(super) struct Rank {
-    /// Entry i is a row whose first coefficient that is not 0 is a 1 at i.
+    /// Entry i is a row whose first nonzero coefficient is a 1 at i.
     pivots: Vec<Option<Row>>,
     rank: usize,
 }
@@ -71,7 +71,7 @@ impl Rank {
         self.rank
     }
 
-    /// Adds a row; whether it raised the rank.
+    /// Adds a row. Returns whether it raised the rank.
     pub(super) fn insert(&mut self, mut row: Row) -> bool {
         for at in 0..row.len() {
             let factor = row[at];
@@ -93,7 +93,7 @@ impl Rank {
     }
 }
 
-/// The payload that `row` makes of a block.
+/// The payload of `row` in a block.
 pub(super) fn combine(row: &[u8], block: &[u8]) -> Vec<u8> {
     let size = block.len() / row.len();
     let mut out = vec![0; size];

@@ -15,11 +15,11 @@ use std::sync::LazyLock;
 
 pub(super) static HELLO_KEY: LazyLock<[HelloKey; 1]> = LazyLock::new(|| [HelloKey::new(&KEY)]);
 
-/// What the keyed checksums are made with: as the specification has it, not as the code under test
-/// does.
+/// The key of the keyed checksums, derived as in the specification rather than by the code under
+/// test.
 static MAC_KEY: LazyLock<[u8; 32]> = LazyLock::new(|| blake3::derive_key("cloudburst hello", &KEY));
 
-/// Where the fields of a HELLO end which the session in use authenticates, and their tag.
+/// The end of the fields of a HELLO that the session in use authenticates, and of their tag.
 const SEALED_LEN: usize = 38;
 
 #[derive(Debug, PartialEq)]
@@ -32,7 +32,7 @@ pub(super) enum Handshake {
 }
 
 impl Handshake {
-    /// What each of the parsers makes of the packet; `None` is one that is not believed.
+    /// What each parser makes of the packet; `None` if it rejects it.
     pub(super) fn parse(packet: &[u8]) -> [Result<Option<Self>, WireError>; 5] {
         let keys = &*HELLO_KEY;
         [
@@ -44,7 +44,7 @@ impl Handshake {
         ]
     }
 
-    /// The packet as one of the parsers believes it.
+    /// The packet as a parser accepts it.
     fn believe(packet: &[u8]) -> Option<Self> {
         Self::parse(packet).into_iter().find_map(|parsed| parsed.ok()?)
     }
@@ -52,7 +52,7 @@ impl Handshake {
     fn write(&self) -> Vec<u8> {
         let (key, mut out) = (&HELLO_KEY[0], Vec::new());
         match self {
-            // The session that it is about is what its sealer is of: that is checked apart.
+            // Its session is that of its sealer, which is checked separately.
             Self::Hello(hello) => {
                 Hello::write(hello.path, hello.count, hello.nonce, None, key, &mut out);
             }
@@ -65,7 +65,7 @@ impl Handshake {
     }
 }
 
-/// Checks a packet that is shaped as one of a handshake, and was believed or not.
+/// Checks a packet with the shape of a handshake packet, accepted or not.
 pub(super) fn check(data: &[u8], believed: Option<&Handshake>) {
     let packet = with_right_mac(data);
     assert_eq!(believed.is_some(), packet == data, "the checksum decides");
@@ -83,7 +83,7 @@ pub(super) fn check(data: &[u8], believed: Option<&Handshake>) {
         Handshake::Hello(hello) => check_hello(&packet, hello),
         Handshake::Retry(retry) => check_retry(&packet, retry),
         Handshake::Open(open) => {
-            assert!(open.read(&KEY, [9; 32]).is_none(), "nobody sealed this");
+            assert!(open.read(&KEY, [9; 32]).is_none(), "it was never sealed");
             check_whole(data, open.nonce);
         }
         Handshake::Accept(_) => check_whole(data, be(&data[4..12])),
@@ -94,14 +94,14 @@ pub(super) fn check(data: &[u8], believed: Option<&Handshake>) {
     }
 }
 
-/// Gives the packet the checksum that it should have.
+/// Gives the packet its correct checksum.
 pub(super) fn with_right_mac(packet: &[u8]) -> Vec<u8> {
     let fields = &packet[..packet.len() - MAC_LEN];
     [fields, &blake3::keyed_hash(&MAC_KEY, fields).as_bytes()[..MAC_LEN]].concat()
 }
 
-/// The packet as its writer would have put it: what the reader does not look at is 0. A HELLO
-/// becomes one that is about no session.
+/// The packet as its writer would have made it: bytes that the reader ignores are 0. A HELLO
+/// becomes one that names no session.
 fn canonical(packet: &[u8]) -> Vec<u8> {
     let mut packet = packet.to_vec();
     match Kind::of(&packet) {
@@ -118,7 +118,7 @@ fn check_hello(packet: &[u8], hello: &Hello) {
     assert_eq!(u64::from(hello.current.0), be(&packet[12..16]));
     assert_eq!(hello.number, be(&packet[16..22]));
     let mut opener = Opener::new(DIRECTION.clone());
-    assert_eq!(hello.open(packet, &mut opener), Err(OpenError::Forged), "nobody sealed this");
+    assert_eq!(hello.open(packet, &mut opener), Err(OpenError::Forged), "it was never sealed");
 
     let mut sealer = Sealer::new(DIRECTION.clone());
     let asks = Hello { current: sealer.session(), number: sealer.next_number(), ..*hello };
@@ -126,7 +126,7 @@ fn check_hello(packet: &[u8], hello: &Hello) {
     let (path, count) = (hello.path, hello.count);
     Hello::write(path, count, hello.nonce, Some(&mut sealer), &HELLO_KEY[0], &mut sealed);
     assert_eq!(Handshake::believe(&sealed), Some(Handshake::Hello(asks)));
-    // Not by its checksum alone, which every holder of the pre-shared key can make.
+    // Its checksum alone does not suffice, because every holder of the pre-shared key can make one.
     let damaged = flipped(&sealed[..SEALED_LEN], packet);
     assert_eq!(asks.open(&damaged, &mut opener), Err(OpenError::Forged));
     assert_eq!(asks.open(&sealed, &mut opener), Ok(()));
@@ -136,7 +136,7 @@ fn check_hello(packet: &[u8], hello: &Hello) {
 fn check_retry(packet: &[u8], retry: &Retry) {
     let key = TokenKey::new([9; 32]);
     let (ip, now) = (retry.observed.ip(), be(&packet[12..16]) as u32);
-    assert!(!key.holds(&retry.token, now, retry.nonce, ip), "nobody issued this");
+    assert!(!key.holds(&retry.token, now, retry.nonce, ip), "it was never issued");
     let token = key.issue(now, retry.nonce, ip);
     assert!(key.holds(&token, now, retry.nonce, ip));
     assert!(!key.holds(&token, now, retry.nonce ^ 1, ip), "of one handshake");
@@ -146,7 +146,7 @@ fn check_retry(packet: &[u8], retry: &Retry) {
     assert!(!key.holds(&forged, now, retry.nonce, ip));
 }
 
-/// Shakes hands from HELLO to ACCEPT, both ends saying what the input chooses.
+/// Shakes hands from HELLO to ACCEPT. The input chooses the fields of both ends.
 fn check_whole(data: &[u8], nonce: u64) {
     let mut input = Input::new(&data[12..]);
     let (opening, accepting) = (open_fields(&mut input), accept_fields(&mut input));
@@ -161,7 +161,7 @@ fn check_whole(data: &[u8], nonce: u64) {
         }
         let (answer, keys) = answer_by_hand(&KEY, &packet, observed, path, &accepting)
             .expect("a HELLO and an OPEN have an answer");
-        assert!(answer.len() <= packet.len(), "an answer is no larger than what caused it");
+        assert!(answer.len() <= packet.len(), "an answer is no larger than its cause");
         theirs = keys;
         answer
     });
@@ -169,8 +169,8 @@ fn check_whole(data: &[u8], nonce: u64) {
     check_keys(&ours, &theirs.expect("OPEN was answered last"));
 }
 
-/// A Noise message opens to what was sealed, under its key, for its nonce and with no bit flipped,
-/// whatever the checksum around it says.
+/// A Noise message opens to the sealed bytes, under its key, for its nonce and with no bit flipped,
+/// whatever the checksum around it.
 fn check_message(open: &Open, fields: &OpenFields, data: &[u8]) {
     let read = |open: &Open, psk| open.read(psk, [9; 32]).map(|(fields, _)| fields);
     assert_eq!(read(open, &KEY), Some(*fields));
@@ -181,7 +181,7 @@ fn check_message(open: &Open, fields: &OpenFields, data: &[u8]) {
     assert_eq!(read(&damaged, &KEY), None);
 }
 
-/// What one end seals, the other opens.
+/// The other end opens the bytes that one end seals.
 fn check_keys(ours: &SessionKeys, theirs: &SessionKeys) {
     let directions = |keys: &SessionKeys| {
         let flow = |flow: &FlowKeys| [flow.symbols.clone(), flow.answers.clone()];
@@ -220,7 +220,7 @@ fn accept_fields(input: &mut Input<'_>) -> AcceptFields {
     }
 }
 
-/// An address of either family, as it comes back from the wire.
+/// An address of either family, as decoded from the wire.
 fn address(input: &mut Input<'_>) -> SocketAddr {
     let ip = if input.u8() & 1 != 0 {
         IpAddr::from(input.u32().to_be_bytes())

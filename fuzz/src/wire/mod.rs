@@ -1,4 +1,4 @@
-//! Target `wire`: one packet, as a stranger or a peer sends it.
+//! Target `wire`: one packet, from a stranger or a peer.
 
 mod handshake;
 mod session;
@@ -16,26 +16,26 @@ use std::sync::LazyLock;
 const KEY: [u8; 32] = [7; 32];
 const MAC_LEN: usize = 16;
 
-/// The keys of a session that no packet of the corpus is of.
+/// The keys of a session to which no packet of the corpus belongs.
 static DIRECTION: LazyLock<DirectionKey> = LazyLock::new(|| {
     let secrets = SessionSecrets { k1: [1; 32], k2: [2; 32] };
     SessionKeys::new(&secrets, SessionId(3), SessionId(4)).forward.symbols
 });
 
-/// Holds one packet to what the wire format promises.
+/// Checks the promises of the wire format for one packet.
 ///
 /// # Panics
 ///
-/// When one of these does not hold:
+/// If one of these does not hold:
 ///
 /// - A packet is of one kind at most, and parses as no other.
-/// - What parses is written back byte for byte, the tag and bytes that nobody looks at apart.
+/// - A packet that parses is written back byte for byte, except for the tag and ignored bytes.
 /// - A packet that parses does not parse with a byte less or a byte more; only a SYMBOL takes
 ///   either for its index set, up to the longest. An error's numbers are the packet's.
-/// - A handshake is believed if, and only if, its keyed checksum is right.
-/// - Nothing opens that was not sealed; what was sealed opens to the same bytes, once; and neither
-///   with one bit of it flipped, nor with a byte less or more.
-/// - Two ends that shake hands, and nobody else, have the same keys.
+/// - A handshake packet is accepted if and only if its keyed checksum is correct.
+/// - Only sealed packets open. They open to the same bytes, once, and not with a bit flipped, or a
+///   byte less or more.
+/// - Only two ends that complete a handshake have the same keys.
 pub fn wire(data: &[u8]) {
     let kind = Kind::of(data);
     let prefix = Prefix::parse(data);
@@ -79,7 +79,8 @@ fn check_error(error: &WireError, data: &[u8]) {
     }
 }
 
-/// A HELLO of another version is known by what no version changes, and as nothing else.
+/// A HELLO of another version is recognised by the fields that no version changes, and as nothing
+/// else.
 fn check_other_hello(data: &[u8], kind: Result<Kind, WireError>) {
     let is_other_hello =
         data.len() >= 64 && data[0] & 0x0f == 1 && ![0, VERSION].contains(&(data[0] >> 4));
@@ -98,8 +99,8 @@ fn be(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// The packet with one bit flipped. Which bit it is, is the input's choice: its last bytes are a
-/// tag or a checksum, which have no other meaning here.
+/// The packet with one bit flipped, which the input chooses by its last bytes: these are a tag or a
+/// checksum, and have no other meaning here.
 fn flipped(packet: &[u8], data: &[u8]) -> Vec<u8> {
     let choice = be(&data[data.len() - 3..]) as usize;
     let bit = choice % (8 * packet.len());

@@ -7,7 +7,7 @@ use cloudburst_core::wire::seal::{OpenError, Opener, Sealer, TAG_LEN};
 use cloudburst_core::wire::symbol::{SYMBOL_OVERHEAD, SymbolView, UNASKED_LEN};
 use cloudburst_core::wire::{Kind, Prefix, Report, WireError};
 
-/// Bytes of the longest index set.
+/// The bytes of the longest index set.
 const MAX_INDEX_SET: usize = 16;
 
 pub(super) fn check_prefix(data: &[u8], prefix: &Prefix) {
@@ -18,7 +18,7 @@ pub(super) fn check_prefix(data: &[u8], prefix: &Prefix) {
 
     let payload_at = data.len().saturating_sub(TAG_LEN);
     let opened = open(&mut Opener::new(DIRECTION.clone()), data, payload_at);
-    assert_eq!(opened, Err(OpenError::Forged), "nobody sealed this");
+    assert_eq!(opened, Err(OpenError::Forged), "it was never sealed");
 }
 
 pub(super) fn check_symbol(data: &[u8], view: &SymbolView<'_>) {
@@ -35,7 +35,7 @@ pub(super) fn check_symbol(data: &[u8], view: &SymbolView<'_>) {
     seal_and_open(data, view.payload_at);
 }
 
-/// A SYMBOL says the size of its payload, so that a byte less or more is one of its index set.
+/// A SYMBOL states the size of its payload, so a byte less or more belongs to its index set.
 fn check_length_of_symbol(data: &[u8], view: &SymbolView<'_>) {
     let (len, index_set) = (data.len(), view.index_set.len());
     let [shorter, longer] = with_other_lengths(data);
@@ -78,17 +78,17 @@ pub(super) fn check_answer(data: &[u8], prefix: &Prefix, reports: &[Report]) {
     let [shorter, longer] = with_other_lengths(data);
     let too_short = WireError::TooShort { needed: len, got: len - 1 };
     assert_eq!(answer::parse(&shorter), Err(too_short));
-    // Its tag begins where a further report could; there is no room for one.
+    // Its tag begins where another report could, for which there is no room.
     assert!(answer::parse(&longer).is_err());
     seal_and_open(data, len - TAG_LEN);
 }
 
-/// Seals the packet's fields under the next number of a sender, and opens what comes of it.
+/// Seals the packet's fields under the next number of a sender, and opens the result.
 fn seal_and_open(data: &[u8], payload_at: usize) {
     let mut sealer = Sealer::new(DIRECTION.clone());
     let mut opener = Opener::new(DIRECTION.clone());
     let mut packet = data[..data.len() - TAG_LEN].to_vec();
-    // Kind, flags, class and path stay; session and number are the sealer's business.
+    // Kind, flags, class and path stay. The sealer sets session and number.
     packet[4..8].copy_from_slice(&sealer.session().0.to_be_bytes());
     packet[8..PREFIX_LEN].copy_from_slice(&sealer.next_number().to_be_bytes()[2..]);
     let clear = packet.clone();
@@ -98,7 +98,7 @@ fn seal_and_open(data: &[u8], payload_at: usize) {
 
     let [shorter, longer] = with_other_lengths(&packet);
     for damaged in [flipped(&packet, data), shorter, longer] {
-        // A receiver finds the payload by what the damaged packet says, if it parses at all.
+        // A receiver locates the payload by the damaged packet's fields, if it parses at all.
         for payload_at in [Some(payload_at), place_of_payload(&damaged)].into_iter().flatten() {
             let opened = open(&mut opener, &damaged, payload_at);
             assert_eq!(opened, Err(OpenError::Forged), "it was damaged");

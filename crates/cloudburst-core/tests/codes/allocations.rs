@@ -1,4 +1,4 @@
-//! After a warm-up, nothing is allocated for a symbol or for a block.
+//! After a warm-up, symbols and blocks allocate nothing.
 
 use std::sync::LazyLock;
 
@@ -10,8 +10,8 @@ use cloudburst_core::rng::SplitMix64;
 const SIZE: usize = 100;
 static MESSAGE: LazyLock<Bytes> = LazyLock::new(|| message(128 * SIZE));
 
-/// Encodes and decodes a block of n symbols, of which so many percent of the first n are lost, and
-/// of which repairs have ids from `repairs` on.
+/// Encodes and decodes a block of n symbols. This percentage of the first n is lost, and repair
+/// symbols have ESIs from `repairs` on.
 fn transfer(code: Code, n: usize, percent: u64, repairs: u32, decoder: &mut Decoder, seed: u64) {
     let mut losses = SplitMix64::new(seed);
     let (shape, data) = (shape(n, SIZE), MESSAGE.slice(..n * SIZE));
@@ -34,15 +34,15 @@ fn transfer(code: Code, n: usize, percent: u64, repairs: u32, decoder: &mut Deco
 
 #[test]
 fn a_decoder_that_is_reset_allocates_nothing() {
-    // Made before anything is counted.
+    // Created before allocations are counted.
     LazyLock::force(&MESSAGE);
     let mut decoder = Decoder::new(Code::Rlf256, shape(1, 1));
     let mut run = |percents: &[u64], seed| {
-        // Not RaptorQ: the library behind it allocates.
+        // Without RaptorQ, because the library behind it allocates.
         for code in CODES.split_whitespace().map(|name| name.parse().unwrap()) {
             for n in [128, 1, 2, 5, 14, 64, 127] {
                 for &percent in percents {
-                    // Of RLF-256, Cauchy rows, both kinds, and random ones.
+                    // Of RLF-256: Cauchy rows, both kinds, and random ones.
                     for repairs in [n as u32, 250, 1_000] {
                         transfer(code, n, percent, repairs, &mut decoder, seed);
                     }
@@ -50,7 +50,7 @@ fn a_decoder_that_is_reset_allocates_nothing() {
             }
         }
     };
-    // The largest blocks and most losses first: they need most.
+    // The largest blocks and most losses first, because they need the most memory.
     run(&[100], 1);
     let allocations = allocation_counter::measure(|| run(&[0, 1, 5, 20, 50, 100], 2));
     assert_eq!(allocations.count_total, 0, "{allocations:?}");
@@ -65,14 +65,14 @@ fn a_decoder_holds_no_more_than_it_says() {
             let (mut index_set, mut payload) = ([0; 16], vec![0; size]);
             let index_set = &mut index_set[..code.index_set_len(n)];
             let mut receive = |decoder: &mut Decoder| {
-                // Ids that leave no short cut.
+                // ESIs that permit no short cut.
                 for id in (n as u32..).step_by(7).take(10 * n + 100) {
                     encoder.encode(id, index_set, &mut payload);
                     decoder.receive(id, index_set, &payload).unwrap();
                 }
                 assert!(decoder.is_complete());
             };
-            // What solving takes is the thread's.
+            // The memory for solving belongs to the thread.
             receive(&mut Decoder::new(code, shape));
             let mut decoder = Decoder::new(code, shape);
             let held = allocation_counter::measure(|| receive(&mut decoder)).bytes_max as usize;

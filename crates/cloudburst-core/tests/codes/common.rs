@@ -1,4 +1,4 @@
-//! What the tests of the codes share.
+//! Helpers for the tests of the codes.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(dead_code, reason = "every test file uses a part of it")]
@@ -6,8 +6,8 @@
 use bytes::Bytes;
 use cloudburst_core::code::{BlockShape, Code, Encoder};
 
-/// Every code, with every degree distribution, and with the degrees that are traps. RaptorQ comes
-/// after them, where it is built.
+/// Every code, with every degree distribution, and with special degrees. RaptorQ follows them if it
+/// is built in.
 pub(crate) const CODES: &str = "lt:d=1 lt:d=2 lt:d=4 lt:d=5 lt:d=9 lt:d=128 lt:d=255 lt:uniform=1 \
                          lt:uniform=9 lt:ideal lt:robust lt:dense lt-systematic:d=5 \
                          lt-systematic:uniform=20 lt-systematic:robust lt-systematic:dense rlf256";
@@ -22,7 +22,7 @@ pub(crate) fn message(len: usize) -> Bytes {
     (0..len).map(|i| (i * 31 + 7) as u8).collect()
 }
 
-/// An index set as the wire has it, and a payload.
+/// An index set in its wire format, and a payload.
 pub(crate) type Symbol = (Vec<u8>, Vec<u8>);
 
 pub(crate) fn symbol(encoder: &Encoder, id: u32) -> Symbol {

@@ -1,4 +1,5 @@
-//! What a peer may send by mistake or on purpose: errors say what is wrong, and nothing panics.
+//! Invalid input from a peer, by mistake or on purpose: errors state what is wrong, and nothing
+//! panics.
 
 use crate::common::{codes, message, shape, symbol};
 use cloudburst_core::code::{Code, Decoder, Degree, Encoder, Reception, SymbolError};
@@ -91,11 +92,11 @@ enum Operation {
         index_set: Vec<u8>,
         payload: Vec<u8>,
     },
-    /// A symbol of this block as it should be.
+    /// A valid symbol of this block.
     Genuine {
         id: u32,
     },
-    /// A well-formed header on payload that is not what it says.
+    /// A well-formed header with a payload that does not match it.
     Lie {
         id: u32,
         header_of: u32,

@@ -1,4 +1,4 @@
-//! The codes: any n symbols or hardly more, of whatever kind, give the block back.
+//! The codes: any n symbols, or hardly more, restore the block.
 
 #![allow(clippy::unwrap_used, reason = "tests end where anything fails")]
 

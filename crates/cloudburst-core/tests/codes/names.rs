@@ -27,8 +27,8 @@ fn of_all_pairs_of_bytes_each_code_has_one() {
             }
         }
     }
-    // Two families of 255 fixed, 255 uniform and 3 other distributions, RLF-256, and
-    // RaptorQ where it is built.
+    // Two families of 255 fixed, 255 uniform and 3 other distributions, RLF-256, and RaptorQ if it
+    // is built in.
     assert_eq!(known.len(), 2 * (255 + 255 + 3) + 1 + usize::from(cfg!(feature = "raptorq")));
 }
 

@@ -1,5 +1,5 @@
-//! How many symbols the codes need: against Monte Carlo figures made independently of this code,
-//! and against what `expected_symbols` promises.
+//! The number of symbols that the codes need, compared with Monte Carlo figures that were made
+//! independently of this code, and with `expected_symbols`.
 
 use crate::common::{codes, shape, symbol};
 use bytes::Bytes;
@@ -59,7 +59,7 @@ fn all_coded_overheads_are_those_of_the_monte_carlo() {
 
 #[test]
 fn dense_repairs_of_lost_source_symbols_cost_little_and_sparse_ones_much() {
-    // 5 % of 64: three of them.
+    // 5 % of 64 symbols: three of them.
     let lost = |id: u32| !matches!(id, 9 | 30 | 51);
     let mean = |name: &str| mean_needed(name.parse().unwrap(), 64, 64, lost);
     let (dense, sparse) = (mean("lt-systematic"), mean("lt-systematic:d=5"));
@@ -71,7 +71,7 @@ fn dense_repairs_of_lost_source_symbols_cost_little_and_sparse_ones_much() {
 #[cfg(feature = "raptorq")]
 #[test]
 fn raptorq_seldom_needs_a_symbol_more_than_n() {
-    // RFC 6330 promises that one in 100 does, and one in 10,000 two more.
+    // RFC 6330 promises that one block in 100 needs one more, and one in 10,000 two more.
     let blocks = 3_000;
     for n in [1, 11, 64] {
         let shape = shape(n, 1);

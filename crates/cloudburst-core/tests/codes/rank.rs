@@ -1,5 +1,5 @@
-//! Decoding completes exactly when the symbols received determine the block: compared with the
-//! rank of their coefficients, computed naively.
+//! Decoding completes exactly when the symbols received determine the block, compared with the rank
+//! of their coefficients, which is computed naively.
 
 use crate::common::{message, shape, symbol};
 use cloudburst_core::code::{Code, Decoder, Degree, Encoder, Reception};
@@ -19,7 +19,7 @@ fn mul(mut a: u8, mut b: u8) -> u8 {
     product
 }
 
-/// Rows reduced against each other; rows of zeros and ones make it GF(2) as well.
+/// Rows reduced against each other. With rows of zeros and ones, this is GF(2) as well.
 #[derive(Default)]
 struct Oracle {
     /// (column of the leading 1, row)
@@ -27,7 +27,7 @@ struct Oracle {
 }
 
 impl Oracle {
-    /// Adds a row; whether it raised the rank.
+    /// Adds a row. Returns whether it raised the rank.
     fn insert(&mut self, mut row: Vec<u8>) -> bool {
         for (column, known) in &self.rows {
             let factor = row[*column];
@@ -41,7 +41,7 @@ impl Oracle {
     }
 }
 
-/// The coefficients of a symbol: the payload it has if source symbol i is the i-th unit vector.
+/// The coefficients of a symbol: its payload if source symbol i is the i-th unit vector.
 fn coefficients(code: Code, n: usize, id: u32) -> Vec<u8> {
     let mut identity = vec![0; n * n];
     (0..n).for_each(|i| identity[i * n + i] = 1);
@@ -69,7 +69,7 @@ fn check(code: Code, n: usize, symbols: impl Iterator<Item = (u32, Vec<u8>, Vec<
     }
 }
 
-/// A payload and the row of its coefficients from any index set.
+/// A payload and the row of its coefficients, from any index set.
 fn xor_symbol(n: usize, set: &[usize]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let (mut index_set, mut payload, mut row) = (vec![0; n.div_ceil(8)], vec![0; 5], vec![0; n]);
     for &i in set {
@@ -142,7 +142,7 @@ proptest! {
             let id = match kind {
                 0 => any % n as u32,
                 1 => any % 256,
-                // The same again, from 2^24 on.
+                // The same again, from ESI 2^24 on.
                 2 => (1 << 24) - 128 + any % 256,
                 _ => any,
             };
@@ -166,7 +166,7 @@ fn symbols_of_raptorq_repeat_after_24_bits() {
     assert_eq!(decoder.receive(again, &[], &payload), Ok(Reception::Redundant));
 }
 
-/// Decodes from these ids, of which the last and none before it completes the block.
+/// Decodes symbols with these ESIs, of which only the last completes the block.
 fn decode_exactly(n: usize, ids: &[u32]) {
     let encoder = Encoder::new(Code::Rlf256, shape(n, 3), message(n * 3)).unwrap();
     let mut decoder = Decoder::new(Code::Rlf256, shape(n, 3));
@@ -199,7 +199,7 @@ fn every_single_loss_of_rlf256_is_repaired_by_every_cauchy_row() {
     }
 }
 
-/// The first two ids from 256 on whose coefficients have the same ratio in two columns.
+/// The first two ESIs from 256 on whose coefficients have the same ratio in two columns.
 fn proportional(n: usize, a: usize, b: usize) -> [u32; 2] {
     let mut seen = std::collections::HashMap::new();
     for id in 256.. {
@@ -226,7 +226,7 @@ fn random_rows_that_are_dependent_are_noticed() {
 
 #[test]
 fn a_source_symbol_that_repairs_already_tell_is_redundant() {
-    // Two rows that agree in columns 0 and 2 differ in source symbol 1 alone.
+    // Two rows that agree in columns 0 and 2 differ only in source symbol 1.
     let [first, second] = proportional(3, 0, 2);
     let encoder = Encoder::new(Code::Rlf256, shape(3, 3), message(9)).unwrap();
     let mut decoder = Decoder::new(Code::Rlf256, shape(3, 3));

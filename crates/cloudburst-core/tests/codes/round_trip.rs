@@ -1,4 +1,4 @@
-//! What was encoded is decoded: every code, block shape, message length and pattern of loss.
+//! Encoded blocks are decoded, for every code, block shape, message length and pattern of loss.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use cloudburst_core::rng::SplitMix64;
 
 const SOURCE_SYMBOLS: [usize; 11] = [1, 2, 3, 4, 5, 7, 14, 35, 64, 127, 128];
 
-/// The ids that arrive, in their order.
+/// The ESIs that arrive, in order.
 type Pattern = fn(u32) -> Box<dyn Iterator<Item = u32>>;
 
 const PATTERNS: [(&str, Pattern); 6] = [
@@ -21,7 +21,7 @@ const PATTERNS: [(&str, Pattern); 6] = [
     ("down from the highest id", |_| Box::new((0..=u32::MAX).rev())),
 ];
 
-/// Feeds symbols until the block is complete, and checks what the decoder says of each.
+/// Feeds symbols until the block is complete, and checks the decoder's result for each.
 fn decode(encoder: &Encoder, decoder: &mut Decoder, ids: impl Iterator<Item = u32>) -> usize {
     let n = encoder.shape().source_symbols();
     for (received, id) in (1..).zip(ids.take(100 * n + 100)) {
@@ -127,7 +127,7 @@ fn a_reset_decoder_is_as_good_as_new() {
         assert_eq!((used.code(), used.shape(), used.needed()), (code, shape, new.needed()));
         assert_eq!(used.block(), None);
         let encoder = Encoder::new(code, shape, message(shape.len())).unwrap();
-        // Every third block is abandoned half way.
+        // Every third block is abandoned halfway.
         let limit = if round % 3 == 0 { shape.source_symbols() / 2 } else { usize::MAX };
         for id in (0..).filter(|id| id % 4 != 0).take(limit) {
             let (index_set, payload) = symbol(&encoder, id);
@@ -176,14 +176,15 @@ fn every_kernel_makes_the_same_symbols_and_decodes_them() {
     }
 }
 
-/// Ids in random order, of which some repeat: of source symbols, of the next repairs, and of any.
+/// ESIs in random order, some of them repeated: of source symbols, of the next repair symbols, and
+/// of any.
 fn mixed(rng: &mut SplitMix64, n: u32) -> Vec<u32> {
     let lost = rng.below(101);
     let mut ids: Vec<u32> = (0..n).filter(|_| rng.below(100) >= lost).collect();
     let near = rng.below(2 * u64::from(n)) as u32;
     ids.extend((0..near).map(|_| n + rng.below(u64::from(2 * n)) as u32));
     ids.extend((0..3 * n).map(|_| rng.next_u64() as u32).filter(|id| id % 3 == 0));
-    // How far out of order: not at all, a little, or completely.
+    // The degree of reordering: none, a little, or complete.
     let reach = [1, 8, ids.len() as u64][rng.below(3) as usize];
     for i in 0..ids.len() {
         let other = i + rng.below(reach.min((ids.len() - i) as u64)) as usize;
@@ -204,7 +205,7 @@ fn one_decoder_decodes_any_mix_of_symbols_block_after_block() {
         let shape = shape(n, [1, 64, 70, 300][rng.below(4) as usize]);
         let data = message(shape.len());
         let encoder = Encoder::new(code, shape, data.clone()).unwrap();
-        // Some blocks are given up on the way.
+        // Some blocks are abandoned on the way.
         let give_up = rng.below(6) == 0;
         let ids = mixed(&mut rng, n as u32);
         let taken = if give_up { ids.len() / 2 } else { ids.len() };

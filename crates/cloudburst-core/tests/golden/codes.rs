@@ -1,4 +1,4 @@
-//! Which bytes a symbol has is part of the wire contract: these may never change.
+//! The bytes of symbols, which are part of the wire contract and must never change.
 
 use std::fmt::Write;
 
@@ -258,7 +258,7 @@ fn raptorq_spelled_out() {
     let beyond = 1 << 24;
     spell_out(&mut table, Code::RaptorQ, (0..8).chain([255, 256, beyond - 1, beyond, u32::MAX]));
     hash(&mut table, Code::RaptorQ);
-    // Those of n = 4 were also computed from the text of RFC 6330, without the library.
+    // The values for n = 4 were also computed from the text of RFC 6330, without the library.
     insta::assert_snapshot!(table, @r"
     raptorq
              0    07264564

@@ -1,4 +1,4 @@
-//! Bytes that may never change: the contract on the wire.
+//! Bytes on the wire that must never change.
 
 #![allow(clippy::unwrap_used, reason = "tests end where anything fails")]
 

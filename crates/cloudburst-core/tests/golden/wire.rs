@@ -1,7 +1,7 @@
-//! One packet of each kind of a session, byte for byte as `docs/spec.md` prints it.
+//! One packet of each kind of a session, byte for byte as in `docs/spec.md`.
 //!
-//! A failure here means that the wire format has changed: old and new endpoints no longer
-//! understand each other, and the specification's vectors are wrong.
+//! A failure here means that the wire format has changed: old and new endpoints cannot communicate,
+//! and the specification's vectors are wrong.
 
 use cloudburst_core::id::{Digest, MessageId, PathId, SessionId};
 use cloudburst_core::wire::answer::{self, ANSWER_OVERHEAD};
@@ -25,7 +25,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The prefix of the SYMBOLs.
+/// The common prefix of the SYMBOLs.
 fn prefix() -> Prefix {
     Prefix {
         kind: Kind::Symbol,
@@ -64,7 +64,7 @@ fn symbol_with(
     packet
 }
 
-/// The last symbol of the two of "hello world".
+/// The second and last symbol of "hello world".
 fn header() -> SymbolHeader {
     SymbolHeader {
         path_number: 7,

@@ -1,4 +1,4 @@
-//! Orders of paths, and what they do to queues.
+//! Orders of paths, and their effects on queues.
 
 #![allow(clippy::unwrap_used, reason = "tests end where anything fails")]
 

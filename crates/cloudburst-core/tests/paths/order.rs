@@ -1,4 +1,4 @@
-//! Orders of paths: what a round visits, and the theorems of the DRB paper.
+//! Orders of paths: the visits of a round, and the theorems of the DRB paper.
 
 use crate::fabric::{Fabric, Link};
 use cloudburst_core::path::{Order, OrderError, Sequence, Shape};
@@ -23,7 +23,7 @@ fn sequence(order: Order, paths: usize, seed: u64) -> impl Iterator<Item = usize
     core::iter::repeat_with(move || sequence.next_path())
 }
 
-/// The turns from one use of a link to the next, over all links that are used.
+/// The distances in turns from one use of a link to the next, over all links that are used.
 fn distances<L: Ord>(links: impl IntoIterator<Item = L>) -> BTreeSet<usize> {
     let mut last = BTreeMap::new();
     let used = links.into_iter().enumerate();
@@ -76,8 +76,8 @@ proptest! {
     }
 }
 
-/// From `tor` to `other` by the core switches that `order` visits: the links up, layers 1 and 2,
-/// and those down, which are of the same layers.
+/// From `tor` to `other` through the core switches that `order` visits: the links up, of layers 1
+/// and 2, and the links down, of the same layers.
 fn links_by_layer(
     fabric: &Fabric,
     order: Order,
@@ -110,7 +110,7 @@ fn theorem_2_in_fat_trees_of_4_to_24_ports() {
             let layers = links_by_layer(&fabric, order, start, tors);
             let expected = [half, half * half, half, half * half];
             for (links, expected) in layers.into_iter().zip(expected) {
-                // Every link is used: there are as many as the distance says.
+                // Every link is used: their number equals the distance.
                 assert_eq!(links.iter().collect::<BTreeSet<_>>().len(), expected);
                 assert_eq!(distances(links), BTreeSet::from([expected]), "{n} ports");
             }
@@ -118,7 +118,7 @@ fn theorem_2_in_fat_trees_of_4_to_24_ports() {
     }
 }
 
-/// The same in VL2s that are extended by virtual spine switches, where there are d0 ways up at the
+/// The same in VL2s that are extended by virtual spine switches, where there are d0 uplinks at the
 /// TOR and d1 / 2 above. The paper says that "DRB now can be directly applied".
 #[test]
 fn theorem_2_in_vl2s_with_virtual_spines() {
@@ -138,8 +138,8 @@ fn theorem_2_in_vl2s_with_virtual_spines() {
 
 #[test]
 fn round_robin_takes_one_uplink_many_times_in_a_row() {
-    // What DRB is there for (section 3.1.2): n / 2 packets in a row, and so distances of 1 and of
-    // all but one turn of a round.
+    // The problem that DRB solves (section 3.1.2): n / 2 packets in a row, and so distances of 1 and
+    // of all but one turn of a round.
     let fabric = Fabric::fat_tree(8);
     let layers = links_by_layer(&fabric, Order::RoundRobin, 0, [0, fabric.tors.len() - 1]);
     assert_eq!(distances(layers[0].iter()), BTreeSet::from([1, 13]));
@@ -150,7 +150,7 @@ fn round_robin_takes_one_uplink_many_times_in_a_row() {
 /// which are in two different aggregation groups, and a virtual spine switch r, there is one and
 /// only one shortest-path from i to j via r."
 ///
-/// Shortest paths are counted in the graph, for all pairs of TORs; servers hang on one TOR each.
+/// Shortest paths are counted in the graph, for all pairs of TORs. Each server has one TOR.
 #[test]
 fn theorem_3_in_vl2s() {
     for [d0, d1, d2] in VL2S.map(|ports| ports.map(usize::from)) {

@@ -1,4 +1,4 @@
-//! What the order of paths does to runs of packets on one link, and to queues, by simulation.
+//! The effects of path orders on bursts of packets on one link, and on queues, by simulation.
 
 use crate::fabric::queues::{CORE, HOPS, Hop, Traffic};
 use cloudburst_core::path::{Order, Sequence, Shape};
@@ -36,14 +36,15 @@ fn from_one_start_at_full_rate_round_robin_queues_at_the_tor_as_the_paper_says()
     for n in [4, 6, 8, 12, 16] {
         let half = n / 2;
         let first_hop = |order| Traffic::new(n, order, Some(0), 1).queues(1.0, 3 * n * n)[0].max;
-        // One of the queue is being sent: the paper counts those behind it here.
+        // One packet of the queue is in transmission: the paper counts those behind it here.
         assert_eq!(first_hop(Order::RoundRobin) - 1, half * (half - 1));
         assert_eq!(first_hop(drb(n)) - 1, half - 1);
     }
 }
 
-/// From one start, digit reversal only moves the crowd one hop up, where all packets of a pod meet
-/// at one core switch's link. That is why every pair begins at a place of its own.
+/// If all begin at the same place, digit reversal only moves the congestion one hop up, where all
+/// packets of a pod meet at one core switch's link. Therefore every pair begins at a place of its
+/// own.
 #[test]
 fn random_starts_keep_queues_short_above_the_tor() {
     for n in [8, 12, 16] {
@@ -70,7 +71,7 @@ fn first_hop_queues_are_those_of_the_paper() {
     // and 2.2 for RRB, RB, and DRB, respectively", at load 0.95.
     let [rrb, rb, drb] = compare(24, 0.95, 3000, 1).map(|hops| hops[0].mean);
     assert!((rrb - 16.0).abs() < 0.8, "{rrb}");
-    // RB's has a long memory, so it depends on how long one looks.
+    // RB's queue has a long memory, so it depends on the length of the observation.
     assert!((rb - 7.9).abs() < 1.6, "{rb}");
     assert!((drb - 2.2).abs() < 0.1, "{drb}");
 }

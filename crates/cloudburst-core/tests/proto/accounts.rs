@@ -1,4 +1,4 @@
-//! What an endpoint tells of its peers and of how long messages took.
+//! An endpoint's reports of its peers and of completion times.
 
 use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::error::{Outcome, Receipt};
@@ -6,7 +6,7 @@ use cloudburst_core::proto::{PeerStats, SendOptions};
 use cloudburst_netem::LinkConfig;
 use core::time::Duration;
 
-/// What `side` tells of the other one.
+/// The report of `side` on the other one.
 fn peer_of(pair: &mut Pair, side: Side) -> PeerStats {
     let peers = pair.host(side).endpoint.peers();
     assert_eq!(peers.len(), 1, "{peers:?}");
@@ -48,7 +48,7 @@ fn losses_show_as_gaps_and_what_is_late_fills_them() {
     pair.run_for(Duration::from_millis(1));
     let (sent, received) = (peer_of(&mut pair, Side::A).sent, peer_of(&mut pair, Side::B).received);
     let lost = sent.symbols_sent - received.symbols_received;
-    // The last ones on each of the four paths are overtaken by none.
+    // No packet overtakes the last ones on each of the four paths.
     assert!(lost > 50 && (lost - 4..=lost).contains(&received.missing_symbols), "{received:?}");
 
     let jitter = Duration::from_micros(200);
@@ -125,7 +125,7 @@ fn histograms_have_every_delivered_message_and_agree_with_the_receipts() {
     }
     let received = pair.b.endpoint.latencies().received;
     assert_eq!(received.count(), 201);
-    assert!(received.sum() < latencies.sent.sum(), "the way there and back is not in it");
+    assert!(received.sum() < latencies.sent.sum(), "it excludes the round trip");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Hosts with several addresses: what is sent to one of them is answered from that one.
+//! Hosts with several addresses: packets to one of them are answered from that one.
 
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::path::{Egresses, Via};
@@ -27,7 +27,8 @@ fn send(from: &mut Endpoint, to: IpAddr, len: usize) {
     from.send(NOW, SocketAddr::new(to, 7000), vec![7; len].into(), &options).unwrap();
 }
 
-/// What leaves `from` arrives at `to`: it comes from `source`, and was sent to `local`.
+/// Delivers packets of `from` to `to`, with source address `source` and destination address
+/// `local`.
 fn pass(
     from: &mut Endpoint,
     source: IpAddr,
@@ -48,7 +49,7 @@ fn pass(
     batches
 }
 
-/// The addresses that answers and symbols of a server left from whose client knows it as [`SERVER`] and
+/// The source addresses of a server's answers and symbols, for a client that knows it as [`SERVER`] and
 /// sends its packets to `arrive_at`.
 fn sources(
     client: &mut Endpoint,
@@ -117,7 +118,7 @@ fn who_begins_leaves_its_address_to_the_system() {
             assert_eq!(sent.via.local, None);
             symbols += usize::from(matches!(sent.contents, Contents::Symbols { .. }));
         }
-        // Whatever was picked, answers arrive there.
+        // Answers arrive there, whichever address was picked.
         pass(&mut server, SERVER, &mut client, Some(CLIENT));
     }
     assert!(symbols > 0);

@@ -8,7 +8,7 @@ use cloudburst_core::wire::symbol::SymbolView;
 use cloudburst_netem::{LinkConfig, Loss};
 use core::time::Duration;
 
-/// More than two blocks, which are what goes out before anything is answered.
+/// More than two blocks, which are sent before any answer.
 const LARGE: usize = 500_000;
 
 /// A pair whose packets are tapped.
@@ -20,11 +20,11 @@ fn pair(aeolus: bool) -> Pair {
     pair
 }
 
-/// What was sent since this was asked last.
+/// A packet that was sent.
 struct Sent {
     side: Side,
     kind: Kind,
-    /// Message and block of a symbol.
+    /// The message and the block of a symbol.
     symbol: Option<(u64, u32)>,
     class: Class,
     ect: bool,
@@ -72,7 +72,8 @@ fn symbols_of_each_message_are_spared_from_its_first_answer_on_and_all_else_alwa
         assert!(symbols.iter().all(|packet| packet.symbol.unwrap().0 == id.0));
         let spared = symbols.iter().position(|packet| packet.ect).expect("the later ones");
         assert!(spared > 0 && symbols[spared..].iter().all(|packet| packet.ect));
-        // Of blocks 0 and 1 some went before, and some may have gone after the first answer.
+        // Some symbols of blocks 0 and 1 were sent before, and some may have been sent after the
+        // first answer.
         assert!(symbols.iter().all(|packet| packet.ect || packet.symbol.unwrap().1 < 2));
         let answered =
             sent.iter().position(|packet| packet.side == Side::B && packet.kind == Kind::Answer);
@@ -93,7 +94,7 @@ fn while_answers_are_lost_no_symbol_is_spared() {
     let answers = lost.iter().filter(|packet| packet.side == Side::B);
     assert!(answers.filter(|packet| packet.kind == Kind::Answer).count() > 2, "they were sent");
     assert!(lost.iter().all(|packet| packet.ect == packet.symbol.is_none()));
-    assert!(lost.iter().any(|packet| packet.kind == Kind::Hello), "silence is asked after");
+    assert!(lost.iter().any(|packet| packet.kind == Kind::Hello), "the silent peer is probed");
 
     pair.set_links(Side::B, None, &loss(0.0));
     assert!(matches!(pair.outcome(id), Outcome::Delivered(_)));

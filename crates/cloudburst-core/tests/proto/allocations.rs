@@ -1,4 +1,4 @@
-//! In steady state, messages allocate nothing but what the application keeps of them.
+//! In steady state, messages allocate only the memory that the application keeps.
 
 use crate::common::message;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 
 const PATHS: u16 = 8;
 
-/// A sender and a receiver, and the datagrams on their way.
+/// A sender and a receiver, and the datagrams in flight.
 struct Ends {
     now: Instant,
     sender: Endpoint,
@@ -22,7 +22,7 @@ struct Ends {
     batches: Vec<(Transmit, Vec<u8>)>,
 }
 
-/// Allocations at each end.
+/// The allocations at each end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Counted {
     sender: u64,
@@ -40,7 +40,7 @@ fn endpoint(host: u8) -> Endpoint {
     Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(PATHS))).unwrap()
 }
 
-/// Batches that leave `from`, one after the other in one buffer.
+/// The batches that leave `from`, one after the other in one buffer.
 fn transmit(now: Instant, from: &mut Endpoint, batches: &mut [(Transmit, Vec<u8>)]) -> usize {
     let mut filled = 0;
     for (transmit, buffer) in batches.iter_mut() {
@@ -74,7 +74,7 @@ impl Ends {
         }
     }
 
-    /// Sends so many messages at a time until all have ended.
+    /// Sends this many messages at a time, until all have ended.
     fn send(&mut self, bytes: &Bytes, messages: usize) -> Counted {
         let Self { now, sender, receiver, batches } = self;
         let mut counted = Counted { sender: 0, receiver: 0 };
@@ -116,10 +116,10 @@ impl Ends {
     }
 }
 
-/// Allocations of 100 times so many messages at once, after others with which tables grow.
+/// The allocations of 100 times this many messages at once, after others that make tables grow.
 fn count(ends: &mut Ends, length: usize, messages: usize) -> Counted {
     let bytes = message(length, 0);
-    // Bytes that were a vector get their reference count with the first clone.
+    // Bytes from a vector get their reference count with the first clone.
     let _shared = bytes.clone();
     (0..64).for_each(|_| _ = ends.send(&bytes, messages));
     let mut sum = Counted { sender: 0, receiver: 0 };

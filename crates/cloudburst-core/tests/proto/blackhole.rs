@@ -1,4 +1,4 @@
-//! Paths that swallow everything, silently: the others carry the message.
+//! Some paths silently drop all packets: the others carry the message.
 
 use crate::common::{Pair, Setup, Side, message};
 use core::time::Duration;
@@ -45,7 +45,7 @@ fn a_network_that_comes_back_is_used_again_at_once() {
     }
     let id = pair.send(message(93_000, 1));
     pair.run_for(Duration::from_secs(4));
-    assert!(pair.a.counters().sender.handshakes_sent > 10, "it keeps knocking");
+    assert!(pair.a.counters().sender.handshakes_sent > 10, "it keeps sending handshakes");
     for path in 0..4 {
         pair.set_down(path, false);
     }

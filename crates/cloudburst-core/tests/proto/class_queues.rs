@@ -1,6 +1,6 @@
 //! Classes of packets in a port that serves them by strict priority.
 //!
-//! Hosts 1 and up send to host 0, whose port of the switch they share.
+//! Hosts 1 and up send to host 0, and share its port of the switch.
 
 use crate::incast::Switch;
 use cloudburst_core::config::{BurstPolicy, Config};
@@ -8,14 +8,15 @@ use cloudburst_core::error::Receipt;
 use cloudburst_netem::LinkConfig;
 use core::time::Duration;
 
-/// Hosts that send long messages to host 0.
+/// The hosts that send long messages to host 0.
 const BUSY: usize = 4;
-/// The host that sends or receives a short one.
+/// The host that sends or receives a short message.
 const SHORT: usize = BUSY + 1;
-/// The time of a full packet at the port.
+/// The transmission time of a full packet at the port.
 const PACKET: Duration = Duration::from_nanos(12_304);
 
-/// A switch whose port to host 0 has so many classes, and whose hosts have these classes of symbols.
+/// A switch whose port to host 0 has this many classes, and whose hosts have these classes of
+/// symbols.
 fn switch(classes: usize, of_hosts: &[&str]) -> Switch {
     let config = |classes: &&str| Config {
         classes: classes.parse().expect("classes"),
@@ -32,7 +33,8 @@ fn switch(classes: usize, of_hosts: &[&str]) -> Switch {
     switch
 }
 
-/// How long a message takes between host 0 and the last one, while the others send to host 0 or do not.
+/// How long a message between host 0 and the last one takes, while the others send to host 0 or are
+/// idle.
 fn short(classes: usize, busy: bool, to_receiver: bool, policy: Option<BurstPolicy>) -> Duration {
     let mut switch = switch(classes, &["left:20000"; SHORT + 1]);
     if busy {
@@ -61,13 +63,14 @@ fn answers_probes_and_pulls_do_not_wait_behind_symbols() {
         let time = |(classes, busy)| short(classes, busy, false, Some(policy));
         let [alone, one, several] = [(3, false), (1, true), (3, true)].map(time);
         println!("{policy:?}: alone {alone:?}, in one queue {one:?}, with classes {several:?}");
-        // Pulls go one by one, and each may wait for a packet that is being sent.
+        // Pulls are sent one by one, and each may wait for a packet in transmission.
         assert!(several <= alone + 8 * PACKET, "{several:?}");
         assert!(one > alone + 50 * PACKET, "{one:?}");
     }
 }
 
-/// What the messages of hosts with different classes took that send at the same time, by host.
+/// The completion times of messages that hosts with different classes send at the same time, by
+/// host.
 fn mixture(remark: Option<[u8; 4]>) -> Vec<Receipt> {
     let of_hosts = ["one", "left:20000", "one", "sent:5000/20000", "left:5000/20000/50000"];
     let mut switch = switch(4, &of_hosts);

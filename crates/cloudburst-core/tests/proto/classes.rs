@@ -1,4 +1,4 @@
-//! Classes of symbols: the class of each message, and what happens when switches let one class
+//! Classes of symbols: the class of each message, and the effects of switches that let one class
 //! overtake another.
 
 use crate::common::{Pair, Setup, Side, message};
@@ -7,7 +7,7 @@ use cloudburst_core::proto::{Class, SendOptions};
 use cloudburst_core::wire::symbol::SymbolView;
 use cloudburst_netem::{LinkConfig, Loss};
 
-/// A pair of which A sorts its symbols into classes, with all packets tapped.
+/// A pair with all packets tapped, whose A sorts its symbols into classes.
 fn pair(classes: &str, link: LinkConfig) -> Pair {
     let mut setup = Setup { link, ..Setup::default() };
     setup.a.classes = classes.parse().unwrap();
@@ -20,8 +20,8 @@ fn quiet() -> LinkConfig {
     Setup::default().link
 }
 
-/// Each symbol that A sent since this was asked last: its message, class, path and number on that path. It is
-/// marked as it says.
+/// The symbols that A has sent since the last call: message, class, path and number on that path. Checks that
+/// each is marked with its class.
 fn symbols(pair: &mut Pair) -> Vec<(u64, u8, u16, u16)> {
     let packets = pair.tap.replace(Vec::new()).expect("it is tapped");
     let batches = core::mem::take(&mut pair.batches);

@@ -14,7 +14,7 @@ use core::time::Duration;
 use std::net::SocketAddr;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Of the links, without what packets take on the wire.
+/// The delay of the links, without transmission times.
 const ROUND_TRIP: Duration = Duration::from_micros(100);
 
 fn connect(pair: &mut Pair, deadline: Option<Duration>) -> ConnectId {
@@ -72,7 +72,7 @@ fn a_handshake_is_the_same_with_connects_messages_or_both() {
         assert_eq!(pair.a.counters().sender.sessions_opened, 1);
         let hellos = hellos(&pair) as usize;
         let sent = pair.tap.unwrap().into_iter().filter(|(side, ..)| *side == Side::A);
-        // Both HELLOs, and the OPEN; connects confirm the session after that.
+        // Both HELLOs and the OPEN. Connects confirm the session after that.
         assert!(hellos >= 3, "{hellos}");
         sent.take(3).collect::<Vec<_>>()
     };
@@ -110,7 +110,7 @@ fn nobody_there_is_told_at_the_deadline_and_nothing_is_left() {
         assert_eq!(pair.a.endpoint.unfinished(), 0);
         let asked = hellos(&pair);
         pair.run_for(SECOND);
-        assert!(hellos(&pair) <= asked + 1, "nobody wants to know any more");
+        assert!(hellos(&pair) <= asked + 1, "no caller needs the answer any more");
         assert_eq!(pair.a.endpoint.poll_timeout(), None);
     }
     let peers = pair.a.endpoint.peers();
@@ -220,7 +220,7 @@ fn a_stale_session_is_asked_after() {
     assert!(hellos(&pair) > asked);
     assert_eq!(pair.a.counters().sender.sessions_opened, 1, "it was alive");
 
-    // The peer restarts: nobody can say that the session is alive.
+    // The peer restarts, so no answer can confirm the session.
     pair.restart(Side::B);
     pair.run_for(31 * SECOND);
     let id = connect(&mut pair, None);
@@ -268,7 +268,7 @@ fn a_peer_that_is_silent_for_long_is_waited_for() {
     let id = connect(&mut pair, None);
     pair.run_for(SECOND);
     assert_eq!(pair.a.connects.len(), 1);
-    // Without the message, the connect alone keeps asking.
+    // Without the message, the connect keeps asking.
     pair.a.endpoint.cancel(unheard);
     let asked = hellos(&pair);
     pair.run_for(SECOND);
@@ -342,7 +342,7 @@ fn a_closing_endpoint_refuses_connects_and_goes_on_with_those_under_way() {
     assert_eq!(ended(&mut pair, id), Ok(()));
 }
 
-/// Hands `endpoint` all that it sends, until it sends nothing more.
+/// Hands `endpoint` all of its own packets, until it sends no more.
 fn run_alone(endpoint: &mut Endpoint, now: Instant, own: SocketAddr) {
     let mut buffer = Vec::new();
     while let Some(transmit) = endpoint.poll_transmit(now, &mut buffer) {

@@ -1,5 +1,6 @@
 //! Two copies of one endpoint that both run, as when two virtual machines are resumed from one
-//! snapshot, or one a second time. Some promises hold, and some do not: these tests say which.
+//! snapshot, or one machine is resumed twice. Some promises then hold, and some do not: these tests
+//! state which.
 
 use crate::common::peer::{KEY, endpoint, open_fields};
 use crate::common::{Pair, Setup, Side, message};
@@ -24,7 +25,7 @@ fn copies() -> [Pair; 2] {
     })
 }
 
-/// The symbols that A sends for a message, by packet number; and how it ended.
+/// The symbols that A sends for a message, by packet number, and the outcome.
 fn symbols(pair: &mut Pair, seed: u64) -> (BTreeMap<u64, Vec<u8>>, Outcome) {
     pair.tap = Some(Vec::new());
     let id = pair.send(message(3_000, seed));
@@ -41,7 +42,7 @@ fn what_a_second_copy_of_a_sender_says_is_neither_delivered_nor_taken_for_delive
     let (_, outcome) = symbols(&mut pair, 1);
     assert!(matches!(outcome, Outcome::Delivered(_)));
     mem::swap(&mut pair.a, &mut copy.a);
-    // Another message with the same id.
+    // Another message with the same ID.
     let (_, outcome) = symbols(&mut pair, 2);
     assert_eq!(outcome, Outcome::Unknown(Indeterminate::Deadline));
     assert!(pair.b.counters().receiver.replayed > 0);
@@ -65,10 +66,10 @@ fn two_copies_of_a_sender_seal_different_packets_under_the_same_number_and_key()
         one.iter().zip(other).map(|(one, other)| one ^ other).collect::<Vec<u8>>()
     };
     let clear = xor(&message(3_000, 1), &message(3_000, 2));
-    assert!(clear.starts_with(&xor(first, second)), "whoever sees both knows their difference");
+    assert!(clear.starts_with(&xor(first, second)), "an observer of both learns their difference");
 }
 
-/// Not protected: what the copy does not remember it takes again.
+/// Not protected: the copy accepts again messages that it does not remember.
 #[test]
 fn a_receiver_that_is_set_back_delivers_again_what_is_replayed_to_it() {
     let [mut pair, mut copy] = copies();
@@ -83,8 +84,8 @@ fn a_receiver_that_is_set_back_delivers_again_what_is_replayed_to_it() {
     assert!(again(&pair) && again(&copy));
 }
 
-/// A handshake with `responder` of an initiator whose memory is always the same; what its session's
-/// keys make of the same message.
+/// A handshake with `responder` by an initiator that always has the same randomness. Returns a
+/// digest of the same message under the keys of its session.
 fn meet(responder: &mut Endpoint, host: u8) -> Digest {
     let now = Instant::from_nanos(1_000_000_000);
     let via = Via { egress: 0, local: None, remote: ([10, 0, 0, host], 7000).into() };
@@ -103,7 +104,7 @@ fn copies_that_begin_a_handshake_at_addresses_of_their_own_share_no_keys() {
     assert_ne!(meet(&mut responder, 2), meet(&mut responder, 3));
 }
 
-/// Not protected: to the responder they are one initiator that repeats itself.
+/// Not protected: to the responder, they are one initiator that retransmits.
 #[test]
 fn copies_that_begin_a_handshake_at_one_address_share_their_keys() {
     let mut responder = endpoint(Config::default());

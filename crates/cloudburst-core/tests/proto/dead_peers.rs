@@ -1,4 +1,4 @@
-//! Peers that do not answer cost those that do nothing.
+//! Peers that do not answer do not slow down those that do.
 
 use crate::common::{Pair, Setup, message};
 use cloudburst_core::config::Config;
@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::net::SocketAddr;
 
 const CAPACITY: u64 = 100_000_000;
-/// Of a HELLO on the wire: 64 bytes, and headers of IP and UDP.
+/// The bytes of a HELLO on the wire: 64, and headers of IP and UDP.
 const HELLO_BITS: u64 = 8 * (64 + 28);
 
 fn pair() -> Pair {
@@ -18,7 +18,7 @@ fn pair() -> Pair {
     })
 }
 
-/// A sends a message to each of `count` addresses where nobody is.
+/// A sends a message to each of `count` addresses without a host.
 fn send_to_nobody(pair: &mut Pair, count: u32) {
     let options = SendOptions { deadline: Some(Duration::from_secs(60)), ..Default::default() };
     for number in 0..count {
@@ -28,7 +28,7 @@ fn send_to_nobody(pair: &mut Pair, count: u32) {
     }
 }
 
-/// How long messages of `length` to B take, one every 10 ms.
+/// How long messages of `length` bytes to B take, one every 10 ms.
 fn times(pair: &mut Pair, length: usize) -> Vec<Duration> {
     let times = (0..50).map(|seed| {
         let id = pair.send(message(length, seed));

@@ -1,4 +1,4 @@
-//! A message of any size arrives once, byte for byte, and its receipt says what it cost.
+//! Messages of any size arrive once, byte for byte, and receipts report their cost.
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::code::Code;
@@ -153,8 +153,8 @@ fn packets_visit_paths_in_the_order_that_was_chosen() {
         for seed in 0..3 {
             pair.deliver(message(30_001, seed));
         }
-        // HELLOs and messages alike: the pair has one place in its order. An OPEN goes where its RETRY
-        // came from.
+        // HELLOs and messages alike, because the pair has one position in its order. An OPEN goes to
+        // the source of its RETRY.
         let tap = pair.tap.take().unwrap();
         let egresses: Vec<u16> = tap
             .iter()

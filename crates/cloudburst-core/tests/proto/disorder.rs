@@ -1,5 +1,5 @@
-//! Reordering, duplication, corruption, truncation, extension: none is ever seen by the
-//! application.
+//! Reordering, duplication, corruption, truncation and extension of packets: the application never
+//! sees their effects.
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_netem::LinkConfig;
@@ -10,7 +10,7 @@ fn survive(link: LinkConfig) -> Pair {
     let sent: Vec<_> = (0..100).map(|seed| message(seed as usize * 331, seed)).collect();
     let ids: Vec<_> = sent.iter().map(|bytes| pair.send(bytes.clone())).collect();
     pair.settle();
-    // Late packets of messages that are done must not stir anything up.
+    // Late packets of completed messages must have no effect.
     pair.run_for(Duration::from_secs(10));
     assert_eq!(pair.a.delivered(), 100, "{:?}", pair.a.outcomes);
     assert_eq!(pair.b.inbox.len(), 100);

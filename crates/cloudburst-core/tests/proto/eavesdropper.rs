@@ -1,4 +1,5 @@
-//! Whoever sees every packet learns addresses, sizes and headers, but nothing of what messages say.
+//! An observer of all packets learns addresses, sizes and headers, but nothing of the contents of
+//! messages.
 
 use crate::common::{Pair, Setup, Side, message};
 use bytes::Bytes;
@@ -50,7 +51,7 @@ fn the_same_message_has_another_digest_each_time() {
                 _ => None,
             }));
         }
-        // The ids begin again, and so do the packet numbers.
+        // The IDs begin again, and so do the packet numbers.
         pair.restart(Side::A);
     }
     assert_eq!((pair.b.inbox.len(), digests.len()), (4, 4));
@@ -69,7 +70,7 @@ fn each_handshake_has_ephemeral_keys_of_its_own() {
     let tap = pair.tap.take().unwrap();
     for (kind, at) in [(Kind::Open, 28), (Kind::Accept, 12)] {
         let of_kind = tap.iter().filter(|(.., packet)| Kind::of(packet) == Ok(kind));
-        // By nonce: copies of a packet have the same.
+        // By nonce, because copies of a packet have the same one.
         let keys: BTreeMap<&[u8], &[u8]> =
             of_kind.map(|(.., packet)| (&packet[4..12], &packet[at..at + 32])).collect();
         let distinct: BTreeSet<&[u8]> = keys.values().copied().collect();

@@ -1,4 +1,4 @@
-//! Cancelling, deadlines, refusals, and closing: every send ends, and says truly how.
+//! Cancelling, deadlines, refusals, and closing: every send ends, with the true outcome.
 
 use crate::common::{Pair, Setup, Side, message};
 use bytes::Bytes;
@@ -44,7 +44,7 @@ fn cancelling_stops_a_burst_that_nobody_answers() {
     let sender = pair.a.counters().sender;
     pair.a.endpoint.cancel(id);
     assert_eq!(pair.outcome(id), Outcome::Unknown(Indeterminate::Cancelled));
-    // No timer of the burst is left, nor one that asks after the silent peer.
+    // No timer of the burst is left, nor one that probes the silent peer.
     pair.run_for(Duration::from_secs(10));
     let after = pair.a.counters().sender;
     assert_eq!(
@@ -74,13 +74,13 @@ fn nobody_there_is_told_at_the_deadline() {
     let id = pair.send(message(10, 1));
     assert_eq!(pair.outcome(id), Outcome::Rejected(Rejection::NoAnswer));
     assert_eq!(pair.now.saturating_since(start), Config::default().deadline);
-    // The knocking ends with the last message.
+    // The handshake attempts end with the last message.
     let hellos = pair.a.counters().sender.handshakes_sent;
     pair.run_for(Duration::from_secs(10));
     assert!(pair.a.counters().sender.handshakes_sent <= hellos + 1);
 }
 
-/// One way, and no address that is the endpoint's own.
+/// One path, and no address of the endpoint's own.
 struct Nameless;
 
 impl PathMap for Nameless {
@@ -95,7 +95,7 @@ impl PathMap for Nameless {
 
 #[test]
 fn who_does_not_know_its_address_accepts_nothing_and_the_sender_learns_that_it_is_there() {
-    // The second deadline is past the time for which a nonce is used.
+    // The second deadline is later than the lifetime of a nonce.
     for deadline in [Duration::from_millis(20), Duration::from_secs(12)] {
         let mut pair = Pair::new(Setup::default());
         pair.b.endpoint.set_path_map(Arc::new(Nameless)).unwrap();
@@ -133,7 +133,8 @@ fn who_was_met_long_ago_counts_as_silent_now() {
 
 #[test]
 fn what_this_host_does_not_send_is_blamed_on_it_while_that_lasts() {
-    // How A's only send ends if the host takes what `takes` says, batch by batch.
+    // Returns how A's only send ends if the host accepts the batches for which `takes` returns
+    // true.
     let outcome = |takes: fn(usize) -> bool| {
         let mut pair = Pair::new(Setup::default());
         pair.send(message(10, 1));
@@ -157,7 +158,7 @@ fn what_this_host_does_not_send_is_blamed_on_it_while_that_lasts() {
     };
     let local = Outcome::Rejected(Rejection::Local(LocalError::Denied));
     assert_eq!(outcome(|_| false), local);
-    assert_eq!(outcome(|batch| batch < 3), local.clone(), "the last ones are the news");
+    assert_eq!(outcome(|batch| batch < 3), local.clone(), "the last results count");
     assert_eq!(outcome(|batch| batch >= 3), Outcome::Rejected(Rejection::NoAnswer));
 }
 
@@ -251,7 +252,7 @@ fn an_order_that_is_not_for_these_paths_is_refused_by_the_sender() {
          of 16 paths: it must fit the path map, which has 4"
     );
     assert_eq!(pair.a.endpoint.unfinished(), 0);
-    // It can still be sent to: answers go back the way that packets came.
+    // Messages to the peer still work: answers return on the path of the packets.
     let id = pair.send_from(Side::B, message(10, 1), SendOptions::default());
     pair.settle();
     assert!(matches!(pair.b.outcomes[&id], Outcome::Delivered(_)));

@@ -1,5 +1,5 @@
-//! Handshakes where most paths swallow everything, and nobody knows which: a message arrives if
-//! anything can.
+//! Handshakes where most paths silently drop all packets: a message arrives if any path can carry
+//! it.
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::rng::SplitMix64;
@@ -7,7 +7,8 @@ use core::time::Duration;
 
 const EGRESSES: u16 = 16;
 
-/// A pair. Each way from an egress to one of the other side is alive if `is_alive` says so.
+/// A pair, in which a path from an egress to one of the other side is alive if `is_alive` returns
+/// true.
 fn pair(seed: u64, is_alive: impl Fn(Side, u16, u16) -> bool) -> Pair {
     let mut pair = Pair::new(Setup { seed, paths: EGRESSES, ..Setup::default() });
     for from in [Side::A, Side::B] {
@@ -20,7 +21,7 @@ fn pair(seed: u64, is_alive: impl Fn(Side, u16, u16) -> bool) -> Pair {
     pair
 }
 
-/// Sends a message to a peer that was never heard of; returns how long that took, if it arrived.
+/// Sends a message to an unknown peer. Returns how long that took, if it arrived.
 fn meet(mut pair: Pair, seed: u64) -> Option<Duration> {
     let start = pair.now;
     let length = [1_500, 20_000, 93_000][seed as usize % 3];
@@ -38,7 +39,7 @@ fn where_ports_are_hashed_onto_one_living_path_of_four_all_meet_that_can() {
             let drawn = SplitMix64::new(SplitMix64::new(seed).next_u64() ^ ports).next_u64();
             drawn.is_multiple_of(4)
         };
-        // HELLOs go to one port, and their answers to wherever one came from.
+        // HELLOs go to one port, and answers return to the source of a HELLO.
         let there = (0..EGRESSES).filter(|&egress| alive(Side::A, egress, 0));
         let back = |to: u16| (0..EGRESSES).any(|egress| alive(Side::B, egress, to));
         let can = there.into_iter().any(back);

@@ -1,5 +1,5 @@
-//! Receivers that forget: a message whose blocks were partly done begins again, and sessions
-//! that somebody relies on are not the ones to go.
+//! Receivers that forget: a message with some blocks decoded begins again, and sessions in use are
+//! not evicted.
 
 use crate::common::peer::Liar;
 use crate::common::{Pair, Setup, Side, message};
@@ -42,7 +42,8 @@ fn a_session_that_was_confirmed_alive_is_not_swept_soon_after() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(1, 0));
     pair.run_for(Duration::from_secs(100));
-    // Idle for so long, the sender asks first; the message itself never leaves.
+    // After so long an idle time, the sender checks the session first. The message itself never
+    // leaves.
     let id = pair.send(message(1, 1));
     pair.run_for(Duration::from_micros(60));
     pair.a.endpoint.cancel(id);
@@ -81,7 +82,7 @@ fn probing_a_busy_receiver_does_not_use_up_the_packets_of_a_message() {
     pair.deliver(message(1, 0));
     let id = pair.send_from(Side::A, message(100, 1), patient());
     pair.run_for(Duration::from_secs(60));
-    // The STOP that the freed queue triggers is lost: only a probe can bring another.
+    // The STOP that the freed queue triggers is lost: only a probe can trigger another.
     pair.set_links(
         Side::B,
         None,
@@ -110,7 +111,7 @@ fn forgottens_that_come_late_cost_a_repetition_and_no_message() {
             pair.set_down(path, true);
         }
         pair.run_for(Duration::from_secs(5));
-        // The answers of two paths crawl: what they say is old when it comes.
+        // The answers on two paths are slow, and outdated when they arrive.
         let slow = cloudburst_netem::LinkConfig {
             delay: Duration::from_micros(1_000 + moment * 150),
             ..Setup::default().link
@@ -129,7 +130,7 @@ fn forgottens_that_come_late_cost_a_repetition_and_no_message() {
 #[test]
 fn a_straggler_that_begins_a_message_anew_does_not_hide_that_it_was_forgotten() {
     let mut peer = Liar::meet(Config::default());
-    // Two blocks. The sender knows that the first was done, before the receiver forgot it.
+    // Two blocks. The sender knows that the first was decoded before the receiver forgot it.
     let bytes = message(2 * (128 * 32 - 16), 1);
     let mut header = peer.header(0, &bytes, 32, 0);
     header.block = 1;

@@ -1,4 +1,4 @@
-//! Old handshakes, said again by a stranger.
+//! Old handshakes, replayed by a stranger.
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::Config;

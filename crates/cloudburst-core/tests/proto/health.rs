@@ -1,4 +1,4 @@
-//! Paths that deliver nothing are degraded to a trickle, and take part again when they deliver.
+//! Paths that deliver nothing are degraded to a trickle, and recover once they deliver again.
 
 use crate::common::peer::{accept_by_hand, accept_fields};
 use crate::common::{KEY, Pair, Setup, Side, lossy, message};
@@ -18,7 +18,7 @@ use core::time::Duration;
 
 const SIZES: [usize; 4] = [1_300, 5_000, 20_000, 93_000];
 
-/// Trains of one length: what paths learn of theirs would decide how many packets each of them has.
+/// Trains of one length: learned lengths would affect the number of packets on each path.
 fn even_trains() -> Setup {
     let a = Config { train: 4, ..Setup::default().a };
     Setup { a, ..Setup::default() }
@@ -34,7 +34,7 @@ fn degraded(pair: &Pair) -> Vec<usize> {
     paths.filter(|(_, path)| path.degraded).map(|(at, _)| at).collect()
 }
 
-/// Packets that went on each path while `count` messages of `length` bytes were delivered, one
+/// The number of packets on each path while `count` messages of `length` bytes are delivered, one
 /// after the other.
 fn deliver(pair: &mut Pair, count: u64, length: usize) -> Vec<u64> {
     let sent = |pair: &Pair| paths(pair).iter().map(|path| path.sent).collect::<Vec<_>>();
@@ -69,11 +69,12 @@ fn with_one_two_or_three_of_four_dead_packets_are_hardly_more_than_the_living_ne
                 let (dead, living) = sent.split_at(usize::from(dead));
                 let ratio = sent.iter().sum::<u64>() as f64 / needed as f64;
                 println!("{length} bytes, one way {one_way}: {ratio:.2}, {dead:?} {living:?}");
-                // Where a path is dead both ways, an answer takes it now and then, and silence
-                // costs a symbol for each path: much for short messages, little for long ones.
+                // If a path is dead in both directions, an answer is lost on it now and then, and
+                // the silence costs a symbol for each path: much for short messages, little for
+                // long ones.
                 let limit = if one_way || length > 5_000 { 1.25 } else { 2.5 };
                 assert!(ratio < limit, "{ratio}: {sent:?}");
-                // Each is probed all the while.
+                // Each is probed all the time.
                 assert!(dead.iter().all(|&sent| sent > 0), "{sent:?}");
                 let probes = *dead.iter().max().unwrap() as f64;
                 let trickle = 0.4 * *living.iter().min().unwrap() as f64;
@@ -91,7 +92,7 @@ fn a_path_is_degraded_within_a_few_round_trips_and_has_its_share_again_within_a_
         deliver(&mut pair, 10, 20_000);
         let round_trip = paths(&pair).iter().find_map(|path| path.round_trip).unwrap();
         assert!((90..400).contains(&round_trip.as_micros()), "{round_trip:?}");
-        // Messages queue up, so that there is always something to send.
+        // Messages queue up, so there is always one to send.
         for seed in 0..3_000 {
             pair.send(message(20_000, seed));
         }
@@ -197,8 +198,8 @@ fn one_path_there_and_another_back_are_enough() {
 
 #[test]
 fn bursts_that_end_before_they_were_answered_are_held_against_no_path() {
-    // Each goes eight times over, and its STOP speaks of the first symbols alone: those of the
-    // path that every burst begins with.
+    // Each is sent eight times over, and its STOP reports only the first symbols: those of the path
+    // on which every burst begins.
     let a = Config { policy: BurstPolicy::Oblivious, port: 7000, ..Config::default() };
     for order in ["rrb", "rb", "drb:2x2"] {
         let a = Config { order: order.parse::<Order>().unwrap(), ..a.clone() };
@@ -246,7 +247,7 @@ fn when_the_last_living_path_dies_the_degraded_ones_are_tried_at_once() {
     set_dead(&mut pair, 3, true);
     deliver(&mut pair, 20, 20_000);
     assert_eq!(degraded(&pair), [0, 1, 2]);
-    // Path 1 heals at the moment at which path 3 dies.
+    // Path 1 heals when path 3 dies.
     pair.set_down(1, false);
     pair.set_down(3, true);
     for seed in 0..20 {

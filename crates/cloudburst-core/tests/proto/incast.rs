@@ -20,23 +20,23 @@ use std::net::SocketAddr;
 
 const RATE: u64 = 1_000_000_000;
 const DELAY: Duration = Duration::from_micros(5);
-/// Headers and frame of a packet. The switch notes there: from which host, to which, in which class, how
-/// many links are behind the packet, and whether it is ECN-capable.
+/// The bytes of headers and frame of a packet. The switch stores there the source, the destination, the
+/// class, the number of links passed, and whether the packet is ECN-capable.
 const HEADERS: usize = 28 + 38;
-/// Bytes of a full packet with its frame.
+/// The bytes of a full packet with its frame.
 const FULL: usize = 1_500 + 38;
 /// The threshold of selective dropping, in bytes (Aeolus, section 6).
 const THRESHOLD: usize = 6_000;
-/// What is left of a packet that is trimmed to 128 bytes of its Ethernet frame, on the wire: the rest of it, a
-/// checksum, a preamble and a gap.
+/// The bytes on the wire of a packet that is trimmed to 128 bytes of its Ethernet frame: the rest of the
+/// frame, a checksum, a preamble and a gap.
 const TRIMMED: usize = 128 + 24;
 
-/// What all senders do at the same time.
+/// The simultaneous traffic of all senders.
 #[derive(Clone, Copy, Debug)]
 struct Incast {
     senders: usize,
     bytes: usize,
-    /// Packets that the receiver's port holds.
+    /// The packets that the receiver's port holds.
     queue: usize,
     policy: BurstPolicy,
     order: PullOrder,
@@ -45,24 +45,24 @@ struct Incast {
     one_queue: bool,
     /// Whether hosts mark packets as for Aeolus, and the receiver's port drops selectively.
     aeolus: bool,
-    /// Endpoints of the receiving host, each of which gets as many of the messages.
+    /// The number of endpoints of the receiving host, each of which gets an equal share of the messages.
     receivers: usize,
-    /// Whether these share what they pull at.
+    /// Whether they share their rate of pulls.
     shared: bool,
-    /// Whether the switch trims what overflows, in frames of 128 bytes.
+    /// Whether the switch trims packets that overflow, to frames of 128 bytes.
     trim: bool,
 }
 
-/// The outcome.
+/// The results.
 #[derive(Debug)]
 struct Tally {
-    /// Packets sent and needed, and those sent before anybody could have answered.
+    /// The packets sent and needed, and those sent before any answer was possible.
     sent: usize,
     needed: usize,
     openings: usize,
     openings_dropped: usize,
     dropped: usize,
-    /// Of these, packets that are to be spared.
+    /// Those of them that the network should spare.
     spared_dropped: usize,
     trimmed: usize,
     /// Symbols that the receiver counted as lost, and trimmed ones that reached it.
@@ -71,24 +71,24 @@ struct Tally {
     /// Packets sent because a sender's timer expired.
     retries: u64,
     times: Vec<Duration>,
-    /// How long the receiver's link takes for what is needed.
+    /// How long the receiver's link needs for the packets needed.
     floor: Duration,
 }
 
 pub(crate) struct Switch {
     pub(crate) now: Instant,
     pub(crate) hosts: Vec<Host>,
-    /// Of each host, of the receiver, and of what carries no symbols.
+    /// The links of each host, of the receiver, and of packets without symbols.
     links: Vec<Link>,
-    /// Symbols with lower numbers are openings; how many of them were dropped.
+    /// Symbols with lower numbers are openings. Counts those of them that were dropped.
     window: u32,
     openings_dropped: usize,
     spared_dropped: usize,
     /// Whether all packets to the receiver share its port, or symbols only.
     one_port: bool,
-    /// Hosts that are behind the receiver's port, from the first on.
+    /// The number of hosts behind the receiver's port, from the first on.
     receivers: usize,
-    /// The classes that packets of a host get instead of their own, by the host: class c the one at index c.
+    /// For each host, the classes that replace those of its packets: class c becomes the one at index c.
     pub(crate) remarks: Vec<(usize, [u8; 4])>,
 }
 
@@ -109,7 +109,7 @@ impl Switch {
         };
         let port = LinkConfig {
             queue: incast.queue,
-            // In bytes, so that probes take little of a common queue.
+            // In bytes, so that probes use little of a common queue.
             queue_bytes: (incast.one_queue && !incast.trim).then_some(incast.queue * FULL),
             trim: incast.trim.then_some(Trim { header: TRIMMED, queue: 1_000 }),
             selective: incast.aeolus.then_some(THRESHOLD),
@@ -122,7 +122,7 @@ impl Switch {
         Self { receivers: incast.receivers, ..Self::new(configs, port, incast.one_queue) }
     }
 
-    /// A switch with these hosts, of which the first is the receiver, and this port to it.
+    /// A switch with these hosts, the first of which is the receiver, and this port to it.
     pub(crate) fn new(configs: Vec<Config>, port: LinkConfig, one_port: bool) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         let host = |(number, config)| {
@@ -174,7 +174,7 @@ impl Switch {
         self.forward(bytes);
     }
 
-    /// Puts a packet on its next link, or hands it in where there is none.
+    /// Puts a packet on its next link, or delivers it after the last.
     fn forward(&mut self, mut packet: Vec<u8>) {
         let at = self.now.saturating_since(Instant::ZERO);
         let [from, to, class, stage, ect] = [0, 1, 2, 3, 4].map(|at| usize::from(packet[at]));
@@ -239,7 +239,7 @@ impl Switch {
         self.serve(from, |host, out| host.drain(now, out));
     }
 
-    /// Runs for some time.
+    /// Runs for this long.
     pub(crate) fn run_for(&mut self, time: Duration) {
         let until = self.now + time;
         while self.next_at().is_some_and(|at| at <= until) {
@@ -373,7 +373,7 @@ impl Tally {
         self.times[self.times.len() - 1]
     }
 
-    /// Packets sent beside the openings, for each that was needed beside those of them that arrived.
+    /// Packets sent beyond the openings, per packet needed beyond those of them that arrived.
     fn excess(&self) -> f64 {
         let left = self.needed - (self.openings - self.openings_dropped.min(self.openings));
         (self.sent - self.openings) as f64 / left as f64
@@ -431,9 +431,9 @@ fn what_has_the_fewest_missing_symbols_first_ends_earlier_on_average() {
 fn with_probes_no_short_message_waits_for_a_timer() {
     // Fourteen symbols each: most of them are the opening.
     let pulled = run(Incast { queue: 8, ..incast(16, 20_000) });
-    // The link idles once, for the grace period after which what was sent before probes counts as lost.
+    // The link idles once, for the grace period after which packets sent before probes count as lost.
     assert!(pulled.last() <= pulled.floor.mul_f64(1.15), "{:?}", pulled.last());
-    assert_eq!(pulled.retries, 0, "nobody sent what was not asked for");
+    assert_eq!(pulled.retries, 0, "no timer of a sender expired");
     let burst = Incast { queue: 8, policy: BurstPolicy::default(), ..incast(16, 20_000) };
     let (without, with) = (run(burst), run(Incast { probe: true, ..burst }));
     assert!(pulled.sent * 2 < without.sent);
@@ -482,7 +482,7 @@ fn with_trimming_each_loss_is_pulled_anew_and_nobody_waits_for_a_timer() {
             let tally = run(trim);
             assert_eq!((tally.seen_trimmed, tally.dropped), (tally.trimmed, 0));
             assert_eq!(tally.retries, 0);
-            // A thousand headers keep what is in the queue from arriving within the grace period.
+            // A thousand headers keep queued packets from arriving within the grace period.
             let late = if senders == 70 { 8 } else { 0 };
             assert!((tally.trimmed..=tally.trimmed + late).contains(&tally.lost));
             assert!(tally.sent <= tally.needed + tally.lost);

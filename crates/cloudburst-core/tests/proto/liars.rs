@@ -1,4 +1,4 @@
-//! A peer that holds the key and lies: it harms nobody but its own messages.
+//! A peer that holds the key and lies harms only its own messages.
 
 use crate::common::peer::{KEY, Liar, open_fields, payload};
 use crate::common::{Pair, Setup, Side, message};
@@ -36,7 +36,7 @@ fn poisoned_payloads_are_found_by_the_digest_collected_again_and_then_rejected()
         let rejected: Vec<Verdict> = expected.into_iter().map(Verdict::Reject).collect();
         assert_eq!(answers, rejected);
     }
-    // Rejected is for good: the truth comes too late.
+    // A rejection is final: the truth comes too late.
     let late = verdicts(peer.say_message(0, b"12345678", 16));
     assert!(late.iter().all(|v| *v == Verdict::Reject(RejectReason::Corrupt)), "{late:?}");
     assert_eq!(peer.messages(), []);
@@ -90,7 +90,7 @@ fn nonsense_is_rejected_before_anything_is_allocated() {
         assert_eq!(verdicts(peer.say(&lie, false, &payload)), [Verdict::Reject(reason)]);
     }
     assert_eq!(peer.endpoint.receive_memory(), 0);
-    // An index set where the code has none is nonsense too.
+    // An index set for a code without index sets is invalid too.
     let header = peer.header(9, b"x", 17, 0);
     assert_eq!(peer.say_with(&header, true, &[0x80], &[b'x'; 17]), []);
     assert_eq!(peer.messages(), []);
@@ -105,7 +105,7 @@ fn a_floor_raised_too_far_forgets_only_the_liars_own_messages() {
     far.age = 0;
     let payload = peer.payload(&far, b"x");
     assert!(matches!(verdicts(peer.say(&far, false, &payload))[..], [Verdict::Delivered { .. }]));
-    // Message 5 is older than the low watermark now: no answer, no memory, no delivery.
+    // Message 5 is now below the low watermark: no answer, no memory, no delivery.
     assert_eq!(peer.say_message(5, b"12345678", 16), []);
     assert_eq!(peer.endpoint.receive_memory(), 0);
     assert_eq!(peer.messages().len(), 1);
@@ -122,7 +122,7 @@ fn a_message_is_delivered_once_however_often_it_is_told() {
     let digest = peer.block_digest(0, 0, b"12345678");
     assert!(
         late.iter().all(|v| matches!(v, Verdict::Delivered { digest: d, .. } if *d == digest)),
-        "STOP carries the digest of what was delivered, not of what was claimed"
+        "STOP carries the digest of the delivered message, not the claimed one"
     );
     assert_eq!(peer.messages(), []);
 }
@@ -130,7 +130,7 @@ fn a_message_is_delivered_once_however_often_it_is_told() {
 #[test]
 fn a_nonsensical_first_symbol_pins_nothing() {
     let mut peer = Liar::meet(Config::default());
-    // An index set where the code has none.
+    // An index set for a code without index sets.
     let lie = peer.header(0, b"12345678", 16, 0);
     assert_eq!(peer.say_with(&lie, true, &[0x80], &[7; 16]), []);
     assert_eq!(peer.endpoint.receive_memory(), 0);
@@ -175,7 +175,7 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
     pair.deliver(message(10, 1));
     pair.send_from(Side::B, message(10, 2), SendOptions::default());
     pair.settle();
-    // Another process at A's address shakes hands with B, and says that A's port is its own.
+    // Another process at A's address shakes hands with B, and claims A's port as its own.
     let via = Via { egress: 0, local: None, remote: ([10, 0, 0, 1], 6666).into() };
     let fields = OpenFields { addressed: Side::B.address(0), ..open_fields(Incarnation([66; 16])) };
     let (_, keys) = shake_hands(&KEY, 1, &fields, |mut packet| {
@@ -216,7 +216,7 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
     packet.extend(payload(&flow.digest, &header, b"x"));
     sealer.seal(&mut packet, 0, payload_at);
     pair.b.endpoint.handle_datagram(pair.now, via, &mut packet);
-    // B asks who is at that address; it is A, in the session that they have.
+    // B checks which host is at that address. It is A, in their existing session.
     pair.send_from(Side::B, message(10, 3), SendOptions::default());
     pair.settle();
     assert_eq!(pair.b.delivered(), 2, "{:?}", pair.b.outcomes);

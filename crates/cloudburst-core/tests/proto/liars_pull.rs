@@ -23,7 +23,8 @@ const OPTIONS: SendOptions = SendOptions {
     priority: 4,
 };
 
-/// An endpoint with a message of 500 KB, in three blocks, to a receiver that a test speaks for.
+/// An endpoint with a message of 500 KB, in three blocks, to a receiver whose packets the test
+/// writes.
 struct Victim {
     sender: Endpoint,
     now: Instant,
@@ -48,7 +49,7 @@ impl Victim {
         Self { sender, now, sealer: Sealer::new(flow.answers), via, message }
     }
 
-    /// Symbols that leave within `time`.
+    /// The symbols that leave within `time`.
     fn symbols(&mut self, time: Duration) -> usize {
         let (until, mut symbols) = (self.now + time, 0);
         loop {
@@ -145,7 +146,7 @@ fn credit_for_messages_that_are_not_pulled_changes_nothing() {
     assert!(victim.symbols(Duration::from_millis(1)) <= before.max(8));
 }
 
-/// A receiver that pulls, and a sender that keeps to no window.
+/// A receiver that pulls, and a sender that ignores its window.
 #[test]
 fn a_sender_that_ignores_windows_delays_nobody_else() {
     let mut liar = Liar::meet(Config::default());
@@ -167,7 +168,7 @@ fn a_sender_that_ignores_windows_delays_nobody_else() {
             liar.endpoint.check_invariants();
         }
     }
-    // Pulls are as fast as the link at most, and end with the messages.
+    // Pulls are at most as fast as the link, and end with the messages.
     let pulls = liar.endpoint.counters().receiver.pulls_sent;
     assert!(pulls < 3_000, "{pulls} for 2,000 symbols");
     liar.now += Duration::from_secs(20);

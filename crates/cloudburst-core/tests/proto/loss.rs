@@ -1,4 +1,4 @@
-//! Loss costs symbols, never messages: whatever share of packets is lost, each arrives once.
+//! Loss costs symbols, never messages: whatever the loss rate, each message arrives once.
 
 use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::config::{BurstPolicy, Config};
@@ -7,7 +7,7 @@ use cloudburst_netem::{LinkConfig, Loss};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-/// Sends messages of many sizes under `link` in both directions and checks each at the end.
+/// Sends messages of many sizes over `link` in both directions, and checks each at the end.
 fn all_arrive_once(link: LinkConfig, policy: BurstPolicy, count: u64) -> Pair {
     let a = Config {
         policy,

@@ -1,5 +1,5 @@
-//! Whatever comes in, nothing panics, nothing is answered that should not be, and the messages
-//! under way arrive.
+//! Whatever packets arrive, nothing panics, only valid ones are answered, and the messages under
+//! way arrive.
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::path::Via;
@@ -7,7 +7,7 @@ use cloudburst_core::wire::symbol::{SymbolView, TrimmedView};
 use cloudburst_core::wire::{Kind, Prefix, answer};
 use proptest::prelude::*;
 
-/// Real packets of both directions: handshakes, symbols of two codes, STOP, STATUS.
+/// Real packets of both directions: handshakes, symbols of two codes, STOPs, NACKs.
 fn real_packets() -> Vec<(Side, Vec<u8>)> {
     let mut pair = Pair::new(Setup { link: crate::common::lossy(0.2), ..Setup::default() });
     pair.tap = Some(Vec::new());
@@ -77,7 +77,7 @@ proptest! {
         let _ = SymbolView::parse_tagged(&bytes);
         let _ = TrimmedView::parse(&bytes);
         if let Ok((prefix, reports)) = answer::parse(&bytes) {
-            // What parses is written back as it was, but for the tag.
+            // A packet that parses is written back unchanged, except for the tag.
             let mut again = Vec::new();
             prefix.write(&mut again);
             reports.iter().for_each(|report| report.write(&mut again));
@@ -99,7 +99,7 @@ proptest! {
         let mut pair = Pair::new(Setup { seed, ..Setup::default() });
         let first = pair.send(message(20_000, 1));
         pair.run_for(core::time::Duration::from_micros(250));
-        // Packets of another run of the same key and incarnations, but another session: noise,
+        // Packets of another run with the same key and incarnations, but another session; noise;
         // and mutants of packets of this very session.
         pair.tap = Some(Vec::new());
         let second = pair.send(message(60_000, 2));

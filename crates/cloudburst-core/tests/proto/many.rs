@@ -1,4 +1,4 @@
-//! Thousands of messages at once: none waits for another, memory stays bounded.
+//! Thousands of messages at once: none waits for another, and memory stays bounded.
 
 use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::config::Config;

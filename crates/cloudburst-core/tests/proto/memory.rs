@@ -1,4 +1,4 @@
-//! What a burst needed is given back when it is over.
+//! The memory of a burst is released once the burst is over.
 
 use crate::common::{Pair, Setup, message};
 use cloudburst_core::config::Config;
@@ -7,7 +7,7 @@ use core::time::Duration;
 
 #[test]
 fn sending_times_of_a_burst_are_given_back_when_it_is_over() {
-    // Some 8,000 packets are on their way at a time.
+    // Some 8,000 packets are in flight at a time.
     let a = Config { capacity: 10_000_000_000.into(), ..Setup::default().a };
     let link = LinkConfig { delay: Duration::from_millis(5), ..LinkConfig::default() };
     let mut pair = Pair::new(Setup { a, link, ..Setup::default() });

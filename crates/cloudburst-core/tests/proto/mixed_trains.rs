@@ -15,10 +15,10 @@ use std::net::SocketAddr;
 
 /// Four symbols of 1,254 bytes, as those of 10,016 bytes are eight and of 2,492 bytes two.
 const SHORT: usize = 5_000;
-/// Shorter than the wait for an answer, after which symbols are sent again.
+/// Shorter than the RTO, after which symbols are sent again.
 const DEADLINE: Duration = Duration::from_micros(200);
 
-/// One host and its peers, to each of which it sends full trains.
+/// A host and its peers, to each of which it sends full trains.
 struct Star {
     now: Instant,
     hosts: Vec<Host>,
@@ -62,7 +62,7 @@ impl Star {
         let mut hosts: Vec<Host> = (0..=peers).map(host).collect();
         let delay = Duration::from_micros(50);
         let mut network = Network::new(1, LinkConfig { delay, ..LinkConfig::default() });
-        // One at a time: so trains grow, and it is known that nothing is lost.
+        // One at a time, so that trains grow and the host knows that nothing is lost.
         for (peer, seed) in (1..=peers).flat_map(|peer| (0..20).map(move |seed| (peer, seed))) {
             let (endpoint, bytes) = (&mut hosts[0].endpoint, message(93_000, seed));
             endpoint.send(now, address(peer), bytes, &SendOptions::default()).unwrap();
@@ -83,7 +83,7 @@ impl Star {
         self.hosts[0].endpoint.send(self.now, address(peer), bytes, &options).unwrap()
     }
 
-    /// The trains that go now. They get nowhere.
+    /// The trains that are sent now. They are lost.
     fn trains(&mut self) -> Vec<Train> {
         let (mut trains, mut buffer) = (Vec::new(), Vec::new());
         while let Some(transmit) = self.hosts[0].endpoint.poll_transmit(self.now, &mut buffer) {
@@ -96,7 +96,7 @@ impl Star {
         trains
     }
 
-    /// How the messages end that nobody answers.
+    /// How the messages end if no peer answers.
     fn outcome(&mut self, id: MessageId) -> &Outcome {
         self.now += DEADLINE;
         let now = self.now;

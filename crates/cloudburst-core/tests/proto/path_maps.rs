@@ -1,4 +1,5 @@
-//! Path maps: peers with several ports, and paths that come and go while messages are under way.
+//! Path maps: peers with several ports, and paths that appear and disappear while messages are
+//! under way.
 
 use crate::common::peer::Liar;
 use crate::common::{Pair, Setup, Side, message};
@@ -13,12 +14,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Egresses, each with as many of the peer's ports.
+/// Egresses, each combined with `ports` ports of the peer.
 #[derive(Clone, Default)]
 struct Pool {
     egresses: Vec<u16>,
     ports: u16,
-    /// What peers said, at most.
+    /// The largest number of ports that a peer has announced.
     told: Arc<AtomicU16>,
 }
 
@@ -43,7 +44,7 @@ fn pool(egresses: impl IntoIterator<Item = u16>, ports: u16) -> Arc<Pool> {
     Arc::new(Pool { egresses: egresses.into_iter().collect(), ports, told: Arc::default() })
 }
 
-/// A pair of endpoints of which both take messages at four ports.
+/// A pair of endpoints that both receive at four ports.
 fn pair_of_ports() -> Pair {
     let config = Config { port: 7000, ports: 4, ..Config::default() };
     let mut pair = Pair::new(Setup { a: config.clone(), b: config, ..Setup::default() });
@@ -53,7 +54,7 @@ fn pair_of_ports() -> Pair {
     pair
 }
 
-/// Where the packets of one kind went that left `side` since the tap was opened.
+/// The destinations of the packets of one kind that `side` has sent since the tap was opened.
 fn vias(pair: &Pair, side: Side, kind: Kind) -> BTreeSet<(u16, u16)> {
     let seen = pair
         .tap
@@ -73,7 +74,7 @@ fn symbols_go_to_all_ports_that_the_peer_has_said_it_has() {
     assert_eq!(vias(&pair, Side::A, Kind::Symbol), all);
     assert_eq!(pair.a.endpoint.paths(Side::B.address(0)).len(), 8);
     assert!(vias(&pair, Side::A, Kind::Hello).iter().all(|&(_, port)| port == 0));
-    // The other way there is no handshake: OPEN has said it all.
+    // The other direction needs no handshake: OPEN has said all of it.
     pair.send_from(Side::B, message(93_000, 2), SendOptions::default());
     pair.settle();
     assert_eq!(pair.b.counters().sender.handshakes_sent, 0);
@@ -255,7 +256,7 @@ impl PathMap for Spares {
     }
 }
 
-/// Both ends use ports 0 to 7, which all lead over dead switches; of the others, 11 does not.
+/// Both ends use ports 0 to 7, which all lead through dead switches. Of the others, 11 does not.
 fn pair_with_spares() -> Pair {
     let mut pair = Pair::new(Setup { paths: 16, ..Setup::default() });
     for host in [&mut pair.a, &mut pair.b] {

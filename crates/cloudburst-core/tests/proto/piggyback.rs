@@ -36,8 +36,8 @@ impl Host {
         self.endpoint.send(NOW, to.address, vec![7; len].into(), &options).unwrap();
     }
 
-    /// The next batch: what is in each of its datagrams, in order, and where it goes. It arrives
-    /// at whoever of `hosts` is meant.
+    /// The next batch: the kinds in each of its datagrams, in order, and its destination. The one
+    /// of `hosts` with that address receives it.
     fn pass(&mut self, hosts: &mut [&mut Self]) -> Option<(Vec<Kind>, SocketAddr)> {
         let mut buffer = Vec::new();
         let batch = self.endpoint.poll_transmit(NOW, &mut buffer)?;
@@ -60,7 +60,7 @@ impl Host {
     }
 }
 
-/// The handshake that `a` has begun with `b`.
+/// Completes the handshake that `a` has begun with `b`.
 fn meet(a: &mut Host, b: &mut Host) {
     for _ in 0..2 {
         a.pass_all(b);
@@ -68,7 +68,7 @@ fn meet(a: &mut Host, b: &mut Host) {
     }
 }
 
-/// A message of `len` bytes goes from `a` to `b`, whose STOP has not left yet.
+/// A message of `len` bytes goes from `a` to `b`, which has not sent its STOP yet.
 fn send_without_stop(a: &mut Host, b: &mut Host, len: usize) {
     a.send(b, len);
     meet(a, b);
@@ -93,7 +93,7 @@ fn a_stop_is_the_short_last_datagram_of_a_batch_and_is_sent_once() {
 
 #[test]
 fn an_answer_that_cannot_leave_with_symbols_lets_one_batch_pass_and_no_more() {
-    // Symbols of a message of one byte are shorter than a STOP that tells of four paths.
+    // Symbols of a message of one byte are shorter than a STOP that reports four paths.
     let config = Config { train: 1, ..Config::default() };
     let (mut a, mut b) = (Host::with(1, 4, config.clone()), Host::with(2, 4, config));
     send_without_stop(&mut a, &mut b, 20_000);
@@ -109,7 +109,7 @@ fn an_answer_that_left_with_symbols_counts_against_the_rate_of_answers() {
     let slow = Config { capacity: 1_500_000.into(), ..Config::default() };
     let (mut a, mut b) = (Host::new(1), Host::with(2, 1, slow));
     a.send(&b, 1_000);
-    // The answers to the handshake have used up the rate: later, there is room for more.
+    // The answers to the handshake have used up the rate. Later there is room for more.
     meet(&mut a, &mut b);
     a.pass_all(&mut b);
     assert!(b.endpoint.recv().is_some());
@@ -155,7 +155,7 @@ fn answers_do_not_join_what_switches_may_drop_on_purpose() {
     let config = Config { aeolus: true, ..Config::default() };
     let (mut a, mut b) = (Host::with(1, 1, config.clone()), Host::with(2, 1, config));
     send_without_stop(&mut a, &mut b, 1_000);
-    // Symbols of a message that was not answered yet are not spared, and STOPs are.
+    // Symbols of a message without an answer yet are not spared, and STOPs are.
     b.send(&a, 5_000);
     let batches = b.pass_all(&mut a);
     assert!(batches.contains(&vec![Kind::Answer]), "{batches:?}");
@@ -166,7 +166,7 @@ fn answers_do_not_join_what_switches_may_drop_on_purpose() {
 fn nothing_joins_what_goes_to_a_port_that_the_peer_shares() {
     let config = Config { port: 9000, reuse_port: true, ..Config::default() };
     let (mut a, mut b) = (Host::new(1), Host::with(2, 1, config));
-    // A learns the port that B has alone, and so does what rides on symbols.
+    // A learns the port that only B has, to which answers with symbols go too.
     a.send(&b, 1_000);
     meet(&mut a, &mut b);
     a.pass_all(&mut b);

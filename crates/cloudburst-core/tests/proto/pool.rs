@@ -1,4 +1,4 @@
-//! Memory of messages is used again, within bounds, and never while the application has it.
+//! The memory of messages is reused, within bounds, and never while the application holds it.
 
 use crate::common::{Pair, Setup, message};
 use cloudburst_core::config::Config;
@@ -12,7 +12,7 @@ fn pair() -> Pair {
     Pair::new(Setup { a, ..Setup::default() })
 }
 
-/// Sends messages of these seeds, all at once.
+/// Sends messages with these seeds, all at once.
 fn burst(pair: &mut Pair, seeds: core::ops::Range<u64>) {
     seeds.for_each(|seed| _ = pair.send(message(LENGTH, seed)));
     pair.settle();
@@ -60,7 +60,7 @@ fn memory_of_messages_is_bounded_and_given_back_when_nothing_comes() {
         pair.b.inbox.clear();
     });
     let kept = used.bytes_current;
-    // 16 MiB of buffers, and what the sender keeps.
+    // 16 MiB of buffers, and the memory that the sender keeps.
     assert!((8 << 20..19 << 20).contains(&kept), "{kept} of {} bytes", 300 * LENGTH);
     let idle = allocation_counter::measure(|| pair.run_for(Duration::from_secs(5)));
     let left = kept + idle.bytes_current;

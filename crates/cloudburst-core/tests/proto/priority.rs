@@ -1,4 +1,4 @@
-//! Which message goes first, and that none waits for ever.
+//! The order of messages by priority, without starvation.
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::Config;
@@ -6,7 +6,7 @@ use cloudburst_core::error::SendError;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::SendOptions;
 
-/// A pair that has met, and whose A is so slow that messages queue up.
+/// A pair with a session, whose A is so slow that messages queue up.
 fn slow() -> Pair {
     let a = Config { capacity: 20_000_000.into(), ..Setup::default().a };
     let mut pair = Pair::new(Setup { a, ..Setup::default() });
@@ -18,8 +18,8 @@ fn with(priority: u8) -> SendOptions {
     SendOptions { priority, ..SendOptions::default() }
 }
 
-/// How many short messages of `priority`, of which 32 are always under way, are delivered before
-/// one of 93 KB is that was sent with priority `long`.
+/// How many short messages of `priority`, of which 32 are always under way, are delivered before a
+/// message of 93 KB that was sent with priority `long`.
 fn overtaken(long: u8, priority: u8) -> usize {
     let mut pair = slow();
     let long = pair.send_from(Side::A, message(93_000, 1), with(long));
@@ -57,8 +57,9 @@ fn urgent_messages_go_first_and_background_ones_last() {
 
 #[test]
 fn a_long_message_is_not_starved_by_a_stream_of_short_ones() {
-    // 66 symbols in trains of 4 over 4 paths are 5 rounds, and a few more for what is asked for.
-    // Each comes within 8 rounds for every other that was ready, and a short message is a round.
+    // 66 symbols in trains of 4 over 4 paths are 5 rounds, and a few more for requested symbols.
+    // Each comes within 8 rounds for every other message that was ready, and a short message takes
+    // a round.
     let rounds = 8;
     let came = overtaken(4, 4);
     assert!(came >= 8, "short ones go first: {came}");

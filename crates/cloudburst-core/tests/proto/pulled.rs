@@ -1,4 +1,5 @@
-//! Pulled messages (SCDP, section IV-C): what is sent for them, with and without losses.
+//! Pulled messages (SCDP, section IV-C): the packets that are sent for them, with and without
+//! losses.
 
 use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::code::{Code, Degree};
@@ -24,7 +25,7 @@ fn deliver(pair: &mut Pair, length: usize) -> Receipt {
     }
 }
 
-/// A pair that has met.
+/// A pair with a session.
 fn pair(paths: u16) -> Pair {
     let mut pair = Pair::new(Setup { paths, ..Setup::default() });
     pair.deliver(message(5_000, 1));
@@ -40,7 +41,7 @@ fn without_loss_the_source_symbols_are_sent_and_all_beyond_the_window_are_pulled
             let receipt = deliver(&mut pair, length);
             let needed = receipt.source_symbols;
             assert_eq!(receipt.packets, needed, "{length} bytes, {paths} paths");
-            // What was sent before the first answer left.
+            // The packets that were sent before the first answer left.
             let tap = pair.tap.take().unwrap();
             let is_symbol =
                 |packet: &[u8]| Kind::of(packet) == Ok(Kind::Symbol) && packet.len() > 58;

@@ -1,4 +1,4 @@
-//! Floods: memory stays under its caps, and one peer cannot take another's share.
+//! Floods: memory stays within its limits, and no peer takes the share of another.
 
 use crate::common::peer::{KEY, Liar, endpoint, open_fields};
 use crate::common::{Pair, Setup, message};
@@ -19,7 +19,7 @@ fn small() -> Config {
     }
 }
 
-/// Begins messages of ten symbols of 1,000 bytes until the receiver says BUSY.
+/// Begins messages of ten symbols of 1,000 bytes until the receiver answers BUSY.
 fn flood(peer: &mut Liar, from: u64) -> u64 {
     for id in from..from + 1_000 {
         let header = peer.header(id, &[0; 9_984], 1_000, 0);
@@ -42,9 +42,9 @@ fn begun_messages_are_bounded_by_peer_and_in_all() {
     let mut second = Liar::join(first.endpoint, 2);
     assert_eq!(flood(&mut second, 0), 3);
     let mut third = Liar::join(second.endpoint, 3);
-    assert_eq!(flood(&mut third, 0), 2, "what is left of 100,000");
+    assert_eq!(flood(&mut third, 0), 2, "the rest of 100,000");
     assert!(third.endpoint.receive_memory() <= 100_000);
-    // What was begun can still be finished: nothing that makes progress is evicted.
+    // Messages under way can still be completed: no message that makes progress is evicted.
     let answers = third.say_message(0, &[0; 9_984], 1_000);
     assert!(answers.iter().any(|a| matches!(a.verdict, Verdict::Delivered { .. })));
 }
@@ -64,7 +64,7 @@ fn stalled_messages_expire_and_make_room() {
 
 #[test]
 fn handshakes_without_symbols_are_bounded_and_forgotten() {
-    // Of a link that has room for all answers at once.
+    // On a link with room for all answers at once.
     let mut endpoint = endpoint(Config { capacity: 1_000_000_000_000.into(), ..Config::default() });
     let now = Instant::from_nanos(1_000_000_000);
     for nonce in 0..5_000 {

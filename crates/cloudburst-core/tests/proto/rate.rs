@@ -1,4 +1,4 @@
-//! The rate: what lowers it, what does not, and how it recovers.
+//! The rate: its decreases, events that do not lower it, and its recovery.
 //!
 //! Hosts with one uplink and one downlink each, which are drop-tail queues, and a switch between them.
 
@@ -17,17 +17,17 @@ use std::net::SocketAddr;
 
 const PATHS: u16 = 8;
 const DELAY: Duration = Duration::from_micros(10);
-/// Bytes of a packet on the wire beside its UDP payload.
+/// The bytes of a packet on the wire beyond its UDP payload.
 const HEADERS: usize = 66;
 const GIGABIT: u64 = 1_000_000_000;
 const LENGTH: usize = 93_000;
 
-/// The share of packets that get lost from one host to another on a path.
+/// The share of packets that are lost from one host to another on a path.
 type Losses = fn(usize, usize, u16) -> f64;
-/// What makes a liar of a peer.
+/// Turns a peer into a liar.
 type Lie = fn(&mut Net);
 
-/// A queue, the rate at which it is served, and packets from how many on it marks.
+/// A queue with its service rate, and the length from which on it marks packets.
 struct Wire {
     queue: DropTail,
     rate: u64,
@@ -38,7 +38,7 @@ impl Wire {
         Self { queue: DropTail::with_ecn(Depth::Packets(packets), mark_at), rate }
     }
 
-    /// When a packet has left, and whether it is marked; `None`: it is dropped.
+    /// When the packet has left, and whether it is marked. `None` if it is dropped.
     fn pass(&mut self, now: Instant, bytes: usize) -> Option<(Instant, bool)> {
         let time = |bytes: usize| (bytes as u64 + HEADERS as u64) * 8 * GIGABIT / self.rate;
         let left = self.queue.offer(now.as_nanos(), bytes, time)?;
@@ -54,12 +54,12 @@ struct Flying {
     path: u16,
     ect: bool,
     ce: bool,
-    /// It has passed the switch.
+    /// Whether it has passed the switch.
     down: bool,
     packet: Vec<u8>,
 }
 
-/// What of one host's messages to another is counted.
+/// The counts of one host's messages to another.
 #[derive(Default)]
 struct Done {
     packets: usize,
@@ -89,12 +89,13 @@ struct Net {
     up: Vec<Wire>,
     down: Vec<Wire>,
     loss: Losses,
-    /// All packets to this host are marked, whether they may be or not.
+    /// The host, if any, whose incoming packets are all marked, even those that are not
+    /// ECN-capable.
     marks_all: Option<usize>,
     rng: SplitMix64,
     flying: BTreeMap<(Instant, u64), Flying>,
     packets: u64,
-    /// Pairs between which each message is followed by another one.
+    /// The pairs between which a new message follows each one that ends.
     loops: Vec<(usize, usize)>,
     under_way: BTreeMap<(usize, MessageId), usize>,
     done: BTreeMap<(usize, usize), Done>,
@@ -107,7 +108,8 @@ fn address(host: usize, egress: u16) -> SocketAddr {
 }
 
 impl Net {
-    /// So many hosts of the same configuration, whose links have `rate` and queues of 64 packets.
+    /// This many hosts with the same configuration, whose links have `rate` and queues of 64
+    /// packets.
     fn new(config: &Config, hosts: usize, rate: u64) -> Self {
         let config = Config { port: 7000, ..config.clone() };
         let host = |number| {
@@ -156,7 +158,7 @@ impl Net {
         self.send(from, to);
     }
 
-    /// Lets messages under way end, and sends no others.
+    /// Lets messages under way end, and starts no others.
     fn stop(&mut self) {
         self.loops.clear();
         let limit = self.now + Duration::from_secs(60);
@@ -167,7 +169,7 @@ impl Net {
         }
     }
 
-    /// Runs for a while. Returns the mean rate of host 0 meanwhile, in bits a second.
+    /// Runs for this long. Returns the mean rate of host 0 meanwhile, in bits a second.
     fn run_for(&mut self, time: Duration) -> f64 {
         let until = self.now + time;
         let before = self.rate_seconds;
@@ -178,7 +180,7 @@ impl Net {
         (self.rate_seconds - before) / time.as_secs_f64()
     }
 
-    /// What has been counted of messages from one host to another since this was last asked.
+    /// The counts of messages from one host to another since the last call.
     fn take_done(&mut self, from: usize, to: usize) -> Done {
         self.done.remove(&(from, to)).unwrap_or_default()
     }
@@ -273,7 +275,7 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A host that says 10 Gb/s and whose uplink has 1 Gb/s, with messages to three peers.
+/// A host with a configured rate of 10 Gb/s and an uplink of 1 Gb/s, with messages to three peers.
 fn wrong_capacity(adaptive_rate: bool) -> Net {
     let config = Config { adaptive_rate, ..adaptive(10 * GIGABIT) };
     let mut net = Net::new(&config, 4, 10 * GIGABIT);
@@ -356,7 +358,7 @@ fn an_incast_at_one_receiver_does_not_lower_the_rate_to_others() {
     let run = |adaptive_rate| {
         let config = Config { adaptive_rate, ..adaptive(GIGABIT) };
         let mut net = Net::new(&config, 10, GIGABIT);
-        // Hosts 0 to 7 send to host 8, and host 0 to host 9 as well.
+        // Hosts 0 to 7 send to host 8, and host 0 also to host 9.
         (0..8).for_each(|from| net.repeat(from, 8));
         net.repeat(0, 9);
         let mean = net.run_for(millis(500));
@@ -367,7 +369,8 @@ fn an_incast_at_one_receiver_does_not_lower_the_rate_to_others() {
     assert!(mean > 0.97e9 && with < without * 5 / 4, "{mean} b/s, {with:?} and {without:?}");
 }
 
-/// What a message to an honest peer takes, after a second of messages to a liar and beside them.
+/// The completion time of a message to an honest peer, after a second of messages to a liar and
+/// beside them.
 fn beside_liar(adaptive_rate: bool, lie: Lie) -> (u64, Duration, f64) {
     let config = Config { adaptive_rate, ecn: true, ..adaptive(GIGABIT) };
     let mut net = Net::new(&config, 3, GIGABIT);
@@ -385,8 +388,8 @@ fn beside_liar(adaptive_rate: bool, lie: Lie) -> (u64, Duration, f64) {
 
 #[test]
 fn receivers_that_lie_about_losses_or_marks_slow_down_nobody_else() {
-    // To the sender, these lies are what losses and marks would be: nearly all is lost, all is marked,
-    // and whatever comes faster than 50 Mb/s is lost.
+    // To the sender, these lies look like losses and marks: nearly all packets lost, all packets
+    // marked, and all packets beyond 50 Mb/s lost.
     let lies: [(&str, Lie); 3] = [
         ("all is lost", |net| net.loss = |_, to, _| if to == 1 { 0.9 } else { 0.0 }),
         ("all is marked", |net| net.marks_all = Some(1)),
@@ -421,7 +424,7 @@ fn a_limit_is_forgotten_when_nothing_was_sent_for_a_second() {
 fn ce_marks_are_told_and_lower_the_rate_where_a_lower_one_avoids_them() {
     let config = Config { ecn: true, ..adaptive(4 * GIGABIT) };
     let mut net = Net::new(&config, 4, 10 * GIGABIT);
-    // A queue so long that nothing is lost.
+    // A queue so long that no packet is lost.
     net.up[0] = Wire::new(GIGABIT, 100_000, Depth::Packets(20));
     (1..4).for_each(|peer| net.repeat(0, peer));
     let mean = net.run_for(millis(500));

@@ -1,11 +1,11 @@
-//! Receipts say what messages cost, to the packet and to the nanosecond.
+//! Receipts report the cost of messages, to the packet and to the nanosecond.
 
 use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::PathId;
 use core::time::Duration;
 
-/// One way takes 50 us on every link of the pair.
+/// The one-way delay of every link of the pair is 50 us.
 const ROUND_TRIP: Duration = Duration::from_micros(100);
 
 #[test]

@@ -1,5 +1,5 @@
-//! Either side restarts: old packets match nothing, what was under way is in doubt, and what
-//! comes after goes through by itself.
+//! Either side restarts: old packets match nothing, the outcomes of sends under way are
+//! indeterminate, and later messages arrive without further action.
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::Config;
@@ -31,7 +31,7 @@ fn a_restarted_receiver_is_found_out_and_new_messages_reach_it() {
 
 #[test]
 fn nothing_of_a_restarted_sender_is_mixed_with_what_it_sent_before() {
-    // Its first message has the same id as the one that was cut off.
+    // Its first message has the same ID as the one that was cut off.
     let mut pair = Pair::new(Setup::default());
     let first = pair.send(message(93_000, 1));
     pair.run_for(Duration::from_micros(300));
@@ -41,7 +41,7 @@ fn nothing_of_a_restarted_sender_is_mixed_with_what_it_sent_before() {
     assert!(matches!(pair.outcome(second), Outcome::Delivered(_)));
     assert_eq!(pair.b.inbox.len(), 1);
     assert_eq!(pair.b.inbox[0].bytes, message(93_000, 2));
-    // What the former life left behind is forgotten in time.
+    // The state of the former incarnation is forgotten in time.
     pair.run_for(Duration::from_secs(20));
     assert_eq!(pair.b.endpoint.receive_memory(), 0);
     assert_eq!(pair.b.counters().receiver.decoders_expired, 1);
@@ -63,7 +63,7 @@ fn late_packets_of_a_former_life_are_dropped() {
     }
     pair.run_for(Duration::from_secs(10));
     assert_eq!(pair.b.inbox.len(), 0, "nothing was delivered twice");
-    // A learns of the restart by the silence that its next message meets.
+    // A detects the restart because its next message is not answered.
     let next = pair.send(message(10, 2));
     assert!(matches!(pair.outcome(next), Outcome::Delivered(_)), "it began after the restart");
     pair.deliver(message(10, 3));
@@ -72,7 +72,7 @@ fn late_packets_of_a_former_life_are_dropped() {
 
 #[test]
 fn a_replayed_handshake_brings_no_old_keys_back() {
-    // Everything that A ever sent is sent again, from its first HELLO on, when B has long
+    // Every packet that A ever sent is replayed, from its first HELLO on, long after B has
     // forgotten the session.
     let mut pair = Pair::new(Setup::default());
     pair.tap = Some(Vec::new());
@@ -99,7 +99,7 @@ fn a_session_that_idled_is_confirmed_before_it_is_used() {
     }
     pair.deliver(message(10, 9));
     assert_eq!(pair.b.inbox.len(), 5);
-    assert_eq!(pair.a.delivered(), 5, "no doubt about any of them");
+    assert_eq!(pair.a.delivered(), 5, "none of them is indeterminate");
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn restarts_at_any_moment_deliver_nothing_twice_and_leave_nobody_hanging() {
         ids.extend((5..10).map(|seed| pair.send(message(20_000, seed))));
         pair.settle();
         assert!(ids.iter().all(|id| pair.a.outcomes.contains_key(id)));
-        // In both lives.
+        // In both incarnations.
         let mut seen: Vec<_> = former.iter().chain(&pair.b.inbox).map(|m| m.id).collect();
         let deliveries = seen.len();
         seen.sort();
@@ -160,7 +160,7 @@ fn a_blackout_right_after_the_handshake_leaves_no_doubt_either() {
         let mut pair = Pair::new(Setup::default());
         let options = SendOptions { deadline: Some(Duration::from_secs(30)), ..Default::default() };
         let id = pair.send_from(Side::A, message(20_000, 1), options);
-        // The OPEN has arrived, its answer is on the way.
+        // The OPEN has arrived, and its answer is on the way.
         pair.run_for(Duration::from_micros(160));
         pair.set_links(
             Side::A,

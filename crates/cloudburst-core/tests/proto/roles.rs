@@ -1,4 +1,4 @@
-//! Requests, responses and plain messages: told apart, and in nobody else's way.
+//! Requests, responses and plain messages: distinguished, and independent of each other.
 
 use crate::common::peer::Liar;
 use crate::common::{Pair, Setup, Side, message};
@@ -46,7 +46,7 @@ fn a_call_that_nobody_answers_ends_by_its_deadline() {
     pair.run(|pair| !pair.a.answers.is_empty());
     assert_eq!(pair.a.answers[&request.id()], Err(CallFailure::Deadline));
     assert_eq!(pair.now, now + patience);
-    // A response that comes later is of no use to anybody.
+    // A later response is of no use.
     pair.b.endpoint.reply(pair.now, &pair.b.requests[0], None, &options).unwrap();
     pair.settle();
     assert_eq!(pair.a.counters().calls.responses_dropped, 1);
@@ -93,7 +93,7 @@ fn what_the_application_does_not_take_holds_up_its_like_alone() {
         pair.outcome(plain);
     }
     assert_eq!(delivered(&pair), 4, "both requests still wait");
-    // Room for plain messages is none for requests.
+    // Room for plain messages is not available to requests.
     assert!(pair.b.endpoint.recv().is_some());
     pair.run_for(Duration::from_millis(300));
     assert_eq!(delivered(&pair), 4);
@@ -146,7 +146,7 @@ fn roles_are_bits_3_and_4_of_the_flags() {
     assert_eq!(Prefix::parse(&packet), Err(WireError::Undefined { field: "flags", got: 0x80 }));
 }
 
-/// B's application has the request of A's call, which may take `patience`.
+/// B's application has received the request of A's call, which has the deadline `patience`.
 fn taken(pair: &mut Pair, patience: Duration) -> CallId {
     let call = pair.a.endpoint.prepare(Some(patience), b"a request");
     let (to, options) = (Side::B.address(0), SendOptions::default());
@@ -261,7 +261,7 @@ fn a_closing_callee_refuses_what_its_application_has_not_taken() {
     }
     assert!(pair.now.saturating_since(start) < Duration::from_millis(10), "at once");
     assert_eq!(pair.b.counters().calls.requests_refused, 1);
-    // What it has, it can still answer.
+    // It can still answer the requests that it holds.
     let request = pair.b.requests[0].clone();
     let (now, options) = (pair.now, SendOptions::default());
     pair.b.endpoint.reply(now, &request, Some(b"yes"), &options).unwrap();

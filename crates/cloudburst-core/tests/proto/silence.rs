@@ -1,5 +1,5 @@
-//! A peer that falls silent is probed within a budget of its own, however much waits for it, and when it
-//! answers again everything goes on at once.
+//! A silent peer is probed within a budget of its own, however many messages wait for it, and when it
+//! answers again all of them proceed at once.
 
 use crate::star::Star;
 use cloudburst_core::config::Config;
@@ -14,7 +14,8 @@ fn star() -> Star {
     Star::new(&Config::default(), 2)
 }
 
-/// The other peer is silent, and `BACKLOG` messages of `length`, which is one symbol, wait for it.
+/// The other peer is silent, and `BACKLOG` messages of `length` bytes, one symbol each, wait for
+/// it.
 fn with_backlog(star: &mut Star, length: usize) {
     star.silence(SILENT, true);
     for _ in 0..BACKLOG {
@@ -22,7 +23,7 @@ fn with_backlog(star: &mut Star, length: usize) {
     }
 }
 
-/// How long messages of `length` to the living peer take, one every 5 ms.
+/// How long messages of `length` bytes to the live peer take, one every 5 ms.
 fn times(star: &mut Star, length: usize) -> Vec<Duration> {
     let mut times = Vec::new();
     for _ in 0..50 {

@@ -1,4 +1,4 @@
-//! An application that takes nothing: BUSY, a sender that pauses, and nothing dropped.
+//! An application that takes no messages: BUSY, a sender that pauses, and no drops.
 
 use crate::common::{Pair, Setup, message};
 use cloudburst_core::config::Config;
@@ -47,7 +47,7 @@ fn bytes_bound_the_queue_as_messages_do() {
     }
     pair.run_for(Duration::from_secs(1));
     assert_eq!(pair.b.inbox.len(), 2);
-    // A message larger than the whole queue goes through when the queue is empty.
+    // A message larger than the whole queue is delivered if the queue is empty.
     pair.b.takes = true;
     pair.b.take_all(pair.now);
     pair.settle();

@@ -1,5 +1,5 @@
-//! A session that idled for long is checked before use, and what was said long ago, and comes late
-//! meanwhile, does not answer that.
+//! A session is checked before use after a long idle time, and late answers to old questions do not
+//! count.
 
 use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::error::Outcome;
@@ -21,7 +21,7 @@ fn late_answers_in_a_stale_session_leave_its_handshake_alone() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(1, 0));
     let idle_since = pair.now;
-    // The answers to this one are on their way for 35 s; nobody waits for them after 1 s.
+    // The answers to this message take 35 s, and the sender stops waiting after 1 s.
     pair.set_links(Side::B, None, &delayed(Duration::from_secs(35)));
     let unheard = pair.send_from(Side::A, message(5_000, 1), within(1));
     pair.outcome(unheard);
@@ -55,7 +55,7 @@ fn a_late_accept_opens_no_session_that_its_responder_has_forgotten() {
         tap.any(|(_, _, packet)| Kind::of(packet) == Ok(Kind::Open))
     };
     pair.run(opens);
-    // The OPEN gets there, and nothing after it.
+    // The OPEN arrives, and no packet after it.
     pair.set_links(Side::B, None, &delayed(Duration::from_secs(35)));
     pair.run_for(Duration::from_micros(500));
     pair.set_links(Side::A, None, &lossy(1.0));

@@ -1,5 +1,5 @@
-//! A sender, several peers that may fall silent, and a virtual clock: a network that delays, and
-//! loses nothing but what comes from or goes to the silent.
+//! A sender, several peers that may fall silent, and a virtual clock. The network delays packets,
+//! and loses only those from or to silent peers.
 
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::Outcome;
@@ -21,7 +21,7 @@ pub(crate) struct Star {
     hosts: Vec<Endpoint>,
     silent: Vec<bool>,
     pub(crate) outcomes: BTreeMap<MessageId, Outcome>,
-    /// Packets by arrival: from whom and by which egress, to whom and by which egress.
+    /// Packets by arrival: source and its egress, destination and its egress.
     flying: BTreeMap<(Instant, u64), (usize, Via, Vec<u8>)>,
     packets: u64,
 }
@@ -31,7 +31,7 @@ fn address(host: usize, egress: u16) -> SocketAddr {
 }
 
 impl Star {
-    /// A sender of configuration `config`, and `peers` peers that it has met.
+    /// A sender with configuration `config` that has sessions with `peers` peers.
     pub(crate) fn new(config: &Config, peers: usize) -> Self {
         let config = Config { port: 7000, ..config.clone() };
         let host = |seed| {
@@ -53,12 +53,12 @@ impl Star {
         star
     }
 
-    /// Whether nothing comes from `peer` and nothing gets there.
+    /// Whether all packets from and to `peer` are lost.
     pub(crate) fn silence(&mut self, peer: usize, silent: bool) {
         self.silent[peer] = silent;
     }
 
-    /// What was sent to `peer`.
+    /// The packets that were sent to `peer`.
     pub(crate) fn sent_to(&self, peer: usize) -> SentTo {
         let peers = self.hosts[0].peers();
         peers.into_iter().find(|stats| stats.peer == address(peer, 0)).unwrap().sent
@@ -74,7 +74,7 @@ impl Star {
         self.hosts[0].send(self.now, address(peer, 0), vec![7; length].into(), &options).unwrap()
     }
 
-    /// Sends a message and waits until it is delivered; says how long that took.
+    /// Sends a message and waits until it is delivered. Returns how long that took.
     pub(crate) fn deliver(&mut self, peer: usize, length: usize) -> Duration {
         let (id, sent_at) = (self.send(peer, length), self.now);
         self.run(|star| star.outcomes.contains_key(&id));
@@ -86,7 +86,7 @@ impl Star {
         let limit = self.now + Duration::from_secs(600);
         self.drain();
         while !done(self) {
-            assert!(self.now < limit, "nothing came of it in ten minutes");
+            assert!(self.now < limit, "not done within ten minutes");
             self.advance(limit);
         }
     }
@@ -99,7 +99,7 @@ impl Star {
         }
     }
 
-    /// Goes to the next moment at which something happens, at most to `limit`.
+    /// Advances to the time of the next event, or to `limit` if that is earlier.
     fn advance(&mut self, limit: Instant) {
         let timeouts = self.hosts.iter().filter_map(Endpoint::poll_timeout);
         let arrival = self.flying.first_key_value().map(|((at, _), _)| *at);

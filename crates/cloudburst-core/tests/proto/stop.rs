@@ -1,4 +1,4 @@
-//! STOP: lost ones are repeated, false ones believed by nobody, late symbols answered.
+//! STOP: lost ones are repeated, forged ones are ignored, and late symbols are answered.
 
 use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::config::BurstPolicy;
@@ -35,7 +35,7 @@ fn without_any_stop_the_outcome_is_unknown_at_the_deadline_though_the_message_ar
     assert_eq!(pair.outcome(id), Outcome::Unknown(Indeterminate::Deadline));
     assert_eq!(pair.now.saturating_since(start), Duration::from_secs(2));
     assert_eq!(pair.b.inbox.len(), 2);
-    // A few packets in two seconds of silence: the burst has thinned out.
+    // Only a few packets in two seconds of silence: the burst is degraded.
     assert!(pair.a.counters().sender.symbols_sent < 100, "{:?}", pair.a.counters().sender);
 }
 
@@ -88,7 +88,7 @@ fn packets_are_capped_even_where_the_deadline_is_far() {
 
 #[test]
 fn a_false_stop_is_not_believed() {
-    // Somebody replays STOPs of another message, and sends noise in their shape.
+    // A stranger replays STOPs of another message, and sends noise of their shape.
     let mut pair = Pair::new(Setup::default());
     pair.tap = Some(Vec::new());
     pair.deliver(message(3_000, 1));

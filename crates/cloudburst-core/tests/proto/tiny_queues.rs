@@ -1,12 +1,12 @@
-//! Four senders at once through switches with tiny queues: trains that learn their length cost no more
-//! than short ones.
+//! Four senders at once through switches with tiny queues: trains of learned length cost no more than
+//! short ones.
 //!
 //! ```text
 //!   hosts 0..4 -- leaf == spines == leaf -- hosts 4..8
 //! ```
 //!
 //! Every port of a switch has a queue of eight packets, and all links are as fast as the hosts. Answers
-//! have queues of their own, where they meet nobody.
+//! have queues of their own, without other traffic.
 
 use crate::common::{KEY, message};
 use cloudburst_core::config::{Config, Security};
@@ -21,34 +21,35 @@ use cloudburst_world::{Host, Recipe};
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// Hosts that send; as many receive.
+/// The number of sending hosts. As many receive.
 const SENDERS: usize = 4;
 const RATE: u64 = 10_000_000_000;
 const DELAY: Duration = Duration::from_micros(2);
-/// Packets that a port of a switch holds.
+/// The packets that a port of a switch holds.
 const TINY: usize = 8;
-/// IP and UDP headers. The fabric notes there: from which host, to which, by which egress, at which, how
-/// many links are behind the packet, and whether it has a symbol.
+/// The bytes of IP and UDP headers. The fabric stores there the source, the destination, the egress of
+/// each, the number of links passed, and whether the packet has a symbol.
 const HEADERS: usize = 28;
-/// Messages of each sender that the lengths of trains are learned with, and as many that count.
+/// The messages of each sender from which train lengths are learned, and the messages that are
+/// measured.
 const WARM_UP: usize = 200;
 const MESSAGES: usize = 200;
 const SEED: u64 = 1;
-/// Packets that tries of longer trains may cost, for each that is needed.
+/// The cost of trying longer trains, in packets per packet needed.
 const TRIES: f64 = 0.001;
 
-/// What the senders do.
+/// The traffic of the senders.
 #[derive(Clone, Copy, Debug)]
 struct Load {
-    /// Each sends to a host of its own, or all to one.
+    /// Whether all senders have the same receiver, or each its own.
     incast: bool,
     paths: u16,
     bytes: usize,
-    /// Between a message and the next one, on average.
+    /// The mean gap between messages.
     gap: Duration,
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Debug, Default)]
 struct Tally {
     times: Vec<Duration>,
@@ -64,13 +65,13 @@ impl Tally {
         self.times[(self.times.len() * percent).div_ceil(100) - 1]
     }
 
-    /// Packets dropped for each that was needed.
+    /// Packets dropped per packet needed.
     fn drops(&self) -> f64 {
         self.dropped as f64 / self.needed as f64
     }
 }
 
-/// One application, which sends one message after the other.
+/// An application that sends one message after the other.
 struct Client {
     rng: SplitMix64,
     under_way: Option<MessageId>,
@@ -83,7 +84,7 @@ struct Fabric {
     load: Load,
     hosts: Vec<Host>,
     clients: Vec<Client>,
-    /// Of each host, of each spine upwards and downwards, and to each host.
+    /// The links of each host, of each spine upwards and downwards, and to each host.
     links: Vec<Link>,
     longest: usize,
 }
@@ -117,7 +118,7 @@ impl Fabric {
             sent: 0,
         };
         let link = |number: usize, queue| {
-            // Without it, the same host would always be the first to find a free place.
+            // Otherwise the same host would always find a free place first.
             let jitter = DELAY / 2;
             let rate = Some(RATE);
             let config = LinkConfig { delay: DELAY, jitter, rate, queue, ..LinkConfig::default() };
@@ -140,7 +141,7 @@ impl Fabric {
         }
     }
 
-    /// The links on the way of a symbol.
+    /// The links on the path of a symbol.
     fn way(&self, packet: &[u8]) -> [usize; 4] {
         let [from, to, spine] = [0, 1, 2].map(|at| usize::from(packet[at]));
         let (hosts, paths) = (self.hosts.len(), usize::from(self.load.paths));
@@ -148,7 +149,7 @@ impl Fabric {
         [from, up, up + paths, hosts + 2 * paths + to]
     }
 
-    /// Puts a packet behind headers and on its first link.
+    /// Adds headers to a packet, and puts it on its first link.
     fn put(&mut self, from: usize, transmit: Transmit, packet: &[u8]) {
         let SocketAddr::V4(remote) = transmit.via.remote else { return };
         let mut bytes = vec![0; HEADERS];
@@ -166,7 +167,7 @@ impl Fabric {
         self.forward(bytes);
     }
 
-    /// Puts a packet on its next link, or hands it in where there is none.
+    /// Puts a packet on its next link, or delivers it after the last.
     fn forward(&mut self, mut packet: Vec<u8>) {
         let at = self.now.saturating_since(Instant::ZERO);
         let stage = usize::from(packet[4]);
@@ -205,7 +206,7 @@ impl Fabric {
         }
     }
 
-    /// Has each client send `count` messages more, and runs until all have ended.
+    /// Has each client send `count` more messages, and runs until all have ended.
     fn run(&mut self, count: usize) -> Tally {
         let before = self.dropped();
         let mut tally = Tally::default();
@@ -251,7 +252,7 @@ impl Fabric {
         }
     }
 
-    /// Goes to the next moment at which something happens.
+    /// Advances to the time of the next event.
     fn advance(&mut self, wanted: usize) {
         let timeouts = self.hosts.iter().filter_map(Host::poll_timeout);
         let arrivals = self.links.iter().filter_map(Link::next_at).map(|at| Instant::ZERO + at);
@@ -278,7 +279,7 @@ impl Fabric {
     }
 }
 
-/// What came of it with trains of at most `train` packets, when their lengths had been learned.
+/// The results with trains of at most `train` packets, once their lengths have been learned.
 fn tally(load: Load, train: usize) -> Tally {
     let mut fabric = Fabric::new(load, train, SEED);
     fabric.run(WARM_UP);
@@ -294,7 +295,8 @@ fn tally(load: Load, train: usize) -> Tally {
     sum
 }
 
-/// Asserts that learned trains do as well as trains of four, but for tries of longer ones.
+/// Asserts that learned trains do as well as trains of four, except for the cost of trying longer
+/// ones.
 fn compare(load: Load) {
     let (mut fixed, mut learned) = (tally(load, 4), tally(load, 64));
     assert_eq!(fixed.longest, 4);

@@ -1,4 +1,4 @@
-//! How long packet trains are: as long as the paths bear, and no longer than the rate allows.
+//! The length of packet trains: as long as the paths bear, and no longer than the rate allows.
 
 use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::config::Config;
@@ -7,11 +7,11 @@ use cloudburst_core::proto::Contents;
 use core::time::Duration;
 
 const LARGE: usize = 93_000;
-/// Packets of 1,472 bytes that one system call takes.
+/// The number of packets of 1,472 bytes that one system call takes.
 const FULL: usize = 43;
-/// Packets in a row after which a peer counts as one to which nothing is lost.
+/// The number of packets in a row after which a peer counts as free of losses.
 const CLEAN_AFTER: usize = 1_024;
-/// Messages of 66 packets that are so many.
+/// The number of messages of 66 packets with this many packets.
 const UNTIL_CLEAN: usize = CLEAN_AFTER.div_ceil(66);
 
 /// A pair whose A may send at `capacity`, and whose packets are tapped.
@@ -27,7 +27,7 @@ fn fast(paths: u16) -> Pair {
     pair(paths, 100_000_000_000)
 }
 
-/// The longest train of symbols that A has sent since this was asked last.
+/// The longest train of symbols that A has sent since the last call.
 fn longest(pair: &mut Pair) -> usize {
     pair.tap = Some(Vec::new());
     let batches = core::mem::take(&mut pair.batches);
@@ -35,22 +35,22 @@ fn longest(pair: &mut Pair) -> usize {
     symbols.map(|batch| batch.len / batch.segment_size).max().unwrap_or(0)
 }
 
-/// What A has learned of the paths to B.
+/// The train lengths that A has learned for the paths to B.
 fn learned(pair: &Pair) -> Vec<usize> {
     pair.a.endpoint.paths(Side::B.address(0)).iter().map(|path| path.train).collect()
 }
 
-/// Delivers messages of 93 KB one after the other until `done`; how many that took.
+/// Delivers messages of 93 KB one after the other until `done`. Returns their number.
 fn deliver_until(pair: &mut Pair, mut done: impl FnMut(&mut Pair, &Receipt) -> bool) -> usize {
     (1..10_000)
         .find(|&seed| {
             let receipt = pair.deliver(message(LARGE, seed as u64));
             done(pair, &receipt)
         })
-        .expect("it comes about")
+        .expect("done after enough messages")
 }
 
-/// Whether trains are about half of a message on all of these paths.
+/// Whether trains are about half a message long on all of these paths.
 fn are_long(trains: &[usize]) -> bool {
     trains.iter().all(|&train| train >= 32)
 }
@@ -72,7 +72,7 @@ fn where_nothing_is_lost_trains_are_full_within_a_few_messages() {
     }
 }
 
-/// Symbols beyond those needed come late, and are acknowledged by further STOPs.
+/// Surplus symbols come late, and are acknowledged by further STOPs.
 #[test]
 fn stops_that_are_lost_are_held_against_no_train() {
     let mut pair = fast(1);
@@ -124,12 +124,12 @@ fn a_path_that_loses_a_tenth_gets_short_trains_and_the_others_keep_theirs() {
     deliver_until(&mut pair, |pair, _| are_long(&learned(pair)));
     pair.set_links(Side::A, Some(0), &lossy(0.1));
     let fell = deliver_until(&mut pair, |pair, _| learned(pair)[0] == 4);
-    // It is the turn of other paths first.
+    // Other paths may have their turn first.
     assert!(fell <= 8, "{fell}");
     let receipt = pair.deliver(message(LARGE, 1));
     assert!(has_repair_symbols(&receipt), "{receipt:?}");
 
-    // Nothing of it arrives any more: most of its turns pass to the others.
+    // The path loses all packets now, and most of its turns go to the others.
     pair.set_links(Side::A, Some(0), &lossy(1.0));
     for seed in 0..40 {
         pair.deliver(message(LARGE, seed));
@@ -183,7 +183,7 @@ fn repair_symbols_go_along_unless_a_thousand_packets_arrived() {
         assert_eq!([(); 40].map(|()| margin(&mut pair)), [0; 40], "{paths} paths");
 
         pair.set_links(Side::A, None, &lossy(0.2));
-        assert!(margin(&mut pair) > 4, "{paths} paths: what was lost was sent again");
+        assert!(margin(&mut pair) > 4, "{paths} paths: lost packets were sent again");
         pair.set_links(Side::A, None, &lossy(0.0));
         for _ in 0..UNTIL_CLEAN - 1 {
             assert!(margin(&mut pair) >= 4, "{paths} paths");

@@ -1,4 +1,4 @@
-//! Symbols that switches have trimmed (NDP; SCDP, section IV-B): which are believed, and what they do.
+//! Symbols that switches have trimmed (NDP; SCDP, section IV-B): their authentication and effects.
 
 use crate::common::peer::{Liar, endpoint, open_fields};
 use crate::common::{Pair, Setup, Side, message};
@@ -18,14 +18,14 @@ use cloudburst_core::wire::{
 use cloudburst_netem::{LinkConfig, Trim};
 use core::time::Duration;
 
-/// Bytes of UDP payload that are left of a frame of 128 bytes over IPv4.
+/// The bytes of UDP payload that remain of a frame of 128 bytes over IPv4.
 const LEFT: usize = 128 - 14 - 28;
 
 fn trimmable() -> Config {
     Config { trimmable: true, port: 7000, ..Config::default() }
 }
 
-/// A link that is slower than what is sent, and trims.
+/// A link slower than the sender, which trims.
 fn narrow() -> LinkConfig {
     let trim = Some(Trim { header: LEFT, queue: 1_000 });
     let delay = Duration::from_micros(50);
@@ -98,7 +98,7 @@ fn without_both_ends_symbols_carry_no_header_tags() {
     assert_eq!(lengths(trimmable(), trimmable()), without + 8);
 }
 
-/// A peer that a test speaks for, in a session with header tags.
+/// A peer whose packets a test writes, in a session with header tags.
 struct Peer {
     endpoint: Endpoint,
     now: Instant,
@@ -152,7 +152,7 @@ impl Peer {
         packet
     }
 
-    /// Hands in a packet; returns the verdicts that come back.
+    /// Delivers a packet. Returns the verdicts in the answers.
     fn hand_in(&mut self, packet: &[u8]) -> Vec<Verdict> {
         let mut packet = packet.to_vec();
         self.endpoint.handle_datagram(self.now, self.via, &mut packet);
@@ -213,14 +213,14 @@ fn a_replayed_header_counts_once_and_burns_no_number() {
     let mut peer = Peer::meet();
     let packet = peer.symbol(0, false);
     assert_eq!(credits(&peer.hand_in(&packet[..LEFT])), [1]);
-    // What is left of the payload may be anything.
+    // The remaining payload may be anything.
     for len in [50, LEFT, packet.len() - 1] {
         let mut again = packet[..len].to_vec();
         again[50..].fill(0xee);
         assert_eq!(peer.hand_in(&again), []);
     }
     assert_eq!((peer.counters().symbols_lost, peer.counters().replayed), (1, 3));
-    // A copy that took another path arrives whole.
+    // A copy on another path arrives whole.
     peer.hand_in(&packet);
     assert_eq!(peer.counters().useful_symbols, 1);
     let arrivals = peer.arrivals();
@@ -240,7 +240,8 @@ fn a_forged_header_does_nothing() {
     peer.hand_in(&first);
     let packet = peer.symbol(1, true);
     let before = peer.counters();
-    // All fields but kind, session and symbol size, which decide what the packet is; and the tag.
+    // All fields except kind, session and symbol size, which determine the type of packet; and the
+    // tag.
     let fields = (2..4).chain(8..36).chain(38..50);
     for (count, at) in fields.enumerate() {
         let mut forged = packet[..LEFT].to_vec();

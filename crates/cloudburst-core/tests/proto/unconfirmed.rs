@@ -5,13 +5,13 @@ use cloudburst_core::error::Outcome;
 use cloudburst_netem::LinkConfig;
 use core::time::Duration;
 
-/// The receiver forgets such a session after 20 s. Asked after before that, it holds it as any other;
-/// the sender hears of that within 5 s, or not at all.
+/// The receiver forgets such a session after 20 s. If it is checked before that, it is kept like any
+/// other; the sender learns of that within 5 s, or not at all.
 #[test]
 fn a_session_that_was_said_to_be_alive_is_still_held_when_it_is_used() {
     let mut pair = Pair::new(Setup::default());
     let (ok, lost) = (Setup::default().link, lossy(1.0));
-    // HELLO and OPEN get through, and no symbol does.
+    // HELLO and OPEN arrive, but no symbol.
     let id = pair.send(message(10, 1));
     pair.run_for(Duration::from_micros(170));
     pair.set_links(Side::A, None, &lost);
@@ -28,7 +28,7 @@ fn a_session_that_was_said_to_be_alive_is_still_held_when_it_is_used() {
     pair.run_for(Duration::from_millis(4_901));
     pair.a.endpoint.cancel(id);
     pair.run_for(Duration::from_millis(25_000));
-    // It is used without another question.
+    // The session is used without another check.
     let hellos = pair.a.counters().sender.handshakes_sent;
     pair.set_links(Side::A, None, &ok);
     pair.set_links(Side::B, None, &ok);

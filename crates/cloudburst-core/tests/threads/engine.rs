@@ -1,5 +1,5 @@
-//! The two threads, over channels instead of sockets: what is reported as delivered is in the
-//! application's queue, whichever thread sends the STOP, and every send ends.
+//! The two threads, over channels instead of sockets: messages that are reported as delivered are
+//! in the application's queue, whichever thread sends the STOP, and every send ends.
 
 use cloudburst_core::burst::{Datagrams, Engine, News, PacketIo};
 use cloudburst_core::config::{BurstPolicy, Config, Security};
@@ -35,7 +35,7 @@ impl PacketIo for Wire {
     fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError> {
         for packet in contents.chunks(transmit.segment_size) {
             let via = Via { egress: 0, local: None, remote: self.address };
-            // An end that is gone loses packets, as a network would.
+            // An end that is gone loses packets, like a network.
             let _ = self.peer.send(Some((via, packet.to_vec())));
         }
         Ok(())
@@ -44,7 +44,7 @@ impl PacketIo for Wire {
     fn wait(&self, timeout: Duration) -> Self::Ready {
         let came = self.inbox.recv_timeout(timeout).ok();
         if matches!(came, Some(None)) && timeout.is_zero() {
-            // For those who wait.
+            // For threads that wait.
             self.wake();
             return None;
         }
@@ -86,7 +86,7 @@ fn pair() -> (End, End) {
             own: channels[own].0.clone(),
             peer: channels[1 - own].0.clone(),
         };
-        // A short queue: most messages wait, and the thread that takes others makes room for them,
+        // A short queue: most messages wait, and the thread that takes others makes room for them
         // while the receiving thread answers late symbols.
         let config = Config {
             port: 1,
@@ -122,9 +122,9 @@ fn what_is_reported_as_delivered_is_in_the_applications_queue() {
         })
     };
     let (ended, outcomes) = unbounded();
-    // Bursts that go on until STOP make late symbols, and so STOPs again.
+    // Bursts that continue until STOP cause late symbols, and so further STOPs.
     let policy = Some(BurstPolicy::Oblivious);
-    // All are taken at once, and a machine that has other work to do is slow to deliver the last.
+    // All are taken at once, and a busy machine is slow to deliver the last one.
     let deadline = Some(Duration::from_secs(60));
     let options = SendOptions { policy, deadline, ..SendOptions::default() };
     for seed in 0..2_000 {
@@ -154,7 +154,7 @@ fn closing_an_engine_drops_what_was_pending() {
     let on_end = Box::new(move |outcome| ended.send(outcome).unwrap());
     let bytes = crate::common::message(93_000, 1);
     a.engine.send(to, Role::Plain, bytes, &SendOptions::default(), on_end).unwrap();
-    assert!(!a.engine.shutdown(Duration::ZERO, || {}), "nobody answers");
+    assert!(!a.engine.shutdown(Duration::ZERO, || {}), "the peer does not answer");
     let outcome = outcomes.recv_timeout(Duration::from_secs(5));
     assert!(matches!(outcome, Err(RecvTimeoutError::Disconnected)), "{outcome:?}");
 }

@@ -1,5 +1,5 @@
-//! A process that was held up: what came in meanwhile is read before a deadline is believed, also
-//! what another thread had taken from the sockets when it was held up.
+//! A process that was held up reads packets that arrived meanwhile before it honours a deadline,
+//! including those that another thread had taken from the sockets when it was held up.
 
 use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
 use cloudburst_core::config::{Config, Security};
@@ -22,7 +22,7 @@ const DEADLINE: Duration = Duration::from_millis(50);
 #[derive(Default)]
 struct Clock {
     nanos: AtomicU64,
-    /// The thread that takes packets is held up with the next one in hand.
+    /// Whether the thread that takes packets is held up with the next one in hand.
     holds: AtomicBool,
     /// How often the sending thread has looked for packets.
     looks: AtomicU64,
@@ -59,7 +59,7 @@ impl PacketIo for Wire {
 
     fn take(&self, (): (), deliver: &mut dyn FnMut(Datagrams<'_>)) {
         for mut packet in self.inbox.try_iter() {
-            // Time passes for everybody, and the sending thread wakes first.
+            // Time passes for all threads, and the sending thread wakes first.
             if self.clock.holds.load(SeqCst) {
                 self.clock.nanos.fetch_add(10 * DEADLINE.as_nanos() as u64, SeqCst);
                 while self.clock.looks.load(SeqCst) == 0 {
@@ -99,7 +99,7 @@ fn client() -> Client {
     Client { engine, clock, to_client, from_client, end }
 }
 
-/// Hands everything that the client has sent to `server`.
+/// Delivers all packets of the client to `server`.
 fn hear(server: &mut Endpoint, now: Instant, from_client: &Receiver<Vec<u8>>) {
     let via = Via { egress: 0, local: None, remote: SocketAddr::from(CLIENT) };
     for mut packet in from_client.try_iter() {
@@ -136,7 +136,7 @@ fn a_stop_that_another_thread_has_in_hand_is_believed_before_the_deadline() {
         }
     }
     let outcome = outcomes.recv_timeout(Duration::from_secs(20)).unwrap();
-    // Before anything may fail: the engine's end waits for its threads.
+    // Before any assertion, because dropping the engine waits for its threads.
     drop(end);
     assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
 }
@@ -162,7 +162,7 @@ fn a_response_in_the_sockets_is_read_before_its_call_times_out() {
             engine.take();
         }
     }
-    // The last timer of the peer fires, so that nothing but the call has one.
+    // The last timer of the peer fires, so that only the call has one.
     clock.nanos.fetch_add(Duration::from_millis(100).as_nanos() as u64, SeqCst);
     while clock.looks.load(SeqCst) == 0 {
         std::thread::yield_now();

@@ -1,5 +1,5 @@
-//! The engine and the single-threaded `Endpoint`, given the same inputs at the same times, put the
-//! same packets on the wire, byte for byte, and report the same events.
+//! The engine and the single-threaded `Endpoint`, given the same inputs at the same times, send the
+//! same packets, byte for byte, and report the same events.
 
 use bytes::Bytes;
 use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
@@ -21,8 +21,8 @@ const PEER: ([u8; 4], u16) = ([10, 0, 0, 2], 7000);
 
 type Packet = (Via, Vec<u8>);
 
-/// A clock, and a gate before which the engine's sending thread waits until the end: it sleeps by
-/// another clock.
+/// A clock, and a gate at which the engine's sending thread waits until the end, because it sleeps
+/// by another clock.
 #[derive(Default)]
 struct Stage {
     nanos: AtomicU64,
@@ -91,7 +91,7 @@ fn endpoint(seed: u8) -> Endpoint {
     Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(4))).unwrap()
 }
 
-/// What the application of either has seen.
+/// The events that either application has seen.
 #[derive(Clone, Debug, PartialEq)]
 enum Seen {
     Message(Bytes),
@@ -100,7 +100,7 @@ enum Seen {
     Ended(Outcome),
 }
 
-/// An endpoint, an engine that is the same, and a peer of both.
+/// An endpoint, an engine with the same configuration, and a peer of both.
 struct Twins {
     /// Ends the receiving thread's wait, before the engine ends.
     _end: Sender<()>,
@@ -162,7 +162,7 @@ impl Twins {
         self.compare(false);
     }
 
-    /// Packets arrive, and both applications respond to what they bring.
+    /// Packets arrive, and both applications respond to them.
     fn take(&mut self, packets: &[Packet]) {
         for (via, packet) in packets {
             self.to_engine.send((*via, packet.clone())).unwrap();
@@ -178,7 +178,7 @@ impl Twins {
         }
     }
 
-    /// Both applications take what came, and reply to requests.
+    /// Both applications take messages, and reply to requests.
     fn respond(&mut self) {
         let (now, options) = (self.stage.now(), SendOptions::default());
         while let Some(message) = self.endpoint.recv() {
@@ -201,7 +201,7 @@ impl Twins {
         }
     }
 
-    /// Time goes on to the next timer of either end, or by `step`.
+    /// Advances to the next timer of either end, or by `step`.
     fn advance(&mut self, step: Duration) {
         let own = self.endpoint.poll_timeout();
         let next = [own, self.peer.poll_timeout()].into_iter().flatten().min();
@@ -219,7 +219,7 @@ impl Twins {
         self.compare(false);
     }
 
-    /// Whether there is something new to read.
+    /// Whether a message is waiting to be received.
     fn events(&mut self) -> bool {
         let mut readable = false;
         while let Some(event) = self.endpoint.poll_event() {
@@ -229,15 +229,15 @@ impl Twins {
                     readable = true;
                     self.saw.push(Seen::Answer(format!("{answer:?}")));
                 }
-                // The engine tells nobody how requests are delivered.
+                // The engine does not report how requests are delivered.
                 Event::Ended(_, outcome) => self.saw.push(Seen::Ended(outcome)),
-                other => panic!("nobody knows of {other:?}"),
+                other => panic!("unexpected event {other:?}"),
             }
         }
         readable
     }
 
-    /// What the endpoint has to send, the engine sends, too, in the same order.
+    /// The engine sends all packets of the endpoint too, in the same order.
     fn compare(&mut self, symbols_alone: bool) {
         let (now, mut buffer) = (self.stage.now(), Vec::new());
         loop {
@@ -264,7 +264,7 @@ impl Twins {
         self.engine.check_invariants();
     }
 
-    /// The peer takes what arrives, answers it, and echoes requests.
+    /// The peer receives packets, answers them, and echoes requests.
     fn serve(&mut self, packets: &[Packet]) {
         let (now, options) = (self.stage.now(), SendOptions::default());
         for (via, packet) in packets {
@@ -292,7 +292,7 @@ impl Twins {
 
 impl Drop for Twins {
     fn drop(&mut self) {
-        // The engine's end waits for its threads.
+        // Dropping the engine waits for its threads.
         self.stage.set_open(true);
     }
 }

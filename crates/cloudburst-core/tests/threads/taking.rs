@@ -1,5 +1,5 @@
-//! Packets taken by whoever waits for them, with a clock that the test sets: no thread of the
-//! engine takes any, unless a test lets it.
+//! Packets taken by callers that wait for them, with a clock that the test sets. The threads of the
+//! engine take none unless a test lets them.
 
 use cloudburst_core::burst::{Datagrams, Driven, Engine, News, PacketIo};
 use cloudburst_core::config::{Config, Security};
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 7000);
 const SERVER: ([u8; 4], u16) = ([10, 0, 0, 2], 7000);
-/// What looking for packets without waiting takes.
+/// How long busy-polling for packets takes.
 const LOOK: Duration = Duration::from_millis(1);
 
 #[derive(Clone)]
@@ -37,23 +37,22 @@ struct Wire {
     clock: Clock,
     inbox: Receiver<Vec<u8>>,
     outbox: Sender<Vec<u8>>,
-    /// The receiving thread waits here until the test ends. Let through, it takes what there is,
-    /// and waits here again before it can do anything about it.
+    /// The receiving thread waits here until the test ends. If the test lets it through, it takes
+    /// the packets, and waits here again before it can process them.
     gate: Receiver<()>,
-    /// Where the sending thread reports that it reads the clock, as it does when it looks for
-    /// something to do.
+    /// Where the sending thread reports that it reads the clock, as it does when it looks for work.
     looks: Option<Looks>,
 }
 
 struct Looks {
     report: Sender<()>,
-    /// Held by the test while that thread is to go no further. Not a channel: waiting on one parks
+    /// The test holds it while that thread must not proceed. Not a channel: waiting on one parks
     /// the thread, which would use up an `unpark`.
     hold: Arc<Mutex<()>>,
 }
 
 impl PacketIo for Wire {
-    /// Whether the thread may take what is there.
+    /// Whether the thread may take packets.
     type Ready = bool;
 
     fn now(&self) -> Instant {
@@ -109,13 +108,13 @@ struct Server {
     clock: Clock,
     inbox: Sender<Vec<u8>>,
     outbox: Receiver<Vec<u8>>,
-    /// Before the engine, whose end waits for its threads.
+    /// Dropped before the engine, which waits for its threads.
     gate: Sender<()>,
     engine: Arc<Engine<Wire>>,
 }
 
 impl Server {
-    /// Passes the client's HELLO and OPEN, and their answers.
+    /// Delivers the client's HELLO and OPEN, and their answers.
     fn meet(&self, client: &mut Endpoint) {
         for _ in 0..2 {
             let asks = packets(client, self.clock.now()).swap_remove(0);
@@ -125,7 +124,7 @@ impl Server {
         }
     }
 
-    /// Passes what the server has sent.
+    /// Delivers the server's packets.
     fn answer(&self, client: &mut Endpoint) {
         let via = Via { egress: 0, local: None, remote: SERVER.into() };
         for mut packet in self.outbox.try_iter() {
@@ -196,7 +195,7 @@ fn looking_for_packets_is_part_of_the_time_to_wait() {
         asked += 1;
         asked > 1
     });
-    assert_eq!(taken, Driven::Done, "it came at once, so the next may come as soon");
+    assert_eq!(taken, Driven::Done, "it came at once, so the next may come at once too");
     let until = server.clock.now() + busy_poll;
     assert_eq!(server.engine.drive(Some(until), || false), Driven::TimedOut);
     let late = server.clock.now().saturating_since(until);
@@ -219,7 +218,7 @@ fn who_busy_polls_sees_at_once_that_another_thread_has_done_what_it_waits_for() 
     server.inbox.send(vec![0; 100]).unwrap();
     let mut looks = 0;
     let begun = server.clock.now();
-    // The first packet comes at once, so the next ones are waited for without sleeping.
+    // The first packet comes at once, so the thread busy-polls for the next ones.
     let driven = server.engine.drive(None, || {
         looks += 1;
         looks >= 6
@@ -265,7 +264,7 @@ fn what_another_thread_took_is_seen_before_this_one_sleeps() {
 fn who_is_woken_by_a_message_may_make_room_and_reply_at_once() {
     let engine = Arc::new(OnceLock::<Weak<Engine<Wire>>>::new());
     let (delivered, messages) = unbounded();
-    // Of the two messages that come at once, one has to wait for the other to be taken.
+    // Of two messages that arrive at once, one must wait until the other is taken.
     let config = Config { port: SERVER.1, receive_messages: 1, ..Config::default() };
     let woken = engine.clone();
     let server = server(config.clone(), move |news| {
@@ -309,7 +308,7 @@ fn who_is_woken_by_a_message_may_end_the_endpoint() {
     let config = Config { port: SERVER.1, ..Config::default() };
     let Server { clock, inbox, outbox, gate: closed, engine: server } =
         server(config.clone(), move |_| {
-            // The receiving thread goes on, and waits until this message has been passed on.
+            // The receiving thread proceeds, and waits until this message has been delivered.
             drop(opens.lock().unwrap().take());
             woken.get().unwrap().upgrade().unwrap().stop();
         });
@@ -354,7 +353,7 @@ fn two_that_end_the_endpoint_at_once_do_not_wait_for_each_other() {
     let symbol = packets(&mut client, now).swap_remove(0);
     let Server { inbox, gate, engine, .. } = server;
     inbox.send(symbol).unwrap();
-    // The receiving thread takes the message and reports it, and waits there for the end.
+    // The receiving thread takes the message, reports it, and then waits there until the end.
     gate.send(()).unwrap();
     drop(gate);
     reports.recv_timeout(Duration::from_secs(20)).unwrap();
@@ -373,7 +372,7 @@ fn answers_wait_for_the_application_and_not_for_the_sending_thread() {
 }
 
 /// Lets a server take `messages` messages while its sending thread is held up in its first look for
-/// something to do. Returns how often that thread reads the clock once it may go on.
+/// work. Returns how often that thread reads the clock once it may proceed.
 fn looks_of_the_sending_thread(messages: u64) -> usize {
     let config = Config { port: SERVER.1, ..Config::default() };
     let (report, reports) = unbounded();
@@ -381,7 +380,7 @@ fn looks_of_the_sending_thread(messages: u64) -> usize {
     let held = hold.lock().unwrap();
     let looks = Looks { report, hold: hold.clone() };
     let server = server_that_looks(config.clone(), drop, Some(looks));
-    reports.recv_timeout(Duration::from_secs(20)).expect("it looks when it starts");
+    reports.recv_timeout(Duration::from_secs(20)).expect("it looks for work when it starts");
     let (mut client, now) = (endpoint(1, config), server.clock.now());
     for number in 0..messages {
         client.send(now, SERVER.into(), "a message".into(), &SendOptions::default()).unwrap();
@@ -398,8 +397,8 @@ fn looks_of_the_sending_thread(messages: u64) -> usize {
     }
     assert_eq!(client.counters().sender.delivered, messages);
     drop(held);
-    // A thread that was woken meanwhile looks again at once. Where it gets no processor for this long,
-    // nothing was tested.
+    // A thread that was woken meanwhile looks again at once. If it is not scheduled for this long, the
+    // test proves nothing.
     let soon = Duration::from_millis(50);
     let looks = core::iter::from_fn(|| reports.recv_timeout(soon).ok()).count();
     drop(server);

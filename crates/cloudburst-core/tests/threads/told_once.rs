@@ -1,4 +1,4 @@
-//! Packets that are taken while the receiving thread waits for them, too.
+//! Another thread takes packets while the receiving thread waits for them.
 
 use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
 use cloudburst_core::config::{Config, Security};
@@ -12,7 +12,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Nothing comes in, and a thread that waits does not get a processor before the test lets it.
+/// No packets arrive, and a waiting thread is not scheduled before the test lets it run.
 struct Overslept {
     waits: Sender<()>,
     runs: Receiver<()>,
@@ -59,12 +59,13 @@ fn the_receiving_thread_is_told_once_to_leave() {
     let mut told = Vec::new();
     for _ in 0..3 {
         waiting.recv().unwrap();
-        // Whoever takes packets is woken by what wakes the receiving thread, and takes again.
+        // A caller that takes packets is woken by the same wake-up as the receiving thread, and
+        // takes again.
         let took = (0..100).filter(|_| engine.take()).count();
         told.push((took, wakes.load(Ordering::SeqCst)));
         run.send(()).unwrap();
     }
-    // Before anything may fail: the engine's end waits for that thread.
+    // Before any assertion, because dropping the engine waits for that thread.
     drop((run, waiting));
     assert_eq!(told, [(0, 1), (0, 2), (0, 3)], "once for each wait");
 }

@@ -1,11 +1,11 @@
-//! All that was measured, as CSV.
+//! All measurements as CSV.
 
 use crate::{Failure, Message, Run, Trial};
 use cloudburst_report::write_csv;
 use serde::Serialize;
 use std::path::Path;
 
-/// A message and the trial that it is of.
+/// A message with its trial.
 #[derive(Serialize)]
 struct MessageRow<'a> {
     experiment: &'a str,
@@ -42,7 +42,7 @@ struct TrialRow<'a> {
     default_dropped: u64,
 }
 
-/// Writes every message of every trial. A time that is missing: it did not come.
+/// Writes every message of every trial. The time of a message that did not arrive is empty.
 pub(super) fn messages(run: &Run, path: &Path) -> Result<(), Failure> {
     let rows = run
         .turns

@@ -1,4 +1,4 @@
-//! Which figure shows which experiment: the paper's of section V, with what was measured here.
+//! The figures of each experiment: those of the paper's section V, with the results of this run.
 
 use super::names::{self, TCP};
 use super::points::{Experiment, Point};
@@ -10,7 +10,7 @@ use cloudburst_report::statistics::{Estimate, Summary};
 
 const MS: f64 = 1e-3;
 
-/// The figures of an experiment; none of one that the paper does not have.
+/// The figures of an experiment. Unknown experiments have none.
 pub(super) fn of(experiment: &Experiment<'_>) -> Vec<Figure> {
     match experiment.name {
         "design-choices" => vec![design_choices(experiment)],
@@ -61,14 +61,15 @@ fn design_choices(experiment: &Experiment<'_>) -> Figure {
         panels: sizes.map(panel).collect(),
     };
     let caption = "Figures 9, 10 and 11: p99 completion time against load. A: coding on one path; \
-                   B: coding on all paths; C: coding on one path with tiny queues; D: all three.";
+                   B: coding on all paths; C: coding on one path with tiny queues; D: coding on \
+                   all paths with tiny queues.";
     chart.figure("figures-9-10-11", format!("{caption}{}", if_longest(experiment)))
 }
 
-/// What a caption adds where a p99 is the longest time.
+/// The sentence that a caption adds if a p99 is the longest time.
 fn if_longest(experiment: &Experiment<'_>) -> &'static str {
     if experiment.has_longest_for_p99() {
-        " Where there are fewer than 100 messages, the longest time stands in place of the p99."
+        " With fewer than 100 messages, the longest time stands in place of the p99."
     } else {
         ""
     }
@@ -100,13 +101,13 @@ fn by_size(
     };
     let panels = experiment.loads().into_iter().map(panel).collect();
     let chart = Chart { y: y.to_owned(), up: Axis::Fitting, columns: 1, height: 230.0, panels };
-    let caption = format!("{what} completion time by message size, a panel a load.");
+    let caption = format!("{what} completion time by message size, with a panel for each load.");
     chart.figure(stem, format!("{caption}{}", if_longest(experiment)))
 }
 
 fn incast(experiment: &Experiment<'_>) -> Figure {
     let panel = Panel {
-        title: "To one receiver, from all hosts of the other rack".to_owned(),
+        title: "To one receiver, from all hosts of another rack".to_owned(),
         x: "flows at once (N)".to_owned(),
         across: Across::Values(experiment.xs()),
         joined: true,
@@ -114,7 +115,7 @@ fn incast(experiment: &Experiment<'_>) -> Figure {
     };
     let chart = Chart {
         y: "last flow complete (ms)".to_owned(),
-        // A straight line is what is claimed.
+        // The claim is of a straight line.
         up: Axis::Linear,
         columns: 1,
         height: 340.0,
@@ -122,9 +123,9 @@ fn incast(experiment: &Experiment<'_>) -> Figure {
     };
     chart.figure(
         "figure-15",
-        "Figure 15: from the common start of N flows until the last is complete, mean over \
-         repetitions. Paper: Cloudburst's grows almost linearly with N, that of DCTCP and PIAS \
-         increasingly faster.",
+        "Figure 15: the time from the common start of N flows until the last one is complete, \
+         averaged over repetitions, without incasts in which a flow did not arrive. Paper: \
+         it grows almost linearly with N for Cloudburst, and faster and faster for DCTCP and PIAS.",
     )
 }
 
@@ -135,7 +136,7 @@ fn failures(experiment: &Experiment<'_>) -> Figure {
         "dead paths, of four",
         "Figure 16: p99 completion time of messages of all sizes against the number of dead paths. \
          Paper, at 2000 r/s and 1 Gb/s: from 5.41 ms with none dead to 6.91 ms, 1.28 times as \
-         much.",
+         long.",
     )
 }
 
@@ -179,7 +180,7 @@ fn rate(experiment: &Experiment<'_>) -> Figure {
         let entry = Entry { name: numbers::size(bytes), colour, form, hollow: false };
         let of = experiment.points.iter().filter(|p| p.scheme == scheme && p.load == load);
         let dot = |point: &Point<'_>| {
-            // Nothing can be said relative to what is past the deadline.
+            // A p99 past the deadline gives no ratio.
             let tcp = Some(tcp?.sizes.get(&bytes)?.p99.value).filter(|tcp| tcp.is_finite())?;
             Some((point.x, point.sizes.get(&bytes)?.p99.times(1.0 / tcp)))
         };
@@ -200,14 +201,15 @@ fn rate(experiment: &Experiment<'_>) -> Figure {
     let panels: Vec<_> = ours.map(panel).collect();
     let dots = || panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.dots);
     let bars = if dots().any(|(_, dot)| dot.has_interval()) {
-        " The error bars are those of Cloudburst alone."
+        " Error bars show the uncertainty of Cloudburst's p99 alone."
     } else {
         ""
     };
     let caption = format!(
         "Figure 18: p99 completion time by message size, as a multiple of that of TCP cubic, \
-         against the sending rate r; below 1 is shorter than TCP.{bars} Paper: best near r = 0.5 at \
-         an over-subscription of 2:1, at least 12.88 % shorter than DCTCP for every size.{}",
+         against the sending rate r. A value below 1 is shorter than TCP's.{bars} Paper: best near \
+         r = 0.5 at an over-subscription of 2:1, at least 12.88 % shorter than DCTCP for every \
+         size.{}",
         if_longest(experiment)
     );
     let columns = panels.len().clamp(1, 2);
@@ -240,7 +242,7 @@ fn friendly(experiment: &Experiment<'_>) -> Option<Figure> {
         x: "goodput of background flows, % of that beside TCP cubic short flows".to_owned(),
         bars: experiment.points.iter().filter_map(bar).collect(),
     };
-    let caption = "What background flows bring over beside the short flows of each scheme. The \
+    let caption = "The goodput of background flows beside the short flows of each scheme. The \
                    paper has no such figure.";
     Some(bars.figure("friendly", caption))
 }
@@ -262,14 +264,14 @@ fn compare(experiment: &Experiment<'_>, load: f64) -> Figure {
         bars: points.filter_map(bar).collect(),
     };
     let caption = format!(
-        "p99 completion time, the mean over message sizes, and the packets that were sent for each \
-         packet of the messages.{}",
+        "p99 completion time, averaged over message sizes, and the packets sent for each packet of \
+         the messages.{}",
         if_longest(experiment)
     );
     bars.figure(format!("compare-{load}"), caption)
 }
 
-/// A series of dots for each scheme that has any, the background alone left out.
+/// A series for each scheme that has dots, except the background alone.
 fn series(
     experiment: &Experiment<'_>,
     dot: impl Fn(&Point<'_>) -> Option<(f64, Estimate)>,
@@ -290,7 +292,7 @@ mod tests {
     #[test]
     fn everything_is_inside_and_words_do_not_overlap() {
         let mut run = synthetic::run(2, &synthetic::EXPERIMENTS);
-        // Some that are late: what is drawn for them may cover nothing either.
+        // Some messages are late, because their arrows may not cover anything either.
         for message in run.turns.iter_mut().flat_map(|turn| &mut turn.messages).step_by(70) {
             message.took_us = None;
         }

@@ -1,4 +1,4 @@
-//! Tables, figures and a page of what was measured.
+//! The report of a run: tables, figures and a page.
 
 mod claims;
 mod csv;
@@ -18,14 +18,14 @@ use cloudburst_report::{Report, Section};
 use points::Experiment;
 use std::path::Path;
 
-/// Writes everything that shows `run` into `directory`: `tables.md`, `claims.md`, `figures/` with an
-/// SVG and a PNG of each figure, `index.html`, `messages.csv` and `turns.csv`.
+/// Writes the report of `run` into `directory`: `tables.md`, `claims.md`, `figures/` with an SVG and
+/// a PNG of each figure, `index.html`, `messages.csv` and `turns.csv`.
 ///
 /// The same run gives the same bytes.
 ///
 /// # Errors
 ///
-/// When a file cannot be written.
+/// If a file cannot be written.
 pub fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
     let experiments = Experiment::of(run);
     let report = Report {
@@ -58,41 +58,43 @@ fn section(experiment: &Experiment<'_>) -> Section {
     }
 }
 
-/// An experiment's title, and what is done in it.
+/// An experiment's title and description.
 fn described(experiment: &str) -> (&'static str, &'static str) {
     match experiment {
         "design-choices" => (
             "Design choices",
-            "Section V-A: what coding, many paths and tiny queues each contribute, all-to-all \
-             requests beside background flows.",
+            "Section V-A: the contributions of coding, multiple paths and tiny queues, with \
+             all-to-all requests beside background flows.",
         ),
         "schemes" => (
             "Schemes",
-            "Section V-B: Cloudburst beside what can be had on commodity hardware, all-to-all \
-             requests beside background flows.",
+            "Section V-B: Cloudburst compared with transports for commodity hardware, with \
+             all-to-all requests beside background flows.",
         ),
         "incast" => (
             "Incast",
-            "Section V-C: N messages of 90 KB begin at once, from the senders of one rack to one \
-             receiver in the other.",
+            "Section V-C: one receiver requests N messages of 90 KB at once from the hosts of \
+             another rack.",
         ),
         "failures" => ("Dead paths", "Section V-C: some of the paths between the racks are dead."),
         "rate" => (
             "Sending rate",
-            "Section V-D: the rate r that Cloudburst sends at, in a network that is \
-             over-subscribed 2:1.",
+            "Section V-D: Cloudburst's sending rate r, in a network that is over-subscribed 2:1.",
         ),
         "loss" => ("Random loss", "Packets are lost at random on the links between the racks."),
         "friendly" => (
             "Background flows",
-            "What the short flows of each scheme leave to the background flows.",
+            "The goodput that the short flows of each scheme leave to background flows.",
         ),
-        "compare" => ("Comparison", "All-to-all requests beside background flows, at one load."),
-        _ => ("Another experiment", "An experiment that this report has no figures for."),
+        "compare" => (
+            "Comparison",
+            "Schemes chosen by the user, with all-to-all requests beside background flows.",
+        ),
+        _ => ("Another experiment", "This report has no figures for this experiment."),
     }
 }
 
-/// What a reader has to know of the figures.
+/// Notes on how to read the figures.
 fn notes(run: &Run) -> Vec<String> {
     let scale = run.about.scale;
     let loads = if scale == 1.0 {
@@ -100,55 +102,56 @@ fn notes(run: &Run) -> Vec<String> {
     } else {
         format!(
             "Loads are written as in the paper, in requests a second of all hosts together (r/s). \
-             Divide them by {scale} for what came here, as the paper's links of 1 Gb/s are {scale} \
-             times these: times compare with each other, and only their ratios with the paper's."
+             The actual loads are these divided by {scale}, because the paper's links of 1 Gb/s \
+             are {scale} times as fast as these. Compare times with each other, and only their \
+             ratios with the paper's."
         )
     };
     const OTHERS: [&str; 7] = [
-        "TCP cubic stands for the paper's DCTCP with ECMP.",
-        "Completion times run from when a request was due until the whole response was there. A \
-         message that did not come within the deadline counts as infinitely late; a figure that \
-         falls on one is written \"> deadline\", the end of \
-         an interval \"∞\".",
+        "TCP cubic stands in for the paper's DCTCP with ECMP.",
+        "Completion times run from when a request was due until the whole response had arrived. A \
+         message that did not arrive within the deadline has an infinite time. A figure that falls \
+         on one is written \"> deadline\", and the end of an interval that does is \"∞\".",
         "Quantiles are by nearest rank over the messages of all repetitions. Their 95 % intervals, \
-         and those of mean completion times, are a percentile bootstrap in two stages: repetitions \
-         are drawn with replacement, then messages within each, 1000 times, seeded. Where few \
-         repetitions differ much, such an interval is rather too narrow. That of a mean over sizes \
-         has the means of the ends of theirs.",
-        "Fewer than 100 messages have no p99, and fewer than 1000 no p99.9: the longest time stands \
-         in its place, marked \"max\". A p99 of fewer than 368 messages has no interval, because the \
-         true p99 may well be longer than all of them.",
-        "Intervals of incasts and of goodput are Student's t over repetitions; with one repetition \
-         there are none.",
-        "Sent over original packets is of the messages whose sender knows that they arrived.",
+         and those of mean completion times, are from a seeded percentile bootstrap in two stages: \
+         repetitions are drawn with replacement, then messages within each, 1000 times. If \
+         repetitions are few and differ much, such an interval is too narrow. The interval of a \
+         mean over sizes runs from the mean of the lower ends to the mean of the upper ends.",
+        "With fewer than 100 messages there is no p99, and with fewer than 1000 no p99.9: the \
+         longest time stands in its place, marked \"max\". With fewer than 368 messages a p99 has \
+         no interval, because the true p99 may well be longer than all of them.",
+        "Intervals of incasts and of goodput are Student's t intervals over repetitions. With one \
+         repetition there are none.",
+        "Ratios of sent to original packets cover only messages that their sender knows to have \
+         arrived.",
         "Cloudburst A to D are the paper's design choices with this project's defaults; (lt, \
-         oblivious) has the paper's code and burst policy, but this project's trains of packets and \
-         paths: it is not the paper's Algorithm 1.",
+         oblivious) has the paper's code and burst policy, but this project's trains of packets \
+         and paths: it is not the paper's Algorithm 1.",
     ];
     let others = OTHERS.iter().map(|note| (*note).to_owned());
     let stolen: Vec<f64> = run.turns.iter().map(|turn| turn.stolen).collect();
     let disturbed = stolen.iter().filter(|stolen| **stolen > MOST_STOLEN).count();
     let most = stolen.iter().copied().fold(0.0, f64::max) * 100.0;
     let calm = format!(
-        "Of the {} trials {disturbed} were disturbed and are in the figures nevertheless: others had \
-         more than 1 % of the processors, and {most:.1} % at most.",
+        "Other virtual machines took more than 1 % of the processors during {disturbed} of the {} \
+         trials, and at most {most:.1} %. The figures include these trials.",
         stolen.len()
     );
     [loads, calm].into_iter().chain(others).collect()
 }
 
-/// What ran where.
+/// Facts about the run.
 fn facts(about: &About) -> Vec<(String, String)> {
     let About { link_rate, scale, repetitions, seconds, warm_up_seconds, .. } = about;
     let rate = figure(*link_rate as f64 / 1e6);
     let minutes = figure(about.took_s / 60.0);
     let repeated = format!(
-        "{repetitions}, each {seconds} s after {warm_up_seconds} s of warm-up; {} trials were \
-         taken again, as others had more than 1 % of the processors",
+        "{repetitions}, each {seconds} s after {warm_up_seconds} s of warm-up; trials were \
+         repeated {} times because other virtual machines took more than 1 % of the processors",
         about.retaken
     );
     let facts = [
-        ("Day", about.date.clone()),
+        ("Date", about.date.clone()),
         ("Command", about.command.clone()),
         ("Version", about.version.clone()),
         ("Machine", about.machine.clone()),
@@ -157,7 +160,7 @@ fn facts(about: &About) -> Vec<(String, String)> {
         ("Links", format!("{rate} Mb/s; request rates are the paper's divided by {scale}")),
         ("Repetitions", repeated),
         ("Seed", about.seed.to_string()),
-        ("Took", format!("{minutes} min")),
+        ("Duration", format!("{minutes} min")),
     ];
     facts.map(|(name, value)| (name.to_owned(), value)).into()
 }

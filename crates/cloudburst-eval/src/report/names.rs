@@ -1,11 +1,11 @@
-//! How schemes are written, and in which order and colours they stand.
+//! The displayed names, the order and the colours of schemes.
 
 use cloudburst_report::figures::{Colour, Entry, Form};
 
-/// The scheme that stands for the paper's DCTCP.
+/// The scheme that stands in for the paper's DCTCP.
 pub(super) const TCP: &str = "tcp-cubic";
 
-/// A scheme, its order, its name, its colour and its form.
+/// The schemes in order, each with its displayed name, colour and form.
 const SCHEMES: [(&str, &str, Colour, Form); 13] = [
     (TCP, "TCP cubic", (25, 25, 30), Form::Circle),
     ("tcp-bbr", "TCP bbr", (115, 115, 125), Form::Square),
@@ -22,12 +22,12 @@ const SCHEMES: [(&str, &str, Colour, Form); 13] = [
     ("d", "Cloudburst D", (180, 10, 45), Form::Diamond),
 ];
 
-/// A scheme's name without and with what is set of it: `d` and `code=lt,policy=oblivious`.
+/// Splits a scheme into its name and its settings: `d` and `code=lt,policy=oblivious`.
 pub(super) fn split(scheme: &str) -> (&str, &str) {
     scheme.split_once(':').unwrap_or((scheme, ""))
 }
 
-/// A choice (`a` to `d`) with other settings, as schemes are named.
+/// The scheme of a design (`a` to `d`) with settings.
 pub(super) fn with_settings(choice: &str, settings: &str) -> String {
     if settings.is_empty() { choice.to_owned() } else { format!("{choice}:{settings}") }
 }
@@ -37,7 +37,7 @@ pub(super) fn is_cloudburst(scheme: &str) -> bool {
     matches!(split(scheme).0, "a" | "b" | "c" | "d")
 }
 
-/// What people read: `Cloudburst D (lt, oblivious)`.
+/// The displayed name, such as `Cloudburst D (lt, oblivious)`.
 pub(super) fn display(scheme: &str) -> String {
     let (base, settings) = split(scheme);
     let name = match SCHEMES.iter().find(|known| known.0 == base) {
@@ -47,7 +47,7 @@ pub(super) fn display(scheme: &str) -> String {
     if settings.is_empty() {
         return name;
     }
-    // The values of the code and of the policy say what they are.
+    // The values of the code and of the policy are clear without their keys.
     let said = settings.split(',').map(|setting| match setting.split_once('=') {
         Some(("code" | "policy", value)) => value.to_owned(),
         _ => setting.replace('=', " "),
@@ -55,13 +55,13 @@ pub(super) fn display(scheme: &str) -> String {
     format!("{name} ({})", said.collect::<Vec<_>>().join(", "))
 }
 
-/// Where a scheme stands among others.
+/// The sort key of a scheme.
 pub(super) fn order(scheme: &str) -> (usize, &str) {
     let (base, settings) = split(scheme);
     (SCHEMES.iter().position(|known| known.0 == base).unwrap_or(SCHEMES.len()), settings)
 }
 
-/// A scheme in a legend. The dots of schemes with other settings are hollow.
+/// The legend entry of a scheme. The dots of schemes with settings are hollow.
 pub(super) fn entry(scheme: &str) -> Entry {
     let (base, settings) = split(scheme);
     let known = SCHEMES.iter().find(|known| known.0 == base);

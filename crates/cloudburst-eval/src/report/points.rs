@@ -1,15 +1,15 @@
-//! What was measured, by experiment and by point, with the statistics of each.
+//! Results by experiment and point, with their statistics.
 
 use super::names;
 use crate::{Message, Run, Trial};
 use cloudburst_report::statistics::{Estimate, Summary, mean};
 use std::collections::BTreeMap;
 
-/// All that was measured in one experiment.
+/// The results of one experiment.
 #[derive(Debug)]
 pub(super) struct Experiment<'a> {
     pub(super) name: &'a str,
-    /// By scheme, then load, then x.
+    /// The points, sorted by scheme, then load, then x.
     pub(super) points: Vec<Point<'a>>,
 }
 
@@ -20,9 +20,9 @@ pub(super) struct Point<'a> {
     pub(super) load: f64,
     pub(super) x: f64,
     pub(super) turns: Vec<&'a Trial>,
-    /// Of all messages; `None` without messages.
+    /// The summary of all messages; `None` without messages.
     pub(super) all: Option<Summary>,
-    /// Of the messages of each size in bytes.
+    /// The summary of the messages of each size in bytes.
     pub(super) sizes: BTreeMap<u32, Summary>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Experiment<'a> {
         schemes
     }
 
-    /// The settings of Cloudburst that were compared: `""` of its defaults.
+    /// The settings of Cloudburst that were compared, where `""` are its defaults.
     pub(super) fn settings(&self) -> Vec<&'a str> {
         let cloudburst = self.schemes().into_iter().filter(|scheme| names::is_cloudburst(scheme));
         let mut settings: Vec<_> = cloudburst.map(|scheme| names::split(scheme).1).collect();
@@ -81,7 +81,7 @@ impl<'a> Experiment<'a> {
         distinct(self.points.iter().map(|point| point.x))
     }
 
-    /// In bytes.
+    /// The message sizes in bytes.
     pub(super) fn sizes(&self) -> Vec<u32> {
         let mut sizes: Vec<_> =
             self.points.iter().flat_map(|point| point.sizes.keys().copied()).collect();
@@ -90,7 +90,7 @@ impl<'a> Experiment<'a> {
         sizes
     }
 
-    /// Whether there is a point with so few messages of a size that their p99 is the longest time.
+    /// Whether a point has so few messages of a size that their p99 is the longest time.
     pub(super) fn has_longest_for_p99(&self) -> bool {
         let mut sizes = self.points.iter().flat_map(|point| point.sizes.values());
         sizes.any(|size| size.is_longest(0.99))
@@ -124,7 +124,7 @@ impl<'a> Point<'a> {
         }
     }
 
-    /// Completion times of some messages, by repetition.
+    /// The completion times of the messages that `of` selects, by repetition.
     fn times(&self, of: impl Fn(&Message) -> bool) -> Vec<Vec<f64>> {
         let time = |message: &Message| message.took_us.map_or(f64::INFINITY, |took| took as f64);
         let times = |turn: &&Trial| turn.messages.iter().filter(|m| of(m)).map(time).collect();
@@ -135,19 +135,19 @@ impl<'a> Point<'a> {
         self.turns.iter().flat_map(|turn| &turn.messages)
     }
 
-    /// Those that did not come within the deadline.
+    /// The number of messages that did not arrive within the deadline.
     pub(super) fn late(&self) -> usize {
         self.all.map_or(0, |all| all.late)
     }
 
-    /// The mean of a figure of each size, in microseconds; infinite where one of them is. `None`
+    /// The mean over sizes of a figure of each, in microseconds. Infinite if one of them is. `None`
     /// without messages.
     pub(super) fn over_sizes(&self, figure: impl Fn(&Summary) -> f64) -> Option<f64> {
         mean(&self.sizes.values().map(figure).collect::<Vec<_>>())
     }
 
-    /// The same with intervals, whose ends are the means of the ends: a little too wide, as sizes
-    /// are not all lucky or unlucky together.
+    /// The mean over sizes of the p99. The ends of its interval are the means of the ends, which makes
+    /// it a little too wide, because the errors of different sizes partly cancel.
     pub(super) fn p99_over_sizes(&self) -> Option<Estimate> {
         Some(Estimate {
             value: self.over_sizes(|size| size.p99.value)?,
@@ -156,7 +156,7 @@ impl<'a> Point<'a> {
         })
     }
 
-    /// Packets sent over packets of the messages themselves, of one size or of all.
+    /// Packets sent over packets of the messages themselves, for one size or all.
     pub(super) fn sent_over_original(&self, bytes: Option<u32>) -> Option<f64> {
         let (mut sent, mut original) = (0_u64, 0_u64);
         for message in self.messages().filter(|m| bytes.is_none_or(|bytes| m.bytes == bytes)) {
@@ -168,27 +168,27 @@ impl<'a> Point<'a> {
         (original > 0).then(|| sent as f64 / original as f64)
     }
 
-    /// Bits a second that the background flows brought over.
+    /// The goodput of the background flows, in bits a second.
     pub(super) fn goodput(&self) -> Option<Estimate> {
         let goodput = |turn: &&Trial| turn.background_bytes as f64 * 8.0 / turn.seconds;
         let timed = self.turns.iter().filter(|turn| turn.seconds > 0.0);
         Estimate::mean_of(&timed.map(goodput).collect::<Vec<_>>())
     }
 
-    /// A share of the processors.
+    /// The mean over trials of a share of the processors.
     pub(super) fn processors(&self, share: impl Fn(&Trial) -> f64) -> f64 {
         mean(&self.turns.iter().map(|turn| share(turn)).collect::<Vec<_>>()).unwrap_or(0.0)
     }
 
-    /// Packets of the switches' queues that `of` tells, as (sent, dropped), of all repetitions.
+    /// The counters that `of` selects, as (sent, dropped), summed over all repetitions.
     pub(super) fn queue(&self, of: impl Fn(&Trial) -> (u64, u64)) -> (u64, u64) {
         let counts = self.turns.iter().map(|turn| of(turn));
         counts.fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1))
     }
 
-    /// From the instant at which flows begin together until the last has come, in microseconds: the
-    /// mean over the instants of a repetition, then over repetitions. Instants with a flow that
-    /// never came are left out here and counted by [`incomplete`](Self::incomplete).
+    /// The time from the common start of an incast's flows until the last one has arrived, in
+    /// microseconds: the mean over the incasts of a repetition, then over repetitions. Incasts with a
+    /// flow that did not arrive are left out here, and counted by [`incomplete`](Self::incomplete).
     pub(super) fn completion(&self) -> Option<Estimate> {
         let each = |turn: &&Trial| {
             let complete: Vec<f64> = instants(turn).into_iter().flatten().collect();
@@ -197,7 +197,7 @@ impl<'a> Point<'a> {
         Estimate::mean_of(&self.turns.iter().filter_map(each).collect::<Vec<_>>())
     }
 
-    /// Instants with a flow that never came.
+    /// The number of incasts with a flow that did not arrive.
     pub(super) fn incomplete(&self) -> usize {
         let incomplete =
             |turn: &&Trial| instants(turn).iter().filter(|last| last.is_none()).count();
@@ -205,7 +205,7 @@ impl<'a> Point<'a> {
     }
 }
 
-/// When the last message of each instant had come; `None` if one never did.
+/// The longest time of the messages that were due at each instant; `None` if one did not arrive.
 fn instants(turn: &Trial) -> Vec<Option<f64>> {
     let mut last: BTreeMap<u64, Option<u64>> = BTreeMap::new();
     for message in &turn.messages {

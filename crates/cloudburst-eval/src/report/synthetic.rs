@@ -1,5 +1,5 @@
-//! A run that nobody measured, to see that it is shown: times from a seeded generator, a little
-//! like those of the paper.
+//! Synthetic runs for tests of the report, with times from a seeded generator that resemble the
+//! paper's.
 
 use crate::{About, Message, Run, Trial};
 use cloudburst_core::rng::SplitMix64;
@@ -9,7 +9,7 @@ const SIZES: [u32; 5] = [5000, 10_000, 20_000, 50_000, 93_000];
 pub(super) const EXPERIMENTS: [&str; 8] =
     ["design-choices", "schemes", "incast", "failures", "rate", "loss", "friendly", "compare"];
 
-/// Some experiments with so many repetitions of each point.
+/// A run of these experiments, with this number of repetitions of each point.
 pub(super) fn run(repetitions: u32, experiments: &[&str]) -> Run {
     let turns = experiments.iter().flat_map(|name| turns(name, repetitions)).collect();
     Run { about: about(repetitions), turns }
@@ -68,7 +68,7 @@ fn about(repetitions: u32) -> About {
     }
 }
 
-/// How much slower than Cloudburst D a scheme is made to be.
+/// How many times slower than Cloudburst D a scheme is.
 fn slowness(scheme: &str) -> f64 {
     match scheme.split(':').next().unwrap() {
         "tcp-cubic" => 4.0,

@@ -1,4 +1,4 @@
-//! The report as a whole, of runs that nobody measured.
+//! Whole reports, of synthetic runs.
 
 use super::{report, synthetic};
 use crate::Run;

@@ -1,4 +1,4 @@
-//! Hosts of a real network: agents that are told what to do over Cloudburst itself, with a key.
+//! Hosts of a real network, whose agents are controlled over Cloudburst itself, with a shared key.
 
 use super::{LOW_DSCPS, Network, Site};
 use crate::Failure;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// How often an agent looks whether it is to end.
+/// How often an agent checks whether it was interrupted.
 const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) struct Cluster {
@@ -27,12 +27,12 @@ pub(crate) struct Cluster {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
-    /// Bits a second of a host's link.
+    /// The rate of a host's link, in bits a second.
     link_rate: u64,
-    /// Of the packets of short messages.
+    /// The DSCP of short messages.
     #[serde(default = "usual_dscp")]
     dscp: u8,
-    /// The DSCPs of later classes, with `classes=`. Default: the same one.
+    /// The DSCPs of the classes after the first, with `classes=`. Default: that of the first.
     #[serde(default)]
     low_dscps: Vec<u8>,
     host: Vec<Row>,
@@ -42,14 +42,14 @@ struct Document {
 #[serde(deny_unknown_fields)]
 struct Row {
     agent: SocketAddr,
-    /// What the traffic goes to; that of the agent if it is left out.
+    /// The address of the measured traffic. Default: that of the agent.
     address: Option<IpAddr>,
     rack: u16,
     #[serde(default)]
     path_addresses: Vec<IpAddr>,
 }
 
-/// Of a link, in bits a second.
+/// The valid rates of a link, in bits a second.
 const RATES: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
 
 const fn usual_dscp() -> u8 {
@@ -73,16 +73,16 @@ impl Document {
         }
         let of_first_rack = self.host.iter().filter(|row| row.rack == self.host[0].rack).count();
         if of_first_rack == self.host.len() {
-            return Err("all hosts are in one rack: background flows go from one to others".into());
+            return Err("all hosts are in one rack: background flows need another one".into());
         }
         let mut known = HashSet::new();
         for row in &self.host {
             let addresses = row.address.iter().chain(&row.path_addresses);
             if let Some(address) = addresses.chain([&row.agent.ip()]).find(|ip| ip.is_ipv6()) {
-                return Err(format!("{address}: the transports that are compared use IPv4"));
+                return Err(format!("{address}: expected an IPv4 address"));
             }
             if !known.insert(row.agent) {
-                return Err(format!("agent {} is there twice", row.agent));
+                return Err(format!("agent {} is listed twice", row.agent));
             }
         }
         Ok(())
@@ -90,7 +90,7 @@ impl Document {
 }
 
 impl Cluster {
-    /// Reads who is there. Nobody is spoken to yet.
+    /// Reads the file of a cluster. Does not contact its agents yet.
     pub(crate) fn join(path: &Path, security: Security) -> Result<Site, Failure> {
         let text = std::fs::read_to_string(path)
             .map_err(Failure::io(format!("cannot read {}", path.display())))?;
@@ -139,14 +139,13 @@ impl Cluster {
         let options = SendOptions { deadline: Some(within), ..SendOptions::default() };
         let answer = self.endpoint.with(options).call(agent, command);
         let answer = answer.map_err(|error| {
-            failed(format!("{error}; does `cbrst-eval agent` run there, with the same key?"))
+            failed(format!("{error}; is `cbrst-eval agent` running there, with the same key?"))
         })?;
-        serde_json::from_slice(&answer)
-            .map_err(|error| failed(format!("it answers what is not understood: {error}")))
+        serde_json::from_slice(&answer).map_err(|error| failed(format!("invalid answer: {error}")))
     }
 }
 
-/// Does what a controller says, one thing at a time, until somebody wants this program to stop.
+/// Carries out a controller's commands, one at a time, until the program is interrupted.
 pub(crate) fn serve(
     bind: SocketAddr,
     security: Security,
@@ -161,11 +160,11 @@ pub(crate) fn serve(
         let Some(request) = request else { continue };
         let answer = match serde_json::from_slice(request.bytes()) {
             Ok(command) => agent.handle(command),
-            Err(error) => Answer::Failed(format!("the command is not understood: {error}")),
+            Err(error) => Answer::Failed(format!("invalid command: {error}")),
         };
         let answer = serde_json::to_vec(&answer).unwrap_or_default();
         if let Err(error) = request.reply(answer) {
-            eprintln!("cbrst-eval: the controller did not take the answer: {error}");
+            eprintln!("cbrst-eval: cannot deliver the answer to the controller: {error}");
         }
     }
     endpoint.shutdown(Duration::ZERO);

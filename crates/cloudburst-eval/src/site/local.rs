@@ -19,8 +19,8 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// Builds a fabric and sets its hosts up as an operator would, with retransmission timeouts of
-    /// TCP of at least `min_rto`: what could not be set is said.
+    /// Builds a fabric and configures its hosts as an operator would, with `min_rto` as the minimum
+    /// retransmission timeout of TCP. Also returns the settings that could not be made.
     pub(crate) fn up(
         topology: &Topology,
         min_rto: Duration,
@@ -98,8 +98,8 @@ impl Local {
     }
 }
 
-/// What an operator of TCP would set: short timeouts, windows that stay open, nothing remembered
-/// from trial to trial; and where MPTCP's other subflows come from.
+/// Configures a host as an operator of TCP would: short timeouts, windows that stay open, no metrics
+/// kept from trial to trial, and the addresses of MPTCP's further subflows.
 fn set_up(fabric: &Fabric, index: u16, min_rto: Duration) -> Result<Vec<String>, Failure> {
     let host = fabric.host(index)?;
     let mut lacks = Vec::new();
@@ -114,16 +114,16 @@ fn set_up(fabric: &Fabric, index: u16, min_rto: Duration) -> Result<Vec<String>,
             lacks.push(format!("net.ipv4.{key} could not be set to {value}: {why}."));
         }
     }
-    // quinn cannot set its DSCP by itself. Cloudburst sets its own, and nothing else is UDP.
+    // quinn cannot set a DSCP. Cloudburst sets its own, and nothing else sends UDP.
     let dscp = fabric.topology().dscp;
     let rules = format!(
         "table ip eval {{ chain out {{ type filter hook output priority mangle; \
          ip protocol udp ip dscp cs0 ip dscp set {dscp}; }}; }}"
     );
-    let marked = host.command("nft").arg(rules).output().map_err(Failure::io("nft"))?;
+    let marked = host.command("nft").arg(rules).output().map_err(Failure::io("cannot run nft"))?;
     if !marked.status.success() {
         let why = String::from_utf8_lossy(&marked.stderr).trim().to_owned();
-        lacks.push(format!("QUIC has no DSCP, and is in the default queue: {why}."));
+        lacks.push(format!("Packets of QUIC have no DSCP, and use the default queue: {why}."));
     }
     let port = host.leaf().to_string();
     let subflows = host.path_addresses();
@@ -131,10 +131,10 @@ fn set_up(fabric: &Fabric, index: u16, min_rto: Duration) -> Result<Vec<String>,
     lines.extend(subflows.iter().map(|path| format!("endpoint add {path} dev {port} subflow")));
     for line in lines {
         let run = host.command("ip").arg("mptcp").args(line.split(' ')).output();
-        let run = run.map_err(Failure::io("ip mptcp"))?;
+        let run = run.map_err(Failure::io("cannot run ip mptcp"))?;
         if !run.status.success() {
             let why = String::from_utf8_lossy(&run.stderr).trim().to_owned();
-            lacks.push(format!("ip mptcp {line}: {why}."));
+            lacks.push(format!("`ip mptcp {line}` failed: {why}."));
             break;
         }
     }
@@ -147,8 +147,8 @@ impl fmt::Display for Local {
         write!(
             f,
             "{} hosts, {} leaves and {} spines as network namespaces; {} Mb/s to a host, {} Mb/s \
-             between leaf and spine; {} packets in a tiny queue, {} in a default queue; TCP \
-             retransmits after {} ms at the earliest",
+             between leaf and spine; {} packets in a tiny queue, {} in a default queue; minimum \
+             TCP RTO {} ms",
             topology.hosts,
             topology.leaves,
             topology.spines,

@@ -1,4 +1,4 @@
-//! Where an evaluation runs: hosts with agents, and what can be done to the network between them.
+//! Sites of an evaluation: hosts with agents, and the network between them.
 
 mod cluster;
 mod local;
@@ -13,7 +13,7 @@ use cloudburst_testbed::Queues;
 use core::fmt;
 use core::time::Duration;
 
-/// The DSCPs of the classes beyond the first, in namespaces; a cluster has at most as many.
+/// The DSCPs of the classes after the first, in namespaces. A cluster has at most as many.
 pub(crate) const LOW_DSCPS: [u8; 3] = [45, 47, 49];
 
 /// Hosts with agents.
@@ -21,34 +21,34 @@ pub(crate) struct Site {
     pub(crate) hosts: Vec<Peer>,
     /// The rack of each host: background flows go from the first rack to others.
     pub(crate) racks: Vec<u16>,
-    /// Bits a second of a host's link.
+    /// The rate of a host's link, in bits a second.
     pub(crate) link_rate: u64,
-    /// Of short messages.
+    /// The DSCP of short messages.
     pub(crate) dscp: u8,
-    /// The DSCPs of Cloudburst's later classes, the more urgent ones first; the last is that of all
-    /// further classes. Empty if they have that of the first.
+    /// The DSCPs of Cloudburst's classes after the first, the most urgent one first. The last DSCP is
+    /// that of all further classes. If empty, all classes have the DSCP of the first.
     pub(crate) low_dscps: Vec<u8>,
     pub(crate) network: Network,
 }
 
-/// Who reaches the agents, and the switches.
+/// The network, by which agents and switches are reached.
 pub(crate) enum Network {
-    /// Namespaces on this machine: everything can be changed and counted.
+    /// Namespaces on this machine. Switches can be changed, and their counters read.
     Local(Local),
-    /// A real one, which is as it is.
+    /// A real network, which is left as it is.
     Cluster(Cluster),
 }
 
-/// What is wrong with a network, on purpose.
+/// Injected faults of a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Faults {
-    /// Spines that swallow everything.
+    /// The number of spines that silently drop all packets.
     pub(crate) dead: u16,
-    /// Percent of the packets that each link between leaf and spine loses, each way.
+    /// The percentage of packets that each link between leaf and spine loses, in each direction.
     pub(crate) loss: f64,
 }
 
-/// What switches have counted: packets.
+/// The packet counters of the switches' queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QueueCounters {
     pub(crate) tiny_sent: u64,
@@ -58,12 +58,11 @@ pub(crate) struct QueueCounters {
 }
 
 impl Site {
-    /// Gives each agent a command at the same time; their answers, once all have answered. What an
-    /// agent could not do is a failure.
+    /// Sends each agent a command at the same time. Returns their answers once all have answered.
     ///
     /// # Errors
     ///
-    /// Names the first agent that failed, and what it says.
+    /// The first agent that failed, and its error.
     pub(crate) fn tell(
         &self,
         commands: Vec<Command>,
@@ -82,7 +81,7 @@ impl Site {
         answers.into_iter().zip(&self.hosts).map(sound).collect()
     }
 
-    /// Changes the switches' queues; nothing on a network that is as it is.
+    /// Changes the switches' queues in namespaces. Does nothing on a real network.
     pub(crate) fn set_queues(&mut self, queues: Queues) -> Result<(), Failure> {
         match &mut self.network {
             Network::Local(local) => Ok(local.fabric.set_queues(queues)?),
@@ -90,18 +89,18 @@ impl Site {
         }
     }
 
-    /// Breaks what is to be broken, and heals everything else.
+    /// Injects these faults, and heals all others.
     pub(crate) fn set_faults(&self, faults: Faults) -> Result<(), Failure> {
         match &self.network {
             Network::Local(local) => local.set_faults(faults),
             Network::Cluster(_) if faults == Faults::default() => Ok(()),
             Network::Cluster(_) => {
-                Err(Failure::Usage("a real network is not broken by this program".into()))
+                Err(Failure::Usage("faults can be injected only in namespaces".into()))
             }
         }
     }
 
-    /// What the switches have counted by now; zeros where nobody can know.
+    /// The counters of the switches so far; zeros on a real network.
     pub(crate) fn counters(&self) -> Result<QueueCounters, Failure> {
         match &self.network {
             Network::Local(local) => local.counters(),
@@ -109,7 +108,7 @@ impl Site {
         }
     }
 
-    /// From the last command until everybody begins.
+    /// How far ahead a workload must begin for all agents to receive it in time.
     pub(crate) const fn lead(&self) -> Duration {
         match &self.network {
             Network::Local(_) => Duration::from_millis(300),
@@ -117,7 +116,7 @@ impl Site {
         }
     }
 
-    /// Hosts of the first rack, and all others.
+    /// The hosts of the first host's rack, and all others.
     pub(crate) fn sides(&self) -> (Vec<u16>, Vec<u16>) {
         let first = self.racks.first().copied().unwrap_or_default();
         let hosts = (1..).zip(&self.racks);

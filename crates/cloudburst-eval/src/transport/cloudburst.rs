@@ -1,4 +1,4 @@
-//! Cloudburst: an endpoint of each host; for messages on one path each, several.
+//! Cloudburst: one endpoint on each host, or several if each message uses one path.
 
 use super::{Ask, Asked, Listening, Peer, Reply, Transport};
 use crate::Failure;
@@ -14,23 +14,23 @@ use std::time::Instant;
 use tokio::task::JoinSet;
 
 const NAME: &str = "Cloudburst";
-/// Where a message has one path: so many endpoints of one source port respond, and whoever asks
-/// draws one of them. Switches hash their ports onto some path each.
+/// The number of responding endpoints if each message uses one path. Each has one source port, which
+/// switches hash onto some path, and requests go to a random one.
 const SINGLE_PATHS: usize = 8;
-/// Responses on their way at once, at most: more requests than that are not answered.
+/// The largest number of responses under way. Further requests are not answered.
 const MAX_REPLIES: usize = 16_384;
-/// How often whoever waits for the last responses looks.
+/// How often to check for the last responses.
 const LOOK: Duration = Duration::from_millis(10);
 
 pub(crate) struct Cloudburst {
-    /// The first asks; all respond.
+    /// The first one sends requests. All respond.
     endpoints: Vec<Endpoint>,
     peers: OnceLock<Vec<Peer>>,
     replies: Arc<Replies>,
     serving: Option<JoinHandle<()>>,
 }
 
-/// What is known of responses.
+/// The records of responses.
 #[derive(Default)]
 struct Replies {
     ended: Mutex<Vec<Reply>>,
@@ -38,8 +38,8 @@ struct Replies {
 }
 
 impl Cloudburst {
-    /// `hosts` are those of which [`Transport::connect`] will name the ports. The DSCPs are those
-    /// of answers and of each class.
+    /// Opens the endpoints. `hosts` are those whose ports [`Transport::connect`] will set. `dscps` are
+    /// those of answers and of each class.
     pub(crate) fn open(
         settings: &Settings,
         capacity: u64,
@@ -48,7 +48,7 @@ impl Cloudburst {
         key: [u8; 32],
     ) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
-        let runtime = runtime.map_err(Failure::io("an async runtime"))?;
+        let runtime = runtime.map_err(Failure::io("cannot start an async runtime"))?;
         let count = if settings.is_spread() { 1 } else { SINGLE_PATHS };
         let map = paths(settings, hosts)?;
         let open = |_| {
@@ -73,12 +73,12 @@ impl Cloudburst {
             };
             thread::Builder::new().name("responding".into()).spawn(serve)
         };
-        let serving = Some(serving.map_err(Failure::io("a thread"))?);
+        let serving = Some(serving.map_err(Failure::io("cannot start a thread"))?);
         Ok(Self { endpoints, peers: OnceLock::new(), replies, serving })
     }
 }
 
-/// The path map; where it is by destination, the library reads it from a file.
+/// The path map. The library reads one with paths for each destination from a file.
 fn paths(settings: &Settings, hosts: &[Peer]) -> Result<PathMap, Failure> {
     if !settings.is_spread() {
         return Ok(PathMap::ecmp(1));
@@ -87,7 +87,7 @@ fn paths(settings: &Settings, hosts: &[Peer]) -> Result<PathMap, Failure> {
         Paths::Map(map) => return Ok(map.clone()),
         Paths::Explicit => table(hosts)?,
     };
-    let unwritable = || Failure::io("a temporary file for the paths");
+    let unwritable = || Failure::io("cannot write a temporary file for the paths");
     let file = tempfile::NamedTempFile::new().map_err(unwritable())?;
     std::fs::write(file.path(), map).map_err(unwritable())?;
     read(file.path())
@@ -98,14 +98,14 @@ fn read(path: &Path) -> Result<PathMap, Failure> {
     map.map_err(Failure::transport(NAME))
 }
 
-/// A row for each host: its own address, and those of its paths.
+/// The file of a path map: for each host, its address and those of its paths.
 fn table(hosts: &[Peer]) -> Result<String, Failure> {
     let mut text = String::new();
     for host in hosts {
         if host.path_addresses.is_empty() {
             return Err(Failure::Usage(format!(
-                "paths=explicit: the host {} has no addresses for its paths; use paths=ecmp:N, or \
-                 say its `path_addresses`",
+                "paths=explicit: host {} has no addresses for its paths: use paths=ecmp:N, or add \
+                 its `path_addresses`",
                 host.address
             )));
         }
@@ -160,11 +160,12 @@ impl Transport for Cloudburst {
 
     fn call(&self, ask: Ask) -> Result<(), String> {
         let place = usize::from(ask.to).checked_sub(1);
-        let peers = self.peers.get().ok_or("called before it was told who its peers are")?;
+        let peers = self.peers.get().ok_or("called before it was connected")?;
         let peer = place.and_then(|place| peers.get(place)).ok_or("there is no such host")?;
         let ports = &peer.listening.ports;
-        // Requests of a pair have numbers as good as random.
-        let port = *ports.get(ask.id as usize % ports.len().max(1)).ok_or("it listens nowhere")?;
+        // The IDs of a pair of hosts are as good as random.
+        let port =
+            *ports.get(ask.id as usize % ports.len().max(1)).ok_or("the host has no port")?;
         let to = SocketAddr::new(peer.address, port);
         let options = SendOptions { deadline: Some(ask.within), ..SendOptions::default() };
         let endpoint = self.endpoints[0].blocking();
@@ -173,7 +174,7 @@ impl Transport for Cloudburst {
         if response.len() == ask.response {
             return Ok(());
         }
-        Err(format!("a response of {} bytes, not {}", response.len(), ask.response))
+        Err(format!("a response of {} bytes: expected {}", response.len(), ask.response))
     }
 
     fn take_replies(&self, within: Duration) -> Vec<Reply> {

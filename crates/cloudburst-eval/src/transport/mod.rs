@@ -15,60 +15,60 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// What a transport listens at, for its peers.
+/// Where a transport listens for its peers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Listening {
-    /// Ports; requests go to any of them.
+    /// The ports. Requests go to any of them.
     pub(crate) ports: Vec<u16>,
     /// The certificate to trust, in DER; empty without TLS.
     pub(crate) certificate: Vec<u8>,
 }
 
-/// A host and what listens there.
+/// A host, and where its transport listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Peer {
-    /// Its address, by any path.
+    /// Its address, which any path leads to.
     pub(crate) address: IpAddr,
-    /// Addresses of it that are each reached by a path of their own (XPath), numbered alike at all
-    /// hosts; may be empty.
+    /// Its addresses for XPath, each reached by a path of its own, in the same order of paths on all
+    /// hosts. May be empty.
     pub(crate) path_addresses: Vec<IpAddr>,
-    /// What listens there.
+    /// Where its transport listens.
     pub(crate) listening: Listening,
 }
 
 /// A message that this host has sent as a response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reply {
-    /// The number of the host that asked.
+    /// The number of the host that sent the request.
     pub(crate) from: u16,
-    /// The request's id.
+    /// The request's ID.
     pub(crate) id: u32,
-    /// Packets sent for it until its sender knew it received.
+    /// The number of packets sent for it until its sender knew that it had arrived.
     pub(crate) packets: u32,
-    /// Packets of the message itself.
+    /// The number of packets of the message itself.
     pub(crate) source_packets: u32,
 }
 
-/// One host's end of a transport: asks others, and responds to them.
+/// One host's end of a transport, which sends requests and responds to those of others.
 ///
-/// It listens from its creation on, and stops everything when it is dropped, its threads included.
+/// It listens from its creation on. Dropping it stops everything, including its threads.
 pub(crate) trait Transport: Send + Sync {
     /// Where others reach it.
     fn listening(&self) -> Listening;
 
-    /// Who the others are: the host number of a peer is its place, from 1. This host is among
-    /// them. Called once, before any [`call`](Self::call).
+    /// Sets the peers, this host among them. The number of a host is its position, from 1. Called
+    /// once, before any [`call`](Self::call).
     fn connect(&self, peers: &[Peer]) -> Result<(), Failure>;
 
     /// Sends a request of `ask.request` bytes to host `ask.to`, and waits for a response of
-    /// `ask.response` bytes. Called by many threads at once. Connections that are idle are used
-    /// again; where all are busy, another one is opened and kept.
+    /// `ask.response` bytes. Many threads may call it at once. Idle connections are reused. If all are
+    /// busy, another one is opened and kept.
     ///
-    /// The text of the error says what went wrong.
+    /// The error is a text for the report.
     fn call(&self, ask: Ask) -> Result<(), String>;
 
-    /// What is known of the responses sent, once those under way have ended, but not after longer
-    /// than `within`. Empty for transports that do not say.
+    /// Takes the records of the responses sent, once those under way have ended or `within` has passed.
+    /// Empty for transports that do not count packets.
     fn take_replies(&self, within: Duration) -> Vec<Reply> {
         let _ = within;
         Vec::new()
@@ -80,26 +80,26 @@ pub(crate) trait Transport: Send + Sync {
 pub(crate) struct Ask {
     /// This host's number.
     pub(crate) from: u16,
-    /// Whom to ask.
+    /// The number of the host to send it to.
     pub(crate) to: u16,
     pub(crate) id: u32,
-    /// Bytes of the request, at least [`HEADER`].
+    /// The bytes of the request, at least [`HEADER`].
     pub(crate) request: usize,
-    /// Bytes of the response.
+    /// The bytes of the response.
     pub(crate) response: usize,
-    /// When to give up.
+    /// How long to wait for the response.
     pub(crate) within: Duration,
 }
 
-/// Bytes at the beginning of each request that say what it asks for.
+/// The bytes of the header of a request.
 pub(crate) const HEADER: usize = 16;
 
 /// The longest request and response that are accepted, in bytes.
 pub(crate) const LONGEST: usize = 1 << 20;
 
 impl Ask {
-    /// The request's bytes: its length, the length of the response, who asks, and its id, all
-    /// big-endian; then filling.
+    /// The request's bytes: its length, the length of the response, the number of this host and the
+    /// ID, each in 4 bytes, big-endian; then padding.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0x5a; self.request.max(HEADER)];
         let fields = [self.request as u32, self.response as u32, u32::from(self.from), self.id];
@@ -110,10 +110,10 @@ impl Ask {
     }
 }
 
-/// What a request asks for.
+/// The header of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// Bytes of the whole request.
+    /// The bytes of the whole request.
     pub(crate) request: usize,
     pub(crate) response: usize,
     pub(crate) from: u16,
@@ -121,7 +121,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Reads the beginning of a request; `None` if it is none.
+    /// Decodes the beginning of a request. `None` if it is invalid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let field = |at: usize| {
             let field = bytes.get(4 * at..4 * at + 4)?;

@@ -1,4 +1,4 @@
-//! What the tests of all transports share.
+//! Helpers for the tests of all transports.
 
 use super::{Ask, HEADER, LONGEST, Peer, Transport};
 use core::time::Duration;
@@ -6,12 +6,12 @@ use std::net::Ipv4Addr;
 use std::thread;
 use std::time::Instant;
 
-/// Longer than anything takes that ends at all, and shorter than calls may take: a call that only
-/// its deadline ends is noticed.
+/// Longer than any operation that ends at all, and shorter than the deadline of calls, so that a call
+/// that only its deadline ends fails the test.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 const WITHIN: Duration = Duration::from_secs(120);
 
-/// Hosts on loopback, from 1 on.
+/// Hosts on loopback, numbered from 1.
 pub(super) fn peers(hosts: &[&dyn Transport]) -> Vec<Peer> {
     let peer = |host: &&dyn Transport| Peer {
         address: Ipv4Addr::LOCALHOST.into(),
@@ -25,7 +25,7 @@ pub(super) fn ask(to: u16, id: u32) -> Ask {
     Ask { from: 1, to, id, request: 1500, response: 20_000, within: WITHIN }
 }
 
-/// Two hosts that know each other respond to each other, whatever the lengths.
+/// Connects two hosts, and expects each to respond to the other, for several lengths.
 pub(super) fn expect_responses(one: &dyn Transport, two: &dyn Transport) {
     let peers = peers(&[one, two]);
     one.connect(&peers).unwrap();
@@ -36,7 +36,7 @@ pub(super) fn expect_responses(one: &dyn Transport, two: &dyn Transport) {
     }
 }
 
-/// Calls host 2 from so many threads at once, and again and again.
+/// Calls host 2 from `threads` threads at once, `each` times from each.
 pub(super) fn call_from_many(host: &dyn Transport, threads: u32, each: u32) {
     thread::scope(|scope| {
         for thread in 0..threads {
@@ -47,7 +47,7 @@ pub(super) fn call_from_many(host: &dyn Transport, threads: u32, each: u32) {
     });
 }
 
-/// Why this call fails, well before its deadline.
+/// The error of a call, which must fail well before its deadline.
 pub(super) fn failure(host: &dyn Transport, ask: Ask) -> String {
     thread::scope(|scope| {
         let call = scope.spawn(|| host.call(ask).unwrap_err());
@@ -56,7 +56,7 @@ pub(super) fn failure(host: &dyn Transport, ask: Ask) -> String {
     })
 }
 
-/// Headers that no host may believe.
+/// Headers that every host must reject.
 pub(super) fn lies() -> [Vec<u8>; 3] {
     let honest = ask(1, 0);
     let header = |ask: Ask| Ask { request: 0, ..ask }.encode();
@@ -70,7 +70,7 @@ pub(super) fn lies() -> [Vec<u8>; 3] {
     [with_request(u32::MAX), with_request(HEADER as u32 - 1), response]
 }
 
-/// Waits for what another thread is about to do.
+/// Waits for an effect of another thread.
 pub(super) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {

@@ -15,7 +15,7 @@ fn link(config: LinkConfig, seed: u64) -> Link {
 fn drain(link: &mut Link) -> Vec<(Duration, u16)> {
     let mut arrived = Vec::new();
     while let Some(at) = link.next_at() {
-        let packet = link.poll(at).expect("what is next at a time is there at that time");
+        let packet = link.poll(at).expect("a packet is there at the time of `next_at`");
         arrived.push((at, u16::from_be_bytes([packet[0], packet[1]])));
     }
     arrived

@@ -1,5 +1,5 @@
-//! Text in drawings. It is measured, and drawn in PNGs, with DejaVu Sans. This is the widest of the
-//! fonts that a browser may use for the same SVG, so text that fits here fits there.
+//! Text in drawings. It is measured, and drawn in PNGs, with DejaVu Sans, the widest of the fonts that
+//! a browser may use for the same SVG: text that fits here fits there.
 
 use super::shape::{BLACK, Colour, Place, paint};
 use ab_glyph::{Font, FontRef, PxScale, ScaleFont, point};
@@ -9,7 +9,7 @@ use plotters_backend::{BackendColor, BackendCoord, BackendTextStyle, FontFamily,
 use std::sync::LazyLock;
 
 static FONT: LazyLock<FontRef<'static>> = LazyLock::new(|| {
-    FontRef::try_from_slice(dejavu::sans::regular()).expect("a crate of fonts has sound ones")
+    FontRef::try_from_slice(dejavu::sans::regular()).expect("the embedded font is valid")
 });
 
 /// The ratio of plotters' font sizes to the em.

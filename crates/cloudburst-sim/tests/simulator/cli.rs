@@ -125,7 +125,7 @@ fn a_killed_run_is_resumed() {
     let place = place.path();
     done(place, &format!("{SHORT} --out a"));
     let whole = lines(&place.join("a"));
-    // What a process leaves that is killed while writing its fourth line.
+    // The file of a process that is killed while writing its fourth line.
     let path = place.join("a/cells.jsonl");
     let cells = fs::read_to_string(&path).unwrap();
     let ends: Vec<usize> = cells.match_indices('\n').map(|(at, _)| at).collect();

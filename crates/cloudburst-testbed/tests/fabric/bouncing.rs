@@ -1,4 +1,4 @@
-//! DRB: the outer header says which spine to visit.
+//! DRB: the outer header selects the spine to visit.
 
 use crate::packets::*;
 use crate::small;

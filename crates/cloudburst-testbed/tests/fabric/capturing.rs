@@ -1,4 +1,4 @@
-//! What a switch takes in, packet by packet.
+//! The packets that a switch receives.
 
 use crate::packets::*;
 use crate::small;

@@ -20,12 +20,12 @@ fn slow_uplinks() -> Topology {
     Topology { uplink_rate: Some(20_000_000), ..small() }
 }
 
-/// What the tiny queues of all ports have counted together.
+/// The sum of the counters of the tiny queues of all ports.
 fn counted(fabric: &Fabric, count: fn(&Queue) -> u64) -> Result<u64, Failed> {
     Ok(fabric.ports()?.iter().map(|port| count(&port.tiny)).sum())
 }
 
-/// A receiver on host 4 that is told of marks, and its address by way of the first spine.
+/// A receiver on host 4 that reads marks, and its address through the first spine.
 fn receiver(fabric: &Fabric, v6: bool) -> Result<(UdpSocket, IpAddr), Failed> {
     let host = fabric.host(4)?;
     let receiver = bound(&host, v6, PORT)?;
@@ -88,7 +88,7 @@ pub(crate) fn what_a_full_queue_would_drop_is_trimmed() -> Result<(), Failed> {
             assert!(packet.iter().all(|byte| *byte == packet[0]));
         }
         trimmed_so_far += trimmed.len() as u64;
-        // A few may find the queue of the spine full, which is as fast.
+        // A few may find the spine's queue full, whose link is as fast.
         assert_eq!(counted(&fabric, |queue| queue.trimmed)?, trimmed_so_far);
         assert_eq!(counted(&fabric, |queue| queue.dropped)?, 0);
     }
@@ -107,7 +107,7 @@ pub(crate) fn what_is_not_ecn_capable_is_dropped_from_a_threshold_on() -> Result
         burst(&fabric.host(1)?, to, DSCP << 2, 0..20)?;
         burst(&fabric.host(1)?, to, DSCP << 2 | ECT, 20..40)?;
         let mut arrived = Vec::new();
-        // The last packet is not dropped, and comes when all that are have been counted.
+        // The last packet is not dropped. When it arrives, all drops have been counted.
         while arrived.len() as u64 + counted(&fabric, |queue| queue.dropped_selectively)?
             < 40 + dropped_so_far
         {

@@ -1,4 +1,4 @@
-//! What fails, how, and what heals.
+//! Failures of nodes and links, their kinds, and recovery.
 
 use crate::packets::*;
 use crate::small;
@@ -8,7 +8,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use std::net::IpAddr;
 use std::time::Instant;
 
-/// Has of 40 packets `expected` ones arrive at host 4 by way of each spine: all or none.
+/// Sends 40 packets through each spine, and expects this number of them at host 4: all or none.
 fn expect_by_spine(fabric: &Fabric, v6: bool, expected: [usize; 4]) -> Result<(), Failed> {
     let (from, to) = (fabric.host(1)?, fabric.host(4)?);
     let (sender, receiver) = (bound(&from, v6, 0)?, bound(&to, v6, PORT)?);
@@ -16,7 +16,7 @@ fn expect_by_spine(fabric: &Fabric, v6: bool, expected: [usize; 4]) -> Result<()
         let alias: IpAddr =
             if v6 { to.path_address_v6(spine)?.into() } else { to.path_address(spine)?.into() };
         for _ in 0..40 {
-            // A switch that has no route says so, and the next call hears of it.
+            // A switch without a route replies with an error, which the next call returns.
             let _ = sender.send_to(b"one of forty", (alias, PORT));
         }
         let arrived =
@@ -37,7 +37,7 @@ pub(crate) fn a_silent_spine_loses_its_share() -> Result<(), Failed> {
     assert!(swallowed(fabric.port(Node::Leaf(2), Node::Spine(3))?));
     assert_eq!(fabric.faults()?.failed.len(), 2);
 
-    // ECMP goes on as if nothing had happened.
+    // ECMP continues to use dead paths.
     let before = towards_spines(&fabric, Node::Leaf(1))?;
     let (from, to) = (fabric.host(1)?, fabric.host(4)?);
     let receiver = bound(&to, false, PORT)?;

@@ -1,4 +1,4 @@
-//! A fabric ends with whoever built it.
+//! A fabric ends with the program that built it.
 
 use crate::small;
 use cloudburst_testbed::{Fabric, Topology};

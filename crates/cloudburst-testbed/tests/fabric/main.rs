@@ -1,4 +1,4 @@
-//! The fabric, as the kernel carries it out. Each test has one of its own.
+//! The fabric in the kernel. Each test has a fabric of its own.
 //!
 //! Needs root, iproute2, nftables and ethtool. Where they are missing the tests are ignored, and
 //! the reason is printed.
@@ -26,10 +26,10 @@ fn small() -> Topology {
 fn main() {
     if lifecycle::is_victim() {
         let ended = lifecycle::wait_to_be_killed();
-        return ended.expect("whoever kills it waits for its name");
+        return ended.expect("a test that kills it waits for its name");
     }
     let mut args = Arguments::from_args();
-    // They wait for the network more than they compute.
+    // The tests wait for the network more than they compute.
     args.test_threads.get_or_insert(8);
     let available = if args.list { Ok(()) } else { available() };
     let available =

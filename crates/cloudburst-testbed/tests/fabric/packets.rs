@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 pub(crate) const PORT: u16 = 7000;
 /// Long enough for a busy machine; reached only by a test that fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// How long nothing comes where nothing should. Whatever was lost does not come later either, so that no test fails
-/// because of it, however busy the machine is.
+/// How long to wait for a packet that must not arrive. A packet that was lost does not arrive later either, so a
+/// busy machine fails no test.
 const SILENCE: Duration = Duration::from_millis(100);
 pub(crate) const FIRST: u16 = 40_000;
 
@@ -22,7 +22,7 @@ pub(crate) fn bound(host: &Host, v6: bool, port: u16) -> Result<UdpSocket, io::E
     let socket = loop {
         let bound = host.run(|| UdpSocket::bind((any(v6), port))).map_err(io::Error::other)?;
         match bound {
-            // A program that another test starts holds all files until it runs.
+            // A child process of another test holds all files until it executes its program.
             Err(error)
                 if error.kind() == io::ErrorKind::AddrInUse && begun.elapsed() < PATIENCE =>
             {
@@ -39,12 +39,12 @@ fn any(v6: bool) -> IpAddr {
     if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
-/// Waits for packets, all of which should arrive, and says how many do.
+/// Waits for packets, all of which should arrive. Returns how many do.
 pub(crate) fn arrivals(socket: &UdpSocket, expected: usize) -> usize {
     (0..expected).take_while(|_| arrives(socket)).count()
 }
 
-/// How many packets arrive until none does for a moment: of those that a network loses on purpose.
+/// Counts packets until none arrives for a moment, for networks that lose some on purpose.
 pub(crate) fn survivors(socket: &UdpSocket) -> Result<usize, io::Error> {
     socket.set_read_timeout(Some(SILENCE))?;
     let survivors = iter::repeat_with(|| arrives(socket)).take_while(|arrives| *arrives).count();
@@ -69,19 +69,19 @@ pub(crate) fn from_ports(host: &Host, ports: u16, to: IpAddr) -> io::Result<()> 
     Ok(())
 }
 
-/// How many packets of both queues have left `node` for each spine.
+/// The number of packets of both queues that have left `node` for each spine.
 pub(crate) fn towards_spines(fabric: &Fabric, node: Node) -> Result<Vec<u64>, Error> {
     let ports = fabric.ports_of(node)?.into_iter();
     let spines = ports.filter(|port| matches!(port.neighbour, Node::Spine(_)));
     Ok(spines.map(|port| port.tiny.sent + port.default.sent).collect())
 }
 
-/// What was counted since.
+/// The increase of the counters.
 pub(crate) fn since(before: &[u64], after: &[u64]) -> Vec<u64> {
     after.iter().zip(before).map(|(after, before)| after - before).collect()
 }
 
-/// A socket that sends what has its header already.
+/// A socket for packets that include their IP header.
 pub(crate) fn raw(host: &Host, domain: Domain) -> Result<Socket, io::Error> {
     let open = || Socket::new(domain, Type::RAW, Some(Protocol::from(255)));
     host.run(open).map_err(io::Error::other)?
@@ -98,7 +98,7 @@ pub(crate) fn udp(from: u16, to: u16, payload: &[u8]) -> Vec<u8> {
     [&fields, payload].concat()
 }
 
-/// An IPv4 packet; the kernel of whoever sends the innermost fills in its checksum.
+/// An IPv4 packet. The kernel that sends the innermost one fills in its checksum.
 pub(crate) fn ipv4(tos: u8, protocol: u8, from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Vec<u8> {
     let length = (20 + payload.len()) as u16;
     let mut packet = vec![0x45, tos, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0];

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cbrst-testbed");
 
-/// A fabric of this test, which is gone after it, whatever happens.
+/// A fabric of this test, which is taken down at its end, whatever happens.
 struct Name(String);
 
 impl Name {
@@ -137,7 +137,8 @@ pub(crate) fn up_replaces_what_was_ended() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Has a packet with the DSCP of a fabric get from its first host to the second, or not.
+/// Sends a packet with the fabric's DSCP from its first host to the second. Expects that it
+/// arrives, or that it does not.
 fn expect_forwarding(name: &str, expected: bool) -> Result<(), Failed> {
     let fabric = Fabric::attach(name)?;
     let (from, to) = (fabric.host(1)?, fabric.host(2)?);
@@ -197,7 +198,7 @@ pub(crate) fn a_step_that_fails_leaves_nothing() -> Result<(), Failed> {
 
 pub(crate) fn without_root_one_line_says_so() -> Result<(), Failed> {
     let name = Name::new("d");
-    // Where others may run it.
+    // If other users may execute it.
     let copy = std::env::temp_dir().join(&name.0);
     fs::copy(PROGRAM, &copy)?;
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o755))?;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 const DSCP: u32 = 43;
 
-/// Tells the other threads of a test that it is over, also when it fails.
+/// Tells the other threads of a test that it is over, even if it fails.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -23,7 +23,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Whether a stream may be used again after a call that may have taken too long.
+/// Whether a stream is still usable after a call that may have timed out.
 fn goes_on(doing: &str, done: io::Result<usize>) -> bool {
     match done {
         Ok(length) => length > 0,
@@ -113,8 +113,9 @@ pub(crate) fn a_flood_leaves_tcp_its_share() -> Result<(), Failed> {
             while !ended.load(Ordering::Relaxed) && goes_on("writing", stream.write(&bytes)) {}
         });
         let watch = || {
-            // First TCP has the link for itself, and fills its queue: with a window that it found
-            // under the flood, or where its own port is as slow, the queue runs empty at times.
+            // First TCP has the link to itself, and fills its queue. With a window from under the
+            // flood, or behind an equally slow port of its own, it would leave the queue empty at
+            // times.
             thread::sleep(Duration::from_millis(1000));
             scope.spawn(|| {
                 while !ended.load(Ordering::Relaxed) {
@@ -152,7 +153,7 @@ pub(crate) fn a_flood_leaves_tcp_its_share() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Floods in the first tiny queue, in the second and in the default queue meet in one uplink. Then the first flood
+/// Floods in the first tiny queue, in the second and in the default queue share one uplink. Then the first flood
 /// ends.
 pub(crate) fn tiny_queues_have_one_weight_and_an_order() -> Result<(), Failed> {
     const LOW: u8 = 45;
@@ -177,14 +178,14 @@ pub(crate) fn tiny_queues_have_one_weight_and_an_order() -> Result<(), Failed> {
     let (over, urgent_over) = (&AtomicBool::new(false), &AtomicBool::new(false));
     let flood = |socket: UdpSocket, is_over: &AtomicBool| {
         while !is_over.load(Ordering::Relaxed) {
-            // More than any port carries, however late the thread wakes.
+            // More than any port carries, even if the thread wakes late.
             for _ in 0..32 {
                 let _ = socket.send_to(&[0; 1400], flood_to);
             }
             thread::sleep(Duration::from_millis(1));
         }
     };
-    // Mb/s of the three queues.
+    // The rates of the three queues in Mb/s.
     let rates = || -> Result<[f64; 3], Failed> {
         thread::sleep(Duration::from_millis(500));
         let sent = || -> Result<[u64; 3], Failed> {
@@ -221,7 +222,7 @@ pub(crate) fn a_super_packet_is_queued_in_pieces() -> Result<(), Failed> {
     marked(&sender, DSCP << 2)?;
     setsockopt(&sender, sockopt::UdpGsoSegment, &1400)?;
     let mut dropped = 0;
-    // A switch's queue of 8 always drops of a burst of 40. A host that is late because the machine is busy makes one
+    // A switch's queue of 8 always drops part of a burst of 40. On a busy machine, a late host also causes a drop
     // now and then, but not each time.
     for train in 1..=20 {
         sender.send_to(&[0; 40 * 1400], (to.path_address(1)?, PORT))?;

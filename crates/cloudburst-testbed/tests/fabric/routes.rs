@@ -1,4 +1,4 @@
-//! Who reaches whom, and by way of which spine.
+//! Reachability between hosts, and the spines on the way.
 
 use crate::packets::*;
 use crate::small;
@@ -78,7 +78,7 @@ pub(crate) fn an_alias_takes_its_spine_only() -> Result<(), Failed> {
                 assert_eq!(arrivals(&receiver, 50), 50, "{alias}");
                 let used = since(&before, &towards_spines(&fabric, from.leaf())?);
                 for (index, packets) in (1..).zip(used) {
-                    // A few packets of the kernel's own may pass: multicast listener reports.
+                    // Some of the kernel's own packets may pass: multicast listener reports.
                     let expected = if index == spine { 50..60 } else { 0..10 };
                     assert!(expected.contains(&packets), "{alias}: {packets} by way of s{index}");
                 }

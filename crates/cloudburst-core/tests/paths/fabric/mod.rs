@@ -54,8 +54,8 @@ impl Fabric {
         self
     }
 
-    /// From every TOR to the switch `from`, which is counted as one of all: the distance in
-    /// links, and how many ways are as short.
+    /// From every TOR to the switch `from`, by its index among all switches: the distance in links,
+    /// and the number of shortest paths.
     fn shortest(&self, from: usize) -> Vec<(usize, usize)> {
         let (tors, aggregations) = (self.tors.len(), self.aggregations.len());
         let mut neighbours = vec![Vec::new(); tors + aggregations + self.cores];

@@ -1,5 +1,5 @@
-//! Queues in a Fat-tree, in the model of Appendix B of the DRB paper: time in slots, packets of
-//! one length, output queues without limit, one packet a slot from each port.
+//! Queues in a Fat-tree, in the model of Appendix B of the DRB paper: slotted time, packets of one
+//! length, unlimited output queues, and one packet per slot from each port.
 
 use cloudburst_core::path::{Order, Sequence};
 use cloudburst_core::rng::SplitMix64;
@@ -8,24 +8,24 @@ use std::collections::VecDeque;
 /// TOR to aggregation switch, to core, to aggregation switch, to TOR, to server.
 pub const HOPS: usize = 5;
 
-/// Where packets leave the core switches.
+/// The hop at which packets leave the core switches.
 pub const CORE: usize = 2;
 
-/// The q of Appendix B at the ports of a hop: with what arrived in a slot, and before the packet
-/// of the slot is sent. The mean is over slots and ports.
+/// The q of Appendix B at the ports of a hop: including the arrivals of a slot, and before the
+/// packet of the slot is sent. The mean is over slots and ports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hop {
     pub mean: f64,
     pub max: usize,
 }
 
-/// The port that a packet leaves by at each hop.
+/// The port by which a packet leaves at each hop.
 type Route = [u16; HOPS];
 
-/// What servers send to whom.
+/// The traffic of the servers.
 pub struct Traffic {
     n: usize,
-    /// A permutation of the servers that leaves nobody in its pod.
+    /// A permutation of the servers in which all destinations are in other pods.
     destinations: Vec<usize>,
     /// The core switches that each server visits in turn.
     sequences: Vec<Sequence>,
@@ -33,7 +33,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// In a Fat-tree of `n` ports; with `start`, all servers begin there, else each somewhere.
+    /// In a Fat-tree of `n` ports. With `start`, all servers begin there; otherwise each begins at
+    /// a random place.
     pub fn new(n: usize, order: Order, start: Option<u64>, seed: u64) -> Self {
         let mut rng = SplitMix64::new(seed);
         let (servers, pod) = (n * n * n / 4, n * n / 4);
@@ -47,7 +48,7 @@ impl Traffic {
         Self { n, destinations, sequences: starts.into_iter().map(sequence).collect(), rng }
     }
 
-    /// What server `server` sends next.
+    /// The next packet of server `server`.
     fn packet(&mut self, server: usize) -> Route {
         let half = self.n / 2;
         let core = self.sequences[server].next_path();
@@ -63,15 +64,15 @@ impl Traffic {
         .map(|port| port as u16)
     }
 
-    /// Queues of `slots` slots, the first of which meets empty ones; in each, each server sends
-    /// with probability `load`.
+    /// The queues over `slots` slots, initially empty. In each slot, each server sends with
+    /// probability `load`.
     pub fn queues(&mut self, load: f64, slots: usize) -> [Hop; HOPS] {
         let servers = self.destinations.len();
-        // As many ports as servers, at every hop.
+        // Every hop has as many ports as there are servers.
         let mut queues = [(); HOPS].map(|()| vec![VecDeque::<Route>::new(); servers]);
         let mut hops = [Hop::default(); HOPS];
         for _ in 0..slots {
-            // The last hop first, so that a packet goes one hop a slot.
+            // The last hop first, so that a packet moves one hop per slot.
             for hop in (0..HOPS).rev() {
                 for port in 0..servers {
                     let sent = queues[hop][port].pop_front();

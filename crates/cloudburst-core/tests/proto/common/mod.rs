@@ -1,8 +1,8 @@
-//! Two hosts of `cloudburst-world`, links between them, and a clock: what most tests need.
+//! Two hosts of `cloudburst-world`, links between them, and a clock, for most tests.
 //!
-//! A link carries what goes from one egress of one side to one of the other. It is on the path
-//! whose number is the sum of theirs, modulo the number of paths: so from egress `k` to egress 0,
-//! and back, is path `k`. Nothing here is random but by the seed.
+//! A link carries packets from one egress of one side to one of the other. Its path has the sum of
+//! their numbers, modulo the number of paths: from egress `k` to egress 0 and back is path `k`. All
+//! randomness comes from the seed.
 
 #![allow(
     dead_code,
@@ -49,7 +49,7 @@ impl Side {
     }
 }
 
-/// What the pair is made of.
+/// The parameters of a pair.
 #[derive(Clone)]
 pub struct Setup {
     pub seed: u64,
@@ -106,13 +106,13 @@ pub struct Pair {
     pub b: Host,
     paths: u16,
     network: Network,
-    /// Every datagram that was put on a link, where a test wants to see them.
+    /// Every datagram that was put on a link, if a test taps them.
     pub tap: Option<Vec<(Side, Via, Vec<u8>)>>,
-    /// The batch that each of them was in, in the same order.
+    /// The batch of each of them, in the same order.
     pub batches: Vec<Transmit>,
 }
 
-/// Notes what is put on links.
+/// Records the datagrams that are put on links.
 struct Tap<'a>(&'a mut Option<Vec<(Side, Via, Vec<u8>)>>, &'a mut Vec<Transmit>);
 
 impl Watch for Tap<'_> {
@@ -155,7 +155,7 @@ impl Pair {
         }
     }
 
-    /// The link on which packets leave `side` by `egress` for egress `to` of the other.
+    /// The link for packets that leave `side` by `egress` for egress `to` of the other side.
     pub fn link(&mut self, side: Side, egress: u16, to: u16) -> &mut Link {
         let (from, other) = (side as usize, side.other() as usize);
         self.network.link(Hop { from, to: other, egress: to, source: side.address(egress) })
@@ -182,12 +182,12 @@ impl Pair {
         self.links(None, Some(path)).for_each(|link| link.set_down(down));
     }
 
-    /// What happened on all links that leave `side`.
+    /// The counters of all links that leave `side`.
     pub fn link_stats(&self, side: Side) -> LinkStats {
         self.network.stats(side as usize)
     }
 
-    /// Kills a side and starts it again as a new incarnation. What it had is gone.
+    /// Kills a side and starts it again as a new incarnation, without its former state.
     pub fn restart(&mut self, side: Side) {
         let now = self.now;
         self.host(side).restart(now);
@@ -228,7 +228,7 @@ impl Pair {
         self.run(|pair| pair.a.endpoint.unfinished() + pair.b.endpoint.unfinished() == 0);
     }
 
-    /// Runs until `done`, at most ten minutes of virtual time.
+    /// Runs until `done`, for at most ten minutes of virtual time.
     pub fn run(&mut self, done: impl Fn(&Self) -> bool) {
         let limit = self.now + Duration::from_secs(600);
         loop {
@@ -236,8 +236,8 @@ impl Pair {
             if done(self) {
                 return;
             }
-            assert!(self.now < limit, "nothing came of it in ten minutes");
-            assert!(self.advance(limit), "everybody waits for nothing");
+            assert!(self.now < limit, "not done within ten minutes");
+            assert!(self.advance(limit), "neither side has a timer or a packet");
         }
     }
 
@@ -252,7 +252,7 @@ impl Pair {
         }
     }
 
-    /// Goes to the next moment at which something happens, at most to `limit`.
+    /// Advances to the time of the next event, or to `limit` if that is earlier.
     fn advance(&mut self, limit: Instant) -> bool {
         let next = drive::next_at(&[&mut self.a, &mut self.b], &self.network);
         self.now = next.unwrap_or(limit).clamp(self.now, limit);

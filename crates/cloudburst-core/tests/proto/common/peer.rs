@@ -1,4 +1,4 @@
-//! A peer made by hand: it holds the key, and says whatever a test wants it to say.
+//! A hand-made peer, which holds the key and sends whatever packets a test wants.
 
 use bytes::Bytes;
 use cloudburst_core::code::{BlockShape, Code, Encoder, Kernel, MAX_SOURCE_SYMBOLS};
@@ -17,7 +17,7 @@ use cloudburst_core::wire::{
 
 pub const KEY: [u8; 32] = [7; 32];
 
-/// An endpoint, and a peer that a test speaks for.
+/// An endpoint, and a peer whose packets the test writes.
 pub struct Liar {
     pub endpoint: Endpoint,
     pub now: Instant,
@@ -25,16 +25,16 @@ pub struct Liar {
     pub sealer: Sealer,
     pub opener: Opener,
     pub via: Via,
-    /// What the messages that it sends say they are.
+    /// The role of the messages that it sends.
     pub role: Role,
-    /// Whether its symbols say that it knows of blocks that are done.
+    /// Whether its symbols say that it knows which blocks are decoded.
     pub partial: bool,
     /// Whether its messages are pulled.
     pub pulled: bool,
 }
 
 impl Liar {
-    /// Shakes hands with an endpoint of configuration `config`.
+    /// Shakes hands with an endpoint with configuration `config`.
     pub fn meet(config: Config) -> Self {
         Self::join(endpoint(config), 1)
     }
@@ -44,7 +44,7 @@ impl Liar {
         Self::join_with_ports(endpoint, who, 0)
     }
 
-    /// Shakes hands as one that has `more_ports` ports more than one.
+    /// Shakes hands as a peer that has `more_ports` ports beyond the first.
     pub fn join_with_ports(endpoint: Endpoint, who: u8, more_ports: u8) -> Self {
         let fields = OpenFields { more_ports, ..open_fields(Incarnation([who; 16])) };
         Self::join_as(endpoint, who, &fields)
@@ -82,7 +82,7 @@ impl Liar {
         }
     }
 
-    /// Seals and hands in one symbol, or a probe if there is no payload; returns the answers.
+    /// Seals and delivers one symbol, or a probe if there is no payload. Returns the answers.
     pub fn say(&mut self, header: &SymbolHeader, ack_request: bool, payload: &[u8]) -> Vec<Answer> {
         self.say_with(header, ack_request, &[], payload)
     }
@@ -117,7 +117,7 @@ impl Liar {
         self.endpoint.check_invariants();
         let answers = self.answers();
         self.endpoint.check_invariants();
-        // Pulls are paced, and answer what came before.
+        // Pulls are paced, and answer earlier symbols.
         let fits = |(len, _): &(usize, Answer)| self.pulled || *len <= caused_by;
         assert!(answers.iter().all(fits), "no answer is larger");
         answers.into_iter().map(|(_, answer)| answer).collect()
@@ -128,7 +128,7 @@ impl Liar {
         payload(&self.flow.digest, header, bytes)
     }
 
-    /// Sends all of a message truthfully; returns the answers.
+    /// Sends a whole message truthfully. Returns the answers.
     pub fn say_message(&mut self, id: u64, bytes: &[u8], symbol_size: u16) -> Vec<Answer> {
         let symbols = (bytes.len() + 16).div_ceil(usize::from(symbol_size));
         let mut answers = Vec::new();
@@ -169,7 +169,7 @@ impl Liar {
     }
 }
 
-/// What an initiator at port 7000 says of itself.
+/// The fields of an initiator at port 7000.
 pub fn open_fields(incarnation: Incarnation) -> OpenFields {
     OpenFields {
         incarnation,
@@ -182,7 +182,7 @@ pub fn open_fields(incarnation: Incarnation) -> OpenFields {
     }
 }
 
-/// What a responder at the port that it is known by says of itself.
+/// The fields of a responder at the port by which it is known.
 pub fn accept_fields(incarnation: Incarnation) -> AcceptFields {
     AcceptFields {
         incarnation,
@@ -194,7 +194,7 @@ pub fn accept_fields(incarnation: Incarnation) -> AcceptFields {
     }
 }
 
-/// Answers the handshake of `client`, whose packets come back by their ways, until it has a session.
+/// Answers the handshake of `client`, on the paths that its packets took, until it has a session.
 pub fn accept_by_hand(
     client: &mut Endpoint,
     now: Instant,
@@ -203,7 +203,7 @@ pub fn accept_by_hand(
 ) -> SessionKeys {
     loop {
         let mut packet = Vec::new();
-        let transmit = client.poll_transmit(now, &mut packet).expect("a handshake goes on");
+        let transmit = client.poll_transmit(now, &mut packet).expect("the handshake continues");
         let observed = ([10, 0, 0, 1], 7000).into();
         let answer = answer_by_hand(&KEY, &packet, observed, path, fields);
         let Some((mut answer, keys)) = answer else { continue };

@@ -1,4 +1,4 @@
-//! Addresses that several hosts have, that translators give, and that move.
+//! Addresses that several hosts share, that translators assign, or that move.
 
 use super::*;
 use cloudburst_core::path::{Egresses, is_alias};
@@ -92,7 +92,7 @@ fn a_translated_peer_whose_first_symbol_comes_from_another_public_address_can_be
     }
 }
 
-/// Where there are more than `max_peers` of them.
+/// With more than `max_peers` sessions.
 #[test]
 fn newcomers_take_the_names_of_translated_peers_that_nothing_is_sent_to() {
     let mut triangle = Triangle::new(|hop, _| if hop.from == A { translated(hop, 0) } else { hop });
@@ -104,7 +104,7 @@ fn newcomers_take_the_names_of_translated_peers_that_nothing_is_sent_to() {
     triangle.hosts[B] = Host::new(triangle.now, recipe);
     assert!(matches!(triangle.outcome(A, address(B), 1_000), Outcome::Delivered(_)));
     let name = triangle.hosts[B].inbox[0].peer;
-    // Two lives of C come and go, both within 5 s of each other.
+    // Two incarnations of C come and go, both within 5 s of each other.
     triangle.outcome(C, address(B), 1_000);
     let recipe = Recipe {
         config: Config { port: 7001, ..Config::default() },
@@ -113,7 +113,7 @@ fn newcomers_take_the_names_of_translated_peers_that_nothing_is_sent_to() {
     let now = triangle.now;
     triangle.hosts[C] = Host::new(now, Recipe { secret: [9; 32], ..recipe });
     triangle.outcome(C, address(B), 1_000);
-    // A goes on in its session, which B holds.
+    // A continues in its session, which B holds.
     assert!(matches!(triangle.outcome(A, address(B), 2_000), Outcome::Delivered(_)));
     assert_eq!(triangle.hosts[A].endpoint.counters().sender.sessions_opened, 1);
     let last = triangle.hosts[B].inbox.last().unwrap().peer;
@@ -123,11 +123,11 @@ fn newcomers_take_the_names_of_translated_peers_that_nothing_is_sent_to() {
 
 #[test]
 fn a_standby_that_takes_an_address_over_delivers_again() {
-    // C is a standby of B, and as old as it is. It is not told that peers know it by that address.
+    // C is a standby of B, and as old as B. It does not know that peers know it by that address.
     let mut triangle = Triangle::new(HONEST);
     let recipe = Recipe { addr: address(B), ..triangle.hosts[C].recipe().clone() };
     triangle.hosts[C] = Host::new(triangle.now, recipe);
-    // What goes to B's address reaches B. Its STOPs get lost: its uplink is dying.
+    // Packets to B's address reach B. Its STOPs get lost, because its uplink is failing.
     triangle.attacker.divert = |hop, packet| match (hop.from, hop.to) {
         (A, C | B) => Hop { to: B, ..hop },
         (B, A) if is_of(Kind::Answer, packet) => Hop { to: 1, ..hop },
@@ -160,7 +160,7 @@ fn routes_of_one_session_are_not_used_in_another() {
     triangle.run_for(Duration::from_millis(10));
     let heard = triangle.hosts[B].inbox.len();
     assert_eq!(heard, 2);
-    // B's session for A's address is with A now. C says more, by other ways.
+    // B's session for A's address is with A now. C announces more, on other paths.
     triangle.send(C, address(B), 50_000).unwrap();
     triangle.run_for(Duration::from_millis(10));
     triangle.hosts[A].pause();
@@ -172,11 +172,11 @@ fn routes_of_one_session_are_not_used_in_another() {
 
 #[test]
 fn an_address_that_moves_there_and_back_has_nothing_delivered_twice() {
-    // C is a standby of B, and as old as it is.
+    // C is a standby of B, and as old as B.
     let mut triangle = Triangle::new(HONEST);
     let recipe = Recipe { addr: address(B), ..triangle.hosts[C].recipe().clone() };
     triangle.hosts[C] = Host::new(triangle.now, recipe);
-    // What goes to B's address reaches B. Its STOPs get lost.
+    // Packets to B's address reach B. Its STOPs get lost.
     triangle.attacker.divert = |hop, packet| match (hop.from, hop.to) {
         (A, C | B) => Hop { to: B, ..hop },
         (B, A) if is_of(Kind::Answer, packet) => Hop { to: B, ..hop },
@@ -203,7 +203,7 @@ fn an_address_that_moves_there_and_back_has_nothing_delivered_twice() {
     assert_eq!(triangle.hosts[B].inbox.len(), 1, "one incarnation, one message");
 }
 
-/// Nobody is on the path. A's answers get lost for 60 ms.
+/// Without an attacker on the path. A's answers get lost for 60 ms.
 #[test]
 fn a_neighbour_has_nothing_delivered_twice() {
     let mut triangle = neighbours(HONEST);

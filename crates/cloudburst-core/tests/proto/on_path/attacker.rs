@@ -1,4 +1,4 @@
-//! An attacker on the path who redirects, reflects, spoofs the source of and repeats packets.
+//! An attacker on the path that redirects, reflects, repeats and spoofs packets.
 
 use super::*;
 use cloudburst_core::error::Indeterminate;
@@ -46,11 +46,11 @@ fn packets_that_come_back_deliver_nothing() {
 #[test]
 fn an_attacker_who_spoofs_an_address_receives_nothing_sent_to_it() {
     let mut triangle = Triangle::new(C_INSTEAD_OF_B);
-    // C sends to A, and the attacker has it come from B.
+    // C sends to A, and the attacker makes its packets seem to come from B.
     assert!(matches!(triangle.outcome(C, address(A), 1_000), Outcome::Delivered(_)));
     let borrower = triangle.hosts[A].inbox[0].peer;
     assert!(is_alias(&borrower), "{borrower:?}");
-    // A reply goes back to whoever sent the message, and nothing that is for B.
+    // A reply goes back to the sender of the message, and carries nothing meant for B.
     assert!(matches!(triangle.outcome(A, borrower, 2_000), Outcome::Delivered(_)));
     assert_eq!(triangle.hosts[C].inbox.len(), 1);
     let outcome = triangle.outcome(A, address(B), 3_000);
@@ -74,7 +74,7 @@ fn whichever_packets_seem_to_come_from_a_victim_three_times_their_bytes_go_there
         let (now, options) = (triangle.now, SendOptions::default());
         triangle.hosts[A].endpoint.call(now, address(B), &request, &options).unwrap();
         triangle.run_for(DEADLINE);
-        // B's application says much to whoever it has heard of.
+        // B's application sends much to every peer that it knows.
         let (now, host) = (triangle.now, &mut triangle.hosts[B]);
         assert_eq!(host.inbox.len() + host.requests.len(), arrive, "case {case}");
         for message in &host.inbox {
@@ -90,7 +90,7 @@ fn whichever_packets_seem_to_come_from_a_victim_three_times_their_bytes_go_there
         let spoofed: usize = spoofed.map(|(_, packet)| packet.len()).sum();
         let aimed = triangle.attacker.aimed;
         assert!(spoofed > 0 && aimed <= 3 * spoofed, "case {case}: {aimed} bytes for {spoofed}");
-        assert_eq!(triangle.hosts[A].inbox.len(), arrive / 2, "case {case}: A gets what is for it");
+        assert_eq!(triangle.hosts[A].inbox.len(), arrive / 2, "case {case}: A gets its messages");
     }
 }
 
@@ -106,7 +106,7 @@ fn a_question_that_another_holder_of_the_key_answers_costs_the_session_and_leave
     let outcome = triangle.outcome(A, address(B), 2_000);
     assert_eq!(outcome, Outcome::Unknown(Indeterminate::PeerRestarted));
     assert_eq!(triangle.hosts[A].endpoint.counters().sender.sessions_opened, 2);
-    // It is a session with B all the same, and what follows is in no doubt.
+    // It is a session with B nevertheless, and no later message is indeterminate.
     triangle.attacker.divert = HONEST;
     assert!(matches!(triangle.outcome(A, address(B), 3_000), Outcome::Delivered(_)));
     assert_eq!((triangle.hosts[B].inbox.len(), triangle.hosts[C].inbox.len()), (2, 0));
@@ -129,7 +129,7 @@ fn a_live_session_survives_handshakes_that_are_replayed_and_answers_that_are_los
     triangle.run_for(Duration::from_secs(40));
     triangle.attacker.divert = NO_ANSWERS_TO_A;
     triangle.attacker.seen.clear();
-    // A must check the session now. That it is said to be alive never arrives.
+    // A must check the session now. The confirmation never arrives.
     let id = triangle.send(A, address(B), 2_000).unwrap();
     for _ in 0..100 {
         triangle.run_for(Duration::from_millis(10));
@@ -149,7 +149,7 @@ fn a_live_session_survives_handshakes_that_are_replayed_and_answers_that_are_los
     assert!(triangle.hosts[B].endpoint.counters().receiver.replayed > 0);
 }
 
-/// ACCEPTs get lost, and once a HELLO or OPEN seems to come from elsewhere.
+/// ACCEPTs get lost, and once a HELLO or OPEN seems to come from another address.
 #[test]
 fn a_handshake_goes_on_after_a_retry_that_observed_another_address() {
     let lose_accepts: Divert = |hop, packet| {
@@ -159,7 +159,8 @@ fn a_handshake_goes_on_after_a_retry_that_observed_another_address() {
     let id = triangle.send(A, address(B), 1_000).unwrap();
     triangle.run_for(Duration::from_micros(800));
     assert_eq!(triangle.hosts[B].endpoint.counters().receiver.sessions_confirmed, 0);
-    // One HELLO or OPEN seems to come from the victim's address, and the answer is brought back.
+    // One HELLO or OPEN seems to come from the victim's address, and the attacker forwards the
+    // answer.
     triangle.attacker.divert = |hop, packet| {
         if hop.from == A && (is_of(Kind::Open, packet) || is_of(Kind::Hello, packet)) {
             return Hop { source: SocketAddr::new(VICTIM, hop.source.port()), ..hop };
@@ -184,8 +185,8 @@ fn a_handshake_goes_on_after_a_retry_that_observed_another_address() {
     assert!(took < Duration::from_millis(500), "{took:?}");
 }
 
-/// The attacker has A's packets come from ports that A does not have, and later loses what B sends for
-/// a moment. Then it leaves.
+/// The attacker makes A's packets come from ports that A does not have, and later drops B's packets
+/// for a moment. Then it leaves.
 #[test]
 fn ports_that_were_made_up_wedge_no_peer_that_has_an_address() {
     let mut triangle = Triangle::new(|hop, packet| match (hop.from, Kind::of(packet)) {

@@ -1,4 +1,4 @@
-//! Three hosts that hold the key, and an attacker on the path between them who does not.
+//! Three hosts that hold the key, and an attacker on the path between them that does not.
 
 mod addresses;
 mod attacker;
@@ -21,7 +21,7 @@ const B: usize = 1;
 const C: usize = 2;
 
 const DEADLINE: Duration = Duration::from_secs(5);
-/// An address where nobody asked for anything.
+/// The victim's address, where no host has asked for packets.
 const VICTIM: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 fn address(host: usize) -> SocketAddr {
@@ -33,14 +33,14 @@ type Divert = fn(Hop, &[u8]) -> Hop;
 
 const HONEST: Divert = |hop, _| hop;
 
-/// What host A sends to B reaches C, whose packets to A seem to be B's.
+/// Packets of host A to B reach C, whose packets to A seem to come from B.
 const C_INSTEAD_OF_B: Divert = |hop, _| match (hop.from, hop.to) {
     (A, B) => Hop { to: C, ..hop },
     (C, A) => Hop { source: SocketAddr::new(address(B).ip(), hop.source.port()), ..hop },
     _ => hop,
 };
 
-/// What host A sends to B comes back to it from there.
+/// Packets of host A to B are reflected to A, as if from B.
 const MIRROR: Divert = |hop, _| match (hop.from, hop.to) {
     (A, B) => Hop {
         to: A,
@@ -57,13 +57,13 @@ const NO_ANSWERS_TO_A: Divert = |hop, packet| match (hop.to, Kind::of(packet)) {
     _ => hop,
 };
 
-/// C is asked about A's session with B, whose symbols get lost.
+/// C is asked about A's session with B, and the symbols of that session get lost.
 const QUESTIONS_TO_C: Divert = |hop, packet| match (hop.from, hop.to, Kind::of(packet)) {
     (A, B, Ok(Kind::Hello | Kind::Symbol)) => Hop { to: C, ..hop },
     _ => hop,
 };
 
-/// Has a packet of A seem to come from the victim, if it is so.
+/// Makes a packet of A seem to come from the victim if `is_so`.
 fn spoofed_if(is_so: bool, hop: Hop) -> Hop {
     let source = SocketAddr::new(VICTIM, hop.source.port());
     if is_so && hop.from == A { Hop { source, ..hop } } else { hop }
@@ -78,7 +78,7 @@ fn is_symbol(packet: &[u8], numbered: fn(u64) -> bool) -> bool {
     is_of(Kind::Symbol, packet) && number.is_ok_and(numbered)
 }
 
-/// Which packets of A seem to come from the victim; how many of its messages arrive at B.
+/// The packets of A that seem to come from the victim, and the number of A's messages that arrive at B.
 const SPOOFED: [(Divert, usize); 8] = [
     (|hop, packet| spoofed_if(is_of(Kind::Hello, packet) && packet[1] == 0, hop), 2),
     (|hop, packet| spoofed_if(is_of(Kind::Hello, packet), hop), 0),
@@ -93,11 +93,11 @@ const SPOOFED: [(Divert, usize); 8] = [
 struct Attacker {
     divert: Divert,
     seen: Vec<(Hop, Vec<u8>)>,
-    /// Bytes that B sends to the victim.
+    /// The bytes that B has sent to the victim.
     aimed: usize,
-    /// RETRYs that B sends to the victim.
+    /// The RETRYs that B has sent to the victim.
     retries: Vec<Vec<u8>>,
-    /// What B sends to anywhere but C's address arrives at A: a translator is between.
+    /// Packets of B to any address but C's arrive at A, through a translator.
     translates: bool,
 }
 

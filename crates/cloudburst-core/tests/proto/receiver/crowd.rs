@@ -1,4 +1,4 @@
-//! An endpoint that receives, and any number of peers that a test speaks for.
+//! A receiving endpoint, and any number of peers whose packets a test writes.
 
 use crate::common::KEY;
 use crate::common::peer::{open_fields, payload};
@@ -31,7 +31,7 @@ pub(super) struct Voice {
     opener: Opener,
 }
 
-/// What one symbol says.
+/// The fields of a symbol.
 #[derive(Clone, Copy)]
 pub(super) struct Says {
     pub(super) id: u64,
@@ -58,7 +58,7 @@ impl Says {
 }
 
 impl Crowd {
-    /// Where nothing waits for the link.
+    /// On an idle link.
     pub(super) fn unpaced(config: Config) -> Self {
         Self::new(Config { capacity: 1_000_000_000_000.into(), ..config })
     }
@@ -76,27 +76,27 @@ impl Crowd {
         Self { receiver, now: Instant::from_nanos(1_000_000_000), steps: 0 }
     }
 
-    /// A HELLO of the handshake `nonce`, of somebody who has no session.
+    /// A HELLO of the handshake `nonce`, from a peer without a session.
     pub(super) fn hello(nonce: u64) -> Vec<u8> {
         let mut packet = Vec::new();
         Hello::write(PathId(0), 0, nonce, None, &HelloKey::new(&KEY), &mut packet);
         packet
     }
 
-    /// Hands in a handshake packet of the peer `who`; returns the answer.
+    /// Delivers a handshake packet of the peer `who`. Returns the answer.
     pub(super) fn greet(&mut self, who: u32, mut packet: Vec<u8>) -> Option<Vec<u8>> {
         let via = Via { egress: 0, local: None, remote: address(who) };
         self.receiver.handle_datagram(self.now, via, &mut packet);
         packet.clear();
         while self.poll_transmit(&mut packet).is_none() {
-            // The link may not be free.
+            // The link may be busy.
             let soon = self.now + Duration::from_millis(10);
             self.now = self.receiver.poll_timeout().filter(|at| *at > self.now && *at < soon)?;
         }
         Some(packet)
     }
 
-    /// Asks after a session; whether it is said to be alive.
+    /// Checks a session. Returns whether the receiver says that it is alive.
     pub(super) fn asks(&mut self, who: u32, voice: &mut Voice) -> bool {
         let hello = voice.hello(9);
         let Some(mut answer) = self.greet(who, hello) else { return false };
@@ -104,7 +104,7 @@ impl Crowd {
             && voice.reports(&mut answer) == [Report::Alive { nonce: 9 }]
     }
 
-    /// A session of the peer `who`, by the handshake `nonce`; it is half-open.
+    /// Opens a session of the peer `who` by the handshake `nonce`. It is half-open.
     pub(super) fn meet_again(&mut self, who: u32, nonce: u64) -> Voice {
         self.meet_as(who, who, nonce)
     }
@@ -124,14 +124,14 @@ impl Crowd {
         self.meet_again(who, 1)
     }
 
-    /// Hands in a copy of a packet of the peer `who`.
+    /// Delivers a copy of a packet of the peer `who`.
     pub(super) fn replay(&mut self, who: u32, packet: &[u8]) {
         let via = Via { egress: 0, local: None, remote: address(who) };
         self.receiver.handle_datagram(self.now, via, &mut packet.to_vec());
         self.check_often();
     }
 
-    /// Hands in a symbol of zeros; the answers stay with the receiver.
+    /// Delivers a symbol of zeros. The answers stay in the receiver.
     pub(super) fn hear(&mut self, voice: &mut Voice, says: Says) {
         let mut packet = voice.symbol(says);
         let via = Via { egress: 0, local: None, remote: voice.address };
@@ -139,8 +139,8 @@ impl Crowd {
         self.check_often();
     }
 
-    /// Checks invariants after each of the first steps and then ever more rarely: a check examines
-    /// all that is held.
+    /// Checks invariants after each of the first steps, and then ever more rarely, because a check
+    /// examines the whole state.
     fn check_often(&mut self) {
         self.steps += 1;
         if self.steps < 256 || self.steps.is_power_of_two() {
@@ -148,7 +148,7 @@ impl Crowd {
         }
     }
 
-    /// Hands in a symbol of zeros; returns what is said of its message.
+    /// Delivers a symbol of zeros. Returns the verdict on its message.
     pub(super) fn say(&mut self, voice: &mut Voice, says: Says) -> Option<Verdict> {
         self.hear(voice, says);
         let mut packet = Vec::new();
@@ -161,7 +161,7 @@ impl Crowd {
         matches!(self.say(voice, says), Some(Verdict::Delivered { .. }))
     }
 
-    /// Sends the messages `ids` of `len` bytes, one symbol each, and throws the answers away.
+    /// Sends the messages `ids` of `len` bytes, one symbol each, and discards the answers.
     pub(super) fn fill(&mut self, voice: &mut Voice, ids: core::ops::Range<u64>, len: usize) {
         for id in ids {
             self.hear(voice, Says::whole(id, len));
@@ -173,7 +173,7 @@ impl Crowd {
         self.poll_answers(packet).map(|transmit| transmit.via)
     }
 
-    /// The next batch of answers; returns how long each is.
+    /// The lengths of the datagrams in the next batch of answers.
     pub(super) fn poll_batch(&mut self, batch: &mut Vec<u8>) -> Option<usize> {
         self.poll_answers(batch).map(|transmit| transmit.segment_size)
     }
@@ -197,7 +197,7 @@ impl Crowd {
         while self.poll_transmit(&mut Vec::new()).is_some() {}
     }
 
-    /// The roles of messages that came up, in order; the application has not taken them.
+    /// The roles of the messages that were delivered, in order. The application has not taken them.
     pub(super) fn messages(&mut self) -> Vec<Role> {
         let events = core::iter::from_fn(|| self.receiver.poll_event());
         events
@@ -208,15 +208,15 @@ impl Crowd {
             .collect()
     }
 
-    /// The application takes what came up. Requests of zeros are none.
+    /// The application takes the delivered messages. Requests of zeros are invalid.
     pub(super) fn take_all(&mut self) {
         self.messages();
         while self.receiver.recv().is_some() {}
         assert_eq!(self.receiver.recv_request(self.now), None);
     }
 
-    /// Goes on to the moment `after` from now, and does what is due on the way. Answers that nobody
-    /// has polled stay where they are.
+    /// Advances the clock by `after`, and handles timers on the way. Answers that were not polled
+    /// stay in the receiver.
     pub(super) fn wait(&mut self, after: Duration) {
         let until = self.now + after;
         while let Some(at) = self.receiver.poll_timeout().filter(|at| *at <= until) {
@@ -298,7 +298,7 @@ impl Voice {
 
     fn reports(&mut self, packet: &mut [u8]) -> Vec<Report> {
         let (prefix, reports) = answer::parse(packet).unwrap();
-        assert_eq!(prefix.session, self.opener.session(), "an answer to somebody else");
+        assert_eq!(prefix.session, self.opener.session(), "an answer in another session");
         let at = packet.len() - TAG_LEN;
         self.opener.open(prefix.number, packet, at).unwrap();
         reports

@@ -1,18 +1,18 @@
-//! Peers take turns: what is said to one neither pushes out nor holds up what is said to another.
+//! Peers take turns: answers to one neither displace nor delay those to another.
 
 use super::crowd::{Crowd, Says, Voice};
 use cloudburst_core::config::Config;
 use cloudburst_core::path::Via;
 use cloudburst_core::wire::Kind;
 
-/// Has the receiver answer 5,000 messages of a peer, each by REJECT.
+/// Has the receiver answer 5,000 messages of a peer, each with REJECT.
 fn flood(crowd: &mut Crowd, peer: &mut Voice) {
     for id in 0..5_000 {
         crowd.hear(peer, Says { symbol_size: 16, ..Says::part(id, 100_000) });
     }
 }
 
-/// Batches that leave, up to the first one that goes to `peer`.
+/// The number of batches that leave, up to the first one for `peer`.
 fn batches_before(crowd: &mut Crowd, peer: &Voice) -> Option<usize> {
     let batches = core::iter::from_fn(|| crowd.poll_transmit(&mut Vec::new()));
     let batches: Vec<Via> = batches.collect();

@@ -1,4 +1,4 @@
-//! More peers than a receiver remembers: the last ones wait, and are not told that it restarted.
+//! More peers than a receiver remembers: the last ones wait, and are not told of a restart.
 
 use super::crowd::{Crowd, Says};
 use crate::common::{Pair, Setup, Side, message};
@@ -22,7 +22,7 @@ fn a_peer_that_finds_no_room_keeps_its_session_for_as_long_as_it_tries() {
         assert!(!crowd.asks(3, &mut third), "after {id} s");
         crowd.wait(SECOND);
     }
-    // The others fall silent, and there is room.
+    // The others fall silent, which makes room.
     crowd.wait(10 * SECOND);
     assert_eq!(crowd.say(&mut third, Says::whole(0, 10)), None);
     crowd.wait(10 * SECOND);
@@ -53,7 +53,7 @@ fn a_message_that_meets_a_full_receiver_arrives_when_there_is_room() {
     // The receiver is silent meanwhile, and that takes symbols.
     let a = Config { max_redundancy: 1_000, port: 7000, ..Config::default() };
     let mut pair = Pair::new(Setup { a, b, ..Setup::default() });
-    // Two former lives of A hold both places.
+    // Two former incarnations of A hold both places.
     for life in 0..2 {
         pair.deliver(message(10, life));
         pair.restart(Side::A);

@@ -1,4 +1,4 @@
-//! The receiving half by itself, beside peers made by hand.
+//! The receiving half alone, with hand-made peers.
 
 #![allow(dead_code, reason = "each behaviour uses its part of the crowd")]
 

@@ -1,4 +1,4 @@
-//! A long message waits for room, and short ones that come later do not pass it for ever.
+//! A long message waits for room, and later short ones cannot overtake it for ever.
 
 use super::crowd::{Crowd, Says, Voice};
 use cloudburst_core::config::Config;
@@ -7,9 +7,9 @@ use cloudburst_core::wire::{Role, Verdict};
 use core::time::Duration;
 use std::collections::VecDeque;
 
-/// Short messages that could pass the long one.
+/// The number of short messages that could overtake the long one.
 const SHORT: u64 = 5_000;
-/// How many may.
+/// The number of them that may.
 const FEW: u64 = 40;
 
 #[test]
@@ -28,7 +28,7 @@ fn what_waits_for_the_application_is_delivered_in_order() {
     assert!(overtaken <= FEW, "overtaken by {overtaken} of {SHORT}");
 }
 
-/// Messages of two symbols that a peer keeps under way, as many as there is room for.
+/// Messages of two symbols that a peer keeps under way, as many as fit.
 struct Stream {
     voice: Voice,
     next: u64,
@@ -40,7 +40,7 @@ impl Stream {
         Self { voice, next: 1, under_way: VecDeque::new() }
     }
 
-    /// Begins messages until there is no room; how many. The message 0 is not finished with.
+    /// Begins messages until there is no room. Returns their number. Message 0 is not completed.
     fn begin(&mut self, crowd: &mut Crowd) -> u64 {
         let before = self.next;
         loop {
@@ -124,7 +124,7 @@ fn a_message_that_nobody_asks_after_any_more_keeps_no_room() {
     assert!(stream.under_way.len() + 3 < full, "room is kept");
     crowd.wait(Duration::from_secs(2));
     stream.begin(&mut crowd);
-    // Endings take some room as well.
+    // Records of ended messages take some room as well.
     assert!(stream.under_way.len() + 3 > full, "{} of {full}", stream.under_way.len());
 }
 
@@ -137,7 +137,7 @@ fn no_room_is_kept_for_a_message_that_only_the_application_is_in_the_way_of() {
         receive_messages: 1,
         ..Config::default()
     });
-    // Requests that nobody serves, and whose sender goes on asking.
+    // Requests that the application does not serve, and whose sender keeps asking.
     let mut requests = crowd.meet(1);
     requests.role = Role::Request;
     let ask = |crowd: &mut Crowd, requests: &mut Voice| {

@@ -1,11 +1,11 @@
-//! The receiver keeps time: answers leave at the rate of the link, and deadlines are exact.
+//! The receiver's timing: answers leave at the rate of the link, and deadlines are exact.
 
 use super::crowd::{Crowd, Says};
 use cloudburst_core::config::Config;
 use cloudburst_core::wire::Verdict;
 use core::time::Duration;
 
-/// Bytes of IP and UDP headers.
+/// The bytes of IP and UDP headers.
 const HEADERS: usize = 28;
 const NANO: Duration = Duration::from_nanos(1);
 
@@ -13,7 +13,7 @@ fn small() -> Config {
     Config { max_message: 10_000, ..Config::default() }
 }
 
-/// A symbol of a message that is too large, answered by REJECT.
+/// A symbol of a message that is too large, which is answered with REJECT.
 fn refused(id: u64) -> Says {
     Says { symbol_size: 16, ..Says::part(id, 100_000) }
 }
@@ -31,7 +31,7 @@ fn a_flood_of_answers_does_not_exceed_the_link() {
             batch.clear();
         }
         let elapsed = crowd.now.saturating_since(start);
-        // Half a millisecond may leave at once, and a packet is not divided.
+        // Half a millisecond's worth may leave at once, and packets are whole.
         let allowed = (elapsed + Duration::from_micros(500)).as_nanos() as usize / 80 + 330;
         assert!(sent <= allowed, "{sent} bytes of {allowed} after {elapsed:?}");
         if crowd.counters().rejects_sent == 4_000 {
@@ -78,7 +78,7 @@ fn what_a_timeout_brings_forth_can_be_had_at_once() {
     assert_eq!(crowd.say(&mut gone, Says::whole(0, 5_000)), Some(Verdict::Busy));
     crowd.wait(Duration::from_secs(1));
     assert_eq!(crowd.say(&mut patient, Says::whole(0, 1_000)), Some(Verdict::Busy));
-    // There is room for the second, but the first came before, until it is forgotten.
+    // There is room for the second message, but the first has precedence until it is forgotten.
     crowd.wait(Duration::from_secs(14) - NANO);
     assert_eq!(crowd.messages(), []);
     crowd.wait(NANO);

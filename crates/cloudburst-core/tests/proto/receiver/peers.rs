@@ -1,4 +1,4 @@
-//! Quotas are of a peer, however many sessions it has.
+//! Quotas apply to a peer, however many sessions it has.
 
 use super::crowd::{Crowd, Says, Voice};
 use cloudburst_core::config::Config;
@@ -14,7 +14,7 @@ fn small() -> Config {
     }
 }
 
-/// Begins messages of 10,000 bytes until the receiver says BUSY; how many it began.
+/// Begins messages of 10,000 bytes until the receiver answers BUSY. Returns their number.
 fn begin_all(crowd: &mut Crowd, voice: &mut Voice) -> u64 {
     let begin = |id: &u64| {
         let says = Says { age: *id as u32, ..Says::part(*id, 10_000) };
@@ -78,8 +78,8 @@ fn what_a_peer_held_is_free_when_its_sessions_are_forgotten() {
     }
 }
 
-/// Incarnations cost nothing, so a quota keeps honest peers from each other, and the limit of all
-/// together bounds what a liar takes.
+/// Incarnations cost nothing, so quotas separate honest peers only, and the limit of all peers
+/// together bounds a liar.
 #[test]
 fn a_peer_that_makes_up_incarnations_takes_what_all_share_and_no_more() {
     let mut crowd = Crowd::unpaced(small());

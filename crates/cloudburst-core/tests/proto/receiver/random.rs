@@ -1,4 +1,4 @@
-//! Random calls by random peers: whatever they do, the receiver's books agree.
+//! Random calls by random peers: the receiver's accounts always balance.
 
 use super::crowd::{Crowd, Says, Voice};
 use cloudburst_core::config::Config;

@@ -1,4 +1,4 @@
-//! HELLOs that a stranger replays keep nothing alive; those of the peer are answered truthfully.
+//! HELLOs that a stranger replays keep no session alive. Those of the peer are answered truthfully.
 
 use super::crowd::{Crowd, Says};
 use cloudburst_core::config::Config;
@@ -6,7 +6,7 @@ use core::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A stranger sends what it has captured, and throws the answers away.
+/// A stranger replays captured packets, and discards the answers.
 fn replay(crowd: &mut Crowd, captured: &[Vec<u8>]) {
     for hello in captured {
         let _ = crowd.greet(66, hello.clone());
@@ -50,7 +50,7 @@ fn a_session_that_is_said_to_be_alive_lives_for_as_long_as_its_sender_relies_on_
         assert!(crowd.delivers(&mut peer, Says::whole(0, 10)));
         crowd.wait(idle * SECOND);
         if crowd.asks(1, &mut peer) {
-            // It may begin a message at any time until it would ask again.
+            // It may begin a message at any time before it would check the session again.
             crowd.wait(30 * SECOND);
             assert!(crowd.delivers(&mut peer, Says::whole(1, 10)), "idle for {idle} s");
             said_so.push(idle);

@@ -1,4 +1,4 @@
-//! A peer that has a few of its packets come from the address of a victim, which it chose.
+//! A peer sends some of its packets with the address of a victim of its choice.
 
 use super::crowd::{Crowd, Says, Voice};
 use crate::common::KEY;
@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 const VICTIM: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 /// The peer sends `packet`, which seems to come from the victim, and then a thousand messages from
-/// where it is. Returns the bytes that go to the victim, and those that go to the peer.
+/// its own address. Returns the bytes sent to the victim and to the peer.
 fn answers(crowd: &mut Crowd, voice: &mut Voice, mut packet: Vec<u8>) -> (usize, usize) {
     let via = Via { egress: 0, local: None, remote: SocketAddr::new(VICTIM, 7000) };
     crowd.receiver.handle_datagram(crowd.now, via, &mut packet);
@@ -37,7 +37,7 @@ fn one_packet_aims_three_times_its_bytes_at_the_victim_however_much_the_peer_say
         let mut crowd = Crowd::unpaced(Config::default());
         let mut voice = crowd.meet(1);
         assert!(!met || crowd.delivers(&mut voice, Says::whole(4_000, 100)));
-        // On a path that the peer does not use any more.
+        // On a path that the peer no longer uses.
         let symbol = Says { path: 9, ..Says::whole(5_000, 100) };
         let packet = if is_hello { voice.hello(9) } else { voice.symbol(symbol) };
         let len = packet.len();
@@ -63,6 +63,6 @@ fn a_token_is_of_no_use_at_the_address_of_a_victim() {
         packet.clear();
         assert_eq!(crowd.poll_transmit(&mut packet), Some(via));
         assert_eq!(Kind::of(&packet), Ok(expected));
-        assert!(packet.len() <= len, "no larger than what it answers");
+        assert!(packet.len() <= len, "an answer is no larger than its cause");
     }
 }

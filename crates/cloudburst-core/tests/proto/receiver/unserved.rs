@@ -1,4 +1,4 @@
-//! Messages that the application does not take: they wait for a while, and in nobody's way.
+//! Messages that the application does not take wait for a while, and do not delay others.
 
 use super::crowd::{Crowd, Says, Voice};
 use cloudburst_core::config::Config;
@@ -7,7 +7,7 @@ use core::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Two messages of each role, and decoders for some 270 messages of 1,000 bytes.
+/// Room for two messages of each role, and for the decoders of some 270 messages of 1,000 bytes.
 fn small() -> Config {
     Config {
         max_message: 10_000,
@@ -18,7 +18,7 @@ fn small() -> Config {
     }
 }
 
-/// Peers 1 to 10 send 100 messages of `role` each, of which nobody takes any.
+/// Peers 1 to 10 send 100 messages of `role` each, none of which the application takes.
 fn flood(crowd: &mut Crowd, role: Role) -> Vec<Voice> {
     let mut peers: Vec<Voice> =
         (1..=10).map(|who| crowd.meet_again(who, role as u64 + 1)).collect();
@@ -38,7 +38,7 @@ fn requests_that_nobody_serves_are_not_in_the_way_of_plain_messages() {
     assert_eq!(crowd.messages().len(), 2);
     let mut honest = crowd.meet(11);
     assert!(crowd.delivers(&mut honest, Says::whole(0, 10_000)), "{:?}", crowd.receiver);
-    // Nor in that of the same peer's.
+    // Other messages of the same peer are not delayed either.
     let peer = &mut peers[0];
     peer.role = Role::Plain;
     let says = Says { age: 100, ..Says::whole(100, 10_000) };
@@ -69,8 +69,8 @@ fn a_whole_message_whose_sender_is_silent_is_dropped_and_may_be_sent_again() {
     crowd.wait(SECOND);
     assert_eq!((crowd.receiver.receive_memory(), crowd.counters().messages_dropped), (0, 1));
     while crowd.receiver.recv().is_some() {}
-    assert_eq!(crowd.messages(), [], "nobody waits for it any more");
-    assert!(crowd.delivers(&mut peer, Says::whole(2, 100)), "it was never said to have ended");
+    assert_eq!(crowd.messages(), [], "its sender no longer waits for it");
+    assert!(crowd.delivers(&mut peer, Says::whole(2, 100)), "its end was never reported");
     assert_eq!(crowd.messages().len(), 1);
 }
 

@@ -1,4 +1,5 @@
-//! Several endpoints answer at one port: what follows a handshake goes to whoever answered it.
+//! Several endpoints answer at one port: packets after a handshake go to the endpoint that answered
+//! it.
 
 mod world;
 
@@ -25,7 +26,7 @@ fn is_delivered(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Delivered(_))
 }
 
-/// Where packets of one kind went.
+/// The destinations of the packets of one kind.
 fn ports(world: &World, kind: Kind) -> Vec<u16> {
     let sent = world.tap.iter().filter(|(sent, ..)| *sent == kind);
     sent.map(|(.., to)| to.port()).collect()
@@ -44,7 +45,7 @@ fn all_but_handshakes_goes_to_the_port_of_whoever_answered() {
     assert!(ports(&world, Kind::Symbol).iter().all(|&port| port == own_port(taker)));
     let stops = world.tap.iter().filter(|(kind, ..)| *kind == Kind::Answer);
     assert!(stops.clone().count() > 0 && stops.clone().all(|(_, from, _)| *from != PORT));
-    // The application knows nothing of it.
+    // The application does not notice.
     let client = &world.hosts[0].endpoint;
     assert_eq!(client.peers().iter().map(|peer| peer.peer).collect::<Vec<_>>(), [service()]);
     let paths = client.paths(service()).iter().filter(|path| !path.removed);
@@ -83,7 +84,7 @@ fn of_two_shards_that_answer_one_handshake_the_first_counts_and_the_other_keeps_
     let mut world = World::new(2);
     assert!(is_delivered(&world.ask(message(5_000, 1))));
     let (taker, sender) = (world.taker(), world.hosts[0].endpoint.counters().sender);
-    // Two HELLOs over two paths: the ports are neighbours, so each shard has got one.
+    // Two HELLOs on two paths: the ports are neighbours, so each shard has received one.
     assert_eq!(world.tap.iter().filter(|(kind, ..)| *kind == Kind::Retry).count(), 2);
     assert_eq!((sender.sessions_opened, sender.late_answers), (1, 1));
     let other = 3 - taker;
@@ -122,7 +123,7 @@ fn what_was_under_way_to_a_shard_that_died_is_in_doubt_and_what_follows_is_not()
     assert_eq!(world.outcome(under_way), Outcome::Unknown(Indeterminate::PeerRestarted));
     assert!(world.now.saturating_since(start) < Duration::from_millis(400));
     let rejected = matches!(world.outcome(waiting), Outcome::Rejected(_));
-    assert!(!rejected, "there is somebody who takes messages");
+    assert!(!rejected, "one shard accepts messages");
     assert!(is_delivered(&world.ask(message(93_000, 4))));
     world.hosts[dead].inbox.clear();
     assert_eq!(world.hosts[world.taker()].inbox.last().unwrap().bytes, message(93_000, 4));
@@ -130,7 +131,7 @@ fn what_was_under_way_to_a_shard_that_died_is_in_doubt_and_what_follows_is_not()
 
 #[test]
 fn a_shard_that_closes_leaves_new_clients_to_others() {
-    // Of two that are asked at once, one is the first to answer.
+    // If two are asked at once, one answers first.
     for closing in [1, 2] {
         let mut world = World::new(2);
         let now = world.now;
@@ -150,7 +151,7 @@ fn a_shard_that_was_out_of_reach_for_a_moment_keeps_its_clients() {
         world.dark = |_| true;
         world.run_for(Duration::from_millis(200));
         world.dark = |_| false;
-        assert!(is_delivered(&world.outcome(id)), "no doubt about it");
+        assert!(is_delivered(&world.outcome(id)), "it is not indeterminate");
     }
     assert_eq!(world.taker(), taker);
 }
@@ -165,7 +166,7 @@ fn a_shard_that_is_heard_again_is_not_given_up() {
     world.dark = |_| true;
     world.run_for(Duration::from_secs(1));
     assert_eq!(ports(&world, Kind::Hello).last(), Some(&PORT), "others are asked by now");
-    // The way to the shard heals first: its answer comes before that of any other.
+    // The path to the shard heals first, so its answer comes before any other.
     world.dark = |port| port == PORT;
     world.run_for(Duration::from_millis(150));
     world.dark = |_| false;
@@ -206,7 +207,7 @@ fn asked(client: &mut Endpoint, now: Instant) -> Vec<(Via, Vec<u8>)> {
     asked
 }
 
-/// Answers a handshake of the client until it ends, or nothing more is asked.
+/// Answers a handshake of the client until it ends, or no more packets come.
 fn answer(client: &mut Endpoint, now: Instant, first: &(Via, Vec<u8>), fields: &AcceptFields) {
     let mut next = Some(first.clone());
     while let Some((via, packet)) = next {

@@ -1,4 +1,5 @@
-//! A client, several endpoints behind one port, and a network that deals handshakes out among them.
+//! A client, several endpoints behind one port, and a network that distributes handshakes among
+//! them.
 
 use bytes::Bytes;
 use cloudburst_core::config::{Config, Security};
@@ -16,7 +17,7 @@ use core::time::Duration;
 use std::net::SocketAddr;
 
 pub(crate) const KEY: [u8; 32] = [7; 32];
-/// What the shards share.
+/// The port that the shards share.
 pub(crate) const PORT: u16 = 7000;
 const CLIENT_PORT: u16 = 5000;
 const SHARED_EGRESS: u16 = 99;
@@ -26,21 +27,21 @@ pub(crate) fn service() -> SocketAddr {
     ([10, 0, 0, 2], PORT).into()
 }
 
-/// The first port of the shard `number` itself.
+/// The first port of its own of the shard `number`.
 pub(crate) fn own_port(number: usize) -> u16 {
     9000 + 10 * number as u16
 }
 
 pub(crate) struct World {
     pub(crate) now: Instant,
-    /// The client, then all others.
+    /// The client, then all other hosts.
     pub(crate) hosts: Vec<Host>,
-    /// Those who share the port.
+    /// The hosts that share the port.
     pub(crate) shards: Vec<usize>,
     network: Network,
-    /// Ports that packets do not get to.
+    /// Whether packets to a port are lost.
     pub(crate) dark: fn(u16) -> bool,
-    /// What left: its kind, the port that it left from and the address that it was for.
+    /// The packets sent: kind, source port and destination.
     pub(crate) tap: Vec<(Kind, u16, SocketAddr)>,
 }
 
@@ -58,7 +59,7 @@ impl Watch for Tap<'_> {
 pub(crate) fn endpoint(seed: usize, egresses: u16, config: Config) -> Endpoint {
     let (security, seed) = (Security::pre_shared(KEY), Seed::new([seed as u8; 32]));
     Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(egresses)))
-        .expect("a sound configuration")
+        .expect("the configuration is valid")
 }
 
 fn client_config() -> Config {
@@ -88,7 +89,7 @@ impl World {
         world
     }
 
-    /// One more endpoint of the service's host, at a port of its own.
+    /// Adds an endpoint of the service's host, at a port of its own.
     pub(crate) fn add_at(&mut self, port: u16, reuse_port: bool) {
         let config = Config { port, reuse_port, ..Config::default() };
         self.add(self.hosts.len(), 2, config, ([10, 0, 0, 2], port).into());
@@ -111,7 +112,7 @@ impl World {
         self.hosts[from].endpoint.send(self.now, to, bytes, &options).expect("room")
     }
 
-    /// Sends to the service and runs until that has ended.
+    /// Sends to the service, and runs until the send has ended.
     pub(crate) fn ask(&mut self, bytes: Bytes) -> Outcome {
         let id = self.send(0, service(), bytes);
         self.outcome(id)
@@ -122,7 +123,7 @@ impl World {
         self.hosts[0].outcomes[&id].clone()
     }
 
-    /// The only host that has messages of the client.
+    /// The only host that has received messages of the client.
     pub(crate) fn taker(&self) -> usize {
         let takers: Vec<usize> =
             (1..self.hosts.len()).filter(|&host| !self.hosts[host].inbox.is_empty()).collect();
@@ -140,11 +141,11 @@ impl World {
         let until = self.now + Duration::from_secs(60);
         self.drain();
         while !done(self) {
-            assert!(self.advance(until), "nothing came of it in a minute");
+            assert!(self.advance(until), "not done within a minute");
         }
     }
 
-    /// Goes to the next moment at which something happens; `false` if that is not before `until`.
+    /// Advances to the time of the next event. Returns `false` if that is not before `until`.
     fn advance(&mut self, until: Instant) -> bool {
         let next = drive::next_at(&self.hosts, &self.network);
         self.now = next.unwrap_or(until).clamp(self.now, until);

@@ -1,4 +1,4 @@
-//! How each claim is judged: by one experiment, for one settings of Cloudburst.
+//! The findings for each claim, by one experiment and for given settings of Cloudburst.
 
 use crate::report::names::{self, TCP, display, with_settings};
 use crate::report::points::{Experiment, Point};
@@ -6,18 +6,18 @@ use cloudburst_report::claims::{Finding, Reached};
 use cloudburst_report::numbers::{self, milliseconds, percent};
 use cloudburst_report::statistics::{Summary, linear_fit, mean};
 
-/// `None` where there are too few messages for one.
+/// The p99; `None` with too few messages for one.
 fn p99(messages: &Summary) -> Option<f64> {
     (!messages.is_longest(0.99)).then_some(messages.p99.value)
 }
 
-/// The mean over sizes; `None` where one of them has no p99.
+/// The mean over sizes of the p99; `None` if one of them has none.
 fn p99_over_sizes(point: &Point<'_>) -> Option<f64> {
     mean(&point.sizes.values().map(p99).collect::<Option<Vec<_>>>()?)
 }
 
-/// How much less `ours` is than `other`, as a share. What is late is later than all else; of two
-/// that are late neither is less.
+/// How much less `ours` is than `other`, as a share. An infinite time is longer than any other, and
+/// of two infinite times neither is less.
 fn reduction(ours: f64, other: f64) -> f64 {
     match (ours.is_finite(), other.is_finite()) {
         (true, true) => 1.0 - ours / other,
@@ -54,7 +54,7 @@ pub(super) fn sizes_below(e: &Experiment<'_>, ours: &str, other: &str, mark: f64
     vec![(Reached::of(less >= mark, less > 0.0), compared((ours, a), (other, b)))]
 }
 
-/// The same of one size, over all loads that both have.
+/// The same for one size, averaged over all loads that both have.
 pub(super) fn size_below(
     e: &Experiment<'_>,
     ours: &str,
@@ -105,7 +105,7 @@ pub(super) fn redundancy(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     {
         (told, all) = (told + usize::from(message.packets.is_some()), all + 1);
     }
-    let words = format!("{mean:.3}, {aim} of 1.2, of {told} of {all} messages");
+    let words = format!("{mean:.3}, {aim} of 1.2, over {told} of {all} messages");
     vec![(Reached::of(mean <= 1.49, false), words)]
 }
 
@@ -123,7 +123,7 @@ pub(super) fn many_paths(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     marks.iter().filter_map(|(size, mark)| size_below(e, &b, &a, size, *mark)).collect()
 }
 
-/// When the last flow of an incast has come. One with a flow that never came takes for ever.
+/// The time until the last flow of an incast is complete; infinite if a flow did not arrive.
 fn whole(point: &Point<'_>) -> f64 {
     match point.completion() {
         Some(time) if point.incomplete() == 0 => time.value,
@@ -136,10 +136,10 @@ pub(super) fn incast_is_linear(e: &Experiment<'_>, settings: &str) -> Vec<Findin
     let points = e.points.iter().filter(|point| point.scheme == ours);
     let dots: Vec<_> = points.map(|point| (point.x, whole(point))).collect();
     if dots.iter().any(|dot| dot.1.is_infinite()) {
-        return vec![(Reached::No, "some flows never came".to_owned())];
+        return vec![(Reached::No, "some flows did not arrive".to_owned())];
     }
     let Some((slope, fit)) = linear_fit(&dots) else { return Vec::new() };
-    let words = format!("{} ms a flow more, R² = {fit:.3}", milliseconds(slope));
+    let words = format!("{} ms for each further flow, R² = {fit:.3}", milliseconds(slope));
     let grows = slope > 0.0;
     vec![(Reached::of(grows && fit >= 0.95, grows && fit >= 0.8), words)]
 }
@@ -170,7 +170,7 @@ pub(super) fn dead_paths(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
         unit(three)
     );
     let words = if ratio.is_finite() { format!("{words}: {ratio:.2} times") } else { words };
-    // No number, if both are late: not within either.
+    // Not a number if both are infinite, and then within neither.
     vec![(Reached::of(ratio <= 1.5, ratio <= 2.0), words)]
 }
 
@@ -182,7 +182,8 @@ pub(super) fn rate(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     if let Some((r, time)) =
         times.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|best| best.1.is_finite())
     {
-        let words = format!("best r of {} tried: {r}, {} ms", points.len(), milliseconds(time));
+        let words =
+            format!("best r of {} tried: {r}, with {} ms", points.len(), milliseconds(time));
         let (whole, part) = ((0.4..=0.6).contains(&r), (0.25..=0.75).contains(&r));
         findings.push((Reached::of(whole, part), words));
     }

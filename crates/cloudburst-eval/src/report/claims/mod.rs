@@ -1,4 +1,4 @@
-//! What the paper claims and what the project aims at, judged by rules that are written beside.
+//! The claims of the paper and the aims of the project, judged by stated rules.
 
 mod judges;
 mod rules;
@@ -7,7 +7,7 @@ use super::names;
 use super::points::Experiment;
 use cloudburst_report::claims::{Claim, Judged};
 
-/// Everything that can be judged by these experiments, for each settings of Cloudburst.
+/// The claims that these experiments can judge, each for all settings of Cloudburst.
 pub(super) fn of(experiments: &[Experiment<'_>]) -> Vec<Claim> {
     let judge = |rule: &rules::Rule| {
         let experiment =
@@ -19,19 +19,19 @@ pub(super) fn of(experiments: &[Experiment<'_>]) -> Vec<Claim> {
     rules::RULES.iter().filter_map(judge).collect()
 }
 
-/// Settings in words; a claim may be about any of the choices A to D with them.
+/// The displayed name of settings, without a design: a claim may be about any of A to D.
 fn said(settings: &str) -> String {
     let all = names::display(&names::with_settings("d", settings));
     all.replace("Cloudburst D", "Cloudburst")
 }
 
-/// How verdicts are found.
-pub(super) const HOW: &str = "Each finding reaches its mark, or only the part that the rule names, \
-     or neither. A claim holds if all its findings reach their marks, does not hold here if none \
-     reaches even the part, and holds partly otherwise. The figures themselves are compared, \
-     whatever their intervals, which are in the tables: with fewer than five repetitions take \
-     verdicts for hints. Fewer than 100 messages have no p99, and no claim about it is judged by \
-     them. A quantile that falls on messages that did not arrive is later than any that did.";
+/// How verdicts follow from findings.
+pub(super) const HOW: &str = "Each finding reaches its target, or only its partial target, or \
+     neither. A claim holds if all its findings reach their targets, does not hold here if none \
+     reaches even its partial target, and holds partly otherwise. Verdicts compare figures without \
+     regard to their intervals, which are in the tables: with fewer than five repetitions, take \
+     verdicts as hints. Fewer than 100 messages have no p99, and judge no claim about it. A \
+     quantile that falls on a message that did not arrive is longer than any other time.";
 
 #[cfg(test)]
 mod tests {
@@ -52,7 +52,7 @@ mod tests {
         all.iter().find(|(name, _)| name.contains(claim)).unwrap_or_else(|| panic!("{all:?}")).1
     }
 
-    /// Multiplies all times of some trials.
+    /// Multiplies all times of the selected trials.
     fn stretch(run: &mut Run, of: impl Fn(&crate::Trial) -> bool, by: f64) {
         for turn in run.turns.iter_mut().filter(|turn| of(turn)) {
             for took in turn.messages.iter_mut().filter_map(|message| message.took_us.as_mut()) {
@@ -84,11 +84,11 @@ mod tests {
         let tail = "60 % below";
         stretch(&mut run, |turn| turn.scheme == "d", 0.2);
         assert_eq!(verdict(&run, tail), "holds");
-        // Below 60 %, but still less.
+        // Less than 60 % below PIAS, but still below.
         stretch(&mut run, |turn| turn.scheme == "pias", 0.2);
         assert_eq!(verdict(&run, tail), "holds partly");
         stretch(&mut run, |turn| turn.scheme == "d", 1000.0);
-        // MPTCP's quantiles fall on messages that never came.
+        // MPTCP's quantiles fall on messages that did not arrive.
         assert_eq!(verdict(&run, tail), "holds partly");
         run.turns.retain(|turn| turn.scheme != "mptcp");
         assert_eq!(verdict(&run, tail), "does not hold here");
@@ -140,7 +140,7 @@ mod tests {
         run.turns.iter_mut().for_each(|turn| turn.messages.truncate(30));
         let claims = verdicts(&run);
         assert!(claims.iter().all(|(claim, _)| !claim.contains("p99")), "{claims:?}");
-        assert_eq!(claims.len(), 2, "the median and the packets are judged: {claims:?}");
+        assert_eq!(claims.len(), 2, "only the median and the packets are judged: {claims:?}");
     }
 
     #[test]

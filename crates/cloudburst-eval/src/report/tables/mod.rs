@@ -1,4 +1,4 @@
-//! Tables of what was measured.
+//! The tables of the report.
 
 mod table_14;
 
@@ -28,17 +28,17 @@ fn places(experiment: &Experiment<'_>) -> Vec<(f64, f64)> {
     let mut places: Vec<_> = experiment.points.iter().map(|point| (point.load, point.x)).collect();
     places.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     places.dedup();
-    // Of one size, what is compared is the completion of all flows, or nothing differs by size.
+    // With a single size, a table by size says nothing more: an incast is judged by its last flow.
     if experiment.sizes().len() < 2 { Vec::new() } else { places }
 }
 
-/// What an experiment's other variable is called.
+/// The name of an experiment's other variable.
 fn variable(experiment: &str) -> &str {
     match experiment {
         "incast" => "flows",
         "failures" => "dead paths",
         "rate" => "r",
-        "loss" => "lost, %",
+        "loss" => "loss (%)",
         _ => "x",
     }
 }
@@ -119,18 +119,18 @@ fn all(experiment: &Experiment<'_>) -> Table {
     Table::new(caption, &head, rows)
 }
 
-/// What a caption says of the intervals, if there are any.
+/// The part of a caption that explains intervals, if there are any.
 fn if_intervals(estimates: impl IntoIterator<Item = Estimate>) -> &'static str {
     let any = estimates.into_iter().any(|estimate| estimate.has_interval());
     if any { ", [95 % interval]" } else { "" }
 }
 
-/// A quantile, or the longest time in its place.
+/// The text of a quantile, marked if it is the longest time.
 fn quantile(summary: &Summary, q: f64, text: String) -> String {
     if summary.is_longest(q) { format!("max {text}") } else { text }
 }
 
-/// What happened to the background and in the switches.
+/// The goodput of the background, the load of the processors, and the counters of the switches.
 fn network(experiment: &Experiment<'_>) -> Table {
     let drops = |(sent, dropped): (u64, u64)| match sent + dropped {
         0 => dash(),
@@ -160,9 +160,9 @@ fn network(experiment: &Experiment<'_>) -> Table {
         variable(experiment.name),
         "background (Mb/s)",
         "processors busy",
-        "taken by others",
-        "tiny queues dropped",
-        "default queues dropped",
+        "taken by other VMs",
+        "dropped by tiny queues",
+        "dropped by default queues",
         "sent/original",
     ];
     let rows = experiment.points.iter().map(row).collect();
@@ -190,7 +190,8 @@ fn incast(experiment: &Experiment<'_>) -> Table {
     let mut head = vec!["scheme".to_owned()];
     head.extend(xs.iter().map(|x| format!("N = {x}")));
     let caption = format!(
-        "Last flow complete, ms{}; incomplete: incasts with a flow that did not arrive, not in the mean",
+        "Time until the last flow is complete in ms{}, without incomplete incasts, in which a flow \
+         did not arrive",
         if_intervals(experiment.points.iter().filter_map(Point::completion))
     );
     let rows = experiment.schemes().into_iter().map(row).collect();

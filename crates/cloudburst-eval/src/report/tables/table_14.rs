@@ -1,11 +1,11 @@
-//! Packets sent over original packets, beside those of the paper.
+//! Packets sent over original packets, with the paper's values.
 
 use super::dash;
 use crate::report::names;
 use crate::report::points::Experiment;
 use cloudburst_report::{Table, numbers, statistics};
 
-/// Sent over original packets in the paper (Table 14), as printed: its loads, then their mean.
+/// Sent over original packets in the paper (Table 14), as printed: for its loads, then the mean.
 const TABLE_14: [(&str, [f64; 4]); 6] = [
     ("5 KB", [1.221, 1.241, 1.381, 1.281]),
     ("10 KB", [1.478, 1.133, 1.367, 1.331]),
@@ -17,7 +17,7 @@ const TABLE_14: [(&str, [f64; 4]); 6] = [
 const TABLE_14_LOADS: [f64; 3] = [800.0, 1600.0, 2000.0];
 const MEAN: &str = "mean";
 
-/// What the paper has for a row; of the column `load`, or of the mean over loads.
+/// The paper's value in a row: in the column `load`, or in that of the mean over loads.
 fn in_table_14(row: &str, load: Option<f64>) -> Option<f64> {
     let values = TABLE_14.iter().find(|(name, _)| *name == row)?.1;
     match load {
@@ -26,7 +26,7 @@ fn in_table_14(row: &str, load: Option<f64>) -> Option<f64> {
     }
 }
 
-/// Table 14, once for each settings of Cloudburst D.
+/// Table 14, one for each scheme of Cloudburst D.
 pub(super) fn of(experiment: &Experiment<'_>) -> Vec<Table> {
     let loads = experiment.loads();
     let table = |scheme: &str| {

@@ -1,5 +1,5 @@
-//! QUIC as an operator sets it in a data centre: links of 100 Mb/s to 10 Gb/s, round trips of 0.1
-//! to 1 ms, packets of 1500 bytes everywhere.
+//! QUIC as an operator would configure it in a data centre: links of 100 Mb/s to 10 Gb/s, round
+//! trips of 0.1 to 1 ms, and an MTU of 1500 bytes everywhere.
 
 use super::text;
 use crate::transport::LONGEST;
@@ -17,20 +17,20 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-/// What every host's certificate is for: a peer is known by its certificate, not by its name.
+/// The name in every certificate: a peer is identified by its certificate, not by its name.
 pub(super) const NAME: &str = "host";
 
-/// Calls that one connection carries at once.
+/// The number of calls that one connection carries at once.
 const MOST_CALLS: u32 = 4096;
 
-/// Bytes in flight that a connection never reaches in these networks.
+/// A window in bytes that a connection never fills in these networks.
 const WINDOW: u32 = 64 << 20;
 
-/// Silence after which a connection counts as lost, and how often a silent peer is asked.
+/// The idle timeout of a connection, and the interval of its keep-alives.
 const LOST: Duration = Duration::from_secs(5);
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
-/// A server with a key of its own, and its certificate.
+/// A server with a new key, and its certificate.
 pub(super) fn server() -> Result<(ServerConfig, Vec<u8>), String> {
     let key = rcgen::generate_simple_self_signed([NAME.into()]).map_err(text)?;
     let certificate = key.cert.der().to_vec();
@@ -63,7 +63,7 @@ pub(super) fn client(certificate: &[u8]) -> Result<ClientConfig, String> {
     Ok(config)
 }
 
-/// AES-128-GCM, as Cloudburst has it.
+/// AES-128-GCM, which Cloudburst uses too.
 fn provider() -> Arc<CryptoProvider> {
     let cipher_suites = vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256];
     Arc::new(CryptoProvider { cipher_suites, ..ring::default_provider() })
@@ -77,7 +77,7 @@ fn transport() -> Arc<TransportConfig> {
         .initial_mtu(1452)
         .mtu_discovery_config(None)
         .initial_rtt(Duration::from_millis(1))
-        // Its first window is that of RFC 9002: 10 packets, as the kernel's TCP has it.
+        // The initial window is that of RFC 9002: 10 packets, as in the kernel's TCP.
         .congestion_controller_factory(Arc::new(CubicConfig::default()))
         .ack_frequency_config(Some(acknowledge))
         .stream_receive_window(VarInt::from_u32(LONGEST as u32))
@@ -90,7 +90,7 @@ fn transport() -> Arc<TransportConfig> {
     Arc::new(config)
 }
 
-/// A socket at all addresses, with Cloudburst's buffers as far as the system grants them.
+/// A socket on all addresses, with Cloudburst's buffer sizes as far as the system permits them.
 pub(super) fn socket() -> Result<UdpSocket, String> {
     let open = || {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
@@ -102,5 +102,5 @@ pub(super) fn socket() -> Result<UdpSocket, String> {
         socket.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)).into())?;
         Ok(socket.into())
     };
-    open().map_err(|reason: io::Error| format!("no UDP socket: {reason}"))
+    open().map_err(|reason: io::Error| format!("cannot open a UDP socket: {reason}"))
 }

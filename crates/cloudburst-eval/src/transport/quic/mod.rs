@@ -1,7 +1,8 @@
-//! QUIC by quinn: one connection to each peer, a bidirectional stream for each call.
+//! QUIC by quinn: one connection to each peer, and a bidirectional stream for each call.
 //!
-//! A host serves and asks at one UDP port, on one thread that owns its runtime; calls hand it a
-//! task and wait. As all packets between two hosts have the same ports, ECMP gives them one path.
+//! A host sends requests and responds on one UDP port, on one thread that owns its runtime. A call
+//! spawns a task there and waits for it. All packets between two hosts have the same ports, so ECMP
+//! gives them one path.
 
 mod config;
 #[cfg(test)]
@@ -23,13 +24,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 const TRANSPORT: &str = "QUIC";
 
-/// Connections that are open at once; more are refused.
+/// The number of connections that may be open at once. Further ones are refused.
 const MOST_CONNECTIONS: usize = 4096;
 
 /// How long the end of a connection may take when the host stops.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// What a stream that asks for nonsense is reset with, and what a host that stops closes with.
+/// The error codes that reset a stream with an invalid request, and close a host's connections.
 const NO_REQUEST: VarInt = VarInt::from_u32(1);
 const STOPPED: VarInt = VarInt::from_u32(0);
 
@@ -43,12 +44,12 @@ pub(crate) struct Quic {
 }
 
 impl Quic {
-    /// Listens at a port of the kernel's choice, at all addresses of the calling thread's network
-    /// namespace.
+    /// Listens on all addresses of the calling thread's network namespace, on a port that the kernel
+    /// chooses.
     ///
     /// # Errors
     ///
-    /// When there is no socket, no certificate or no thread.
+    /// If a socket, a certificate or a thread cannot be created.
     pub(crate) fn open() -> Result<Self, Failure> {
         open().map_err(Failure::transport(TRANSPORT))
     }
@@ -94,32 +95,32 @@ impl Transport for Quic {
         let remotes = (1..).zip(peers).map(|(host, peer)| {
             let blame = |reason| format!("host {host}: {reason}");
             let [port, ..] = peer.listening.ports[..] else {
-                return Err(blame("it names no port that it listens at".into()));
+                return Err(blame("it has no listening port".into()));
             };
             let address = SocketAddr::new(peer.address, port);
             let config = config::client(&peer.listening.certificate).map_err(blame)?;
             Ok(Arc::new(Remote { host, address, config, connection: Mutex::default() }))
         });
         let remotes = remotes.collect::<Result<_, _>>().map_err(Failure::transport(TRANSPORT))?;
-        let again = |_| "told twice who its peers are";
+        let again = |_| "connected twice";
         self.remotes.set(remotes).map_err(again).map_err(Failure::transport(TRANSPORT))
     }
 
     fn call(&self, ask: Ask) -> Result<(), String> {
         let until = Instant::now() + ask.within;
-        let remotes = self.remotes.get().ok_or("called before it was told who its peers are")?;
+        let remotes = self.remotes.get().ok_or("called before it was connected")?;
         let place = usize::from(ask.to).checked_sub(1);
         let remote = place.and_then(|place| remotes.get(place));
         let Some(remote) = remote.cloned() else {
-            return Err(format!("there is no host {}: there are {}", ask.to, remotes.len()));
+            return Err(format!("no host {}: there are {}", ask.to, remotes.len()));
         };
         let endpoint = self.endpoint.clone();
         let (tell, told) = oneshot::channel();
         self.runtime.spawn(async move {
-            // Nobody listens any more only if the caller's thread has panicked.
+            // This fails only if the caller's thread has panicked.
             let _ = tell.send(remote.call(&endpoint, ask, until).await);
         });
-        told.blocking_recv().unwrap_or_else(|_| Err("this host stops".into()))
+        told.blocking_recv().unwrap_or_else(|_| Err("this host is stopping".into()))
     }
 }
 
@@ -128,7 +129,7 @@ struct Remote {
     host: u16,
     address: SocketAddr,
     config: ClientConfig,
-    /// Locked while it is being opened: calls that come meanwhile share it.
+    /// Locked while it is being opened, so that concurrent calls share it.
     connection: Mutex<Option<Connection>>,
 }
 
@@ -139,11 +140,11 @@ impl Remote {
         let late = |_| self.blame(format!("not connected within {within:?}"));
         let connection = connection.map_err(late)?.map_err(|reason| self.blame(reason))?;
         let response = timeout_at(until, exchange(&connection, ask)).await;
-        let late = |_| self.blame(format!("no whole response within {within:?}"));
+        let late = |_| self.blame(format!("no complete response within {within:?}"));
         response.map_err(late)?.map_err(|reason| self.blame(reason))
     }
 
-    /// The connection; opens it if there is none yet, or if it was lost.
+    /// Returns the connection, and opens it if there is none or it was lost.
     async fn connection(&self, endpoint: &Endpoint) -> Result<Connection, String> {
         let mut kept = self.connection.lock().await;
         if let Some(connection) = &*kept
@@ -169,16 +170,16 @@ async fn exchange(connection: &Connection, ask: Ask) -> Result<(), String> {
         request.finish()?;
         Ok::<_, quinn::WriteError>(())
     };
-    sent.await.map_err(|reason| format!("the request is not sent: {reason}"))?;
+    sent.await.map_err(|reason| format!("cannot send the request: {reason}"))?;
     let whole = response.read_to_end(ask.response).await;
-    let got = whole.map_err(|reason| format!("no whole response: {reason}"))?.len();
+    let got = whole.map_err(|reason| format!("no complete response: {reason}"))?.len();
     if got < ask.response {
-        return Err(format!("{got} of {} bytes of the response came, and no more", ask.response));
+        return Err(format!("only {got} of {} bytes of the response received", ask.response));
     }
     Ok(())
 }
 
-/// Responds until the endpoint is closed, and says farewell.
+/// Responds until the endpoint is closed, and then waits for its connections to close.
 fn serve(runtime: &Runtime, endpoint: &Endpoint) {
     let answer = Bytes::from(vec![0x5a; LONGEST]);
     runtime.block_on(async {
@@ -189,7 +190,7 @@ fn serve(runtime: &Runtime, endpoint: &Endpoint) {
             }
             tokio::spawn(serve_connection(incoming, answer.clone()));
         }
-        // Peers that hear of it need not wait until they take the connection for lost.
+        // Peers that receive the close need not wait for their idle timeout.
         let _ = timeout(FAREWELL, endpoint.wait_idle()).await;
     });
 }
@@ -200,7 +201,7 @@ async fn serve_connection(incoming: Incoming, answer: Bytes) {
         let answer = answer.clone();
         tokio::spawn(async move {
             if respond(&mut request, &mut response, &answer).await.is_none() {
-                // Both fail only when the peer has already given up.
+                // These fail only if the peer has already given up.
                 let _ = request.stop(NO_REQUEST);
                 let _ = response.reset(NO_REQUEST);
             }
@@ -208,7 +209,7 @@ async fn serve_connection(incoming: Incoming, answer: Bytes) {
     }
 }
 
-/// Sends what is asked for; `None` if it is no request, or nobody waits for it.
+/// Sends the response. `None` if the request is invalid, or the peer has given up.
 async fn respond(
     request: &mut RecvStream,
     response: &mut SendStream,

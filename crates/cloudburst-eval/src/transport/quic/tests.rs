@@ -1,4 +1,4 @@
-//! Hosts on loopback, and peers that behave as they should not.
+//! Hosts on loopback, and peers that misbehave.
 
 use super::*;
 use crate::transport::testing::{ask, call_from_many, expect_responses, failure, lies, peers};
@@ -43,7 +43,7 @@ fn a_call_to_a_peer_that_is_gone_says_so() {
     let lost = kept(&one);
     let port = two.listening().ports[0];
     drop(two);
-    // The farewell comes before the silence does.
+    // The close arrives before the idle timeout.
     let reason = one.runtime.block_on(lost.closed());
     assert!(reason.to_string().contains("the host stops"), "{reason}");
 

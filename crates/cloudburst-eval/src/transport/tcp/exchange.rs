@@ -1,4 +1,4 @@
-//! A request and its response on one connection, driven by `poll`.
+//! A request and its response on one connection, which `poll` drives.
 
 use super::TcpSettings;
 use core::fmt::Display;
@@ -10,12 +10,12 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// A way to a peer, and the connections that are idle there.
+/// A route to a peer, and its idle connections.
 #[derive(Debug)]
 pub(super) struct Route {
     host: u16,
     to: SocketAddr,
-    /// The address of this host to which responses come; without, the kernel chooses.
+    /// The address of this host, to which responses return. With `None`, the kernel chooses it.
     from: Option<IpAddr>,
     idle: Mutex<Vec<TcpStream>>,
 }
@@ -25,7 +25,7 @@ impl Route {
         Self { host, to, from, idle: Mutex::default() }
     }
 
-    /// Begins to connect.
+    /// Opens a connection, and starts to connect it.
     fn open(&self, settings: &TcpSettings) -> Result<TcpStream, String> {
         let socket = settings.socket()?;
         let connect = || {
@@ -68,17 +68,17 @@ pub(super) struct Exchange {
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Connecting,
-    /// So many bytes of the request are sent.
+    /// This many bytes of the request have been sent.
     Sending(usize),
-    /// So many bytes of the response have come.
+    /// This many bytes of the response have arrived.
     Receiving(usize),
 }
 
-/// Bytes of a response that are taken from the kernel at once.
+/// The largest number of bytes of a response that are read at once.
 const PIECE: usize = 16 << 10;
 
 impl Exchange {
-    /// Takes an idle connection and sends; begins to open one more if none is idle.
+    /// Begins on an idle connection, or opens another one if none is idle.
     pub(super) fn begin(
         route: &Arc<Route>,
         settings: &TcpSettings,
@@ -86,7 +86,7 @@ impl Exchange {
         response: usize,
         until: Instant,
     ) -> Result<Self, String> {
-        // The one that was used last has the warmest congestion window.
+        // The most recently used one has the warmest congestion window.
         let idle = route.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let (stream, stage) = match idle {
             Some(stream) => (stream, Stage::Sending(0)),
@@ -96,7 +96,7 @@ impl Exchange {
         Ok(Self { route, stream, request, response, stage, until })
     }
 
-    /// Does what can be done without waiting. Returns whether the whole response is there.
+    /// Proceeds as far as possible without blocking. Returns whether the whole response has arrived.
     pub(super) fn advance(&mut self) -> io::Result<bool> {
         let advanced = loop {
             match self.step() {
@@ -117,7 +117,7 @@ impl Exchange {
                 if let Some(reason) = self.stream.take_error()? {
                     return Err(reason);
                 }
-                // Until it is connected, this says `NotConnected`.
+                // Until it is connected, this returns `NotConnected`.
                 match self.stream.peer_addr() {
                     Err(reason) if reason.kind() == io::ErrorKind::NotConnected => {
                         return Err(io::ErrorKind::WouldBlock.into());
@@ -135,11 +135,11 @@ impl Exchange {
                 let mut piece = [0; PIECE];
                 let more = self.stream.read(&mut piece)?;
                 if more == 0 {
-                    let reason = "it closed the connection";
+                    let reason = "the peer closed the connection";
                     return Err(io::Error::new(io::ErrorKind::UnexpectedEof, reason));
                 }
                 if more > self.response - got {
-                    let reason = "it sent more than the response";
+                    let reason = "the peer sent more than the response";
                     return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
                 }
                 self.stage = Stage::Receiving(got + more);
@@ -148,12 +148,12 @@ impl Exchange {
         Ok(false)
     }
 
-    /// Gives the connection back. The whole response must be there.
+    /// Returns the connection to the idle ones. The whole response must have arrived.
     pub(super) fn finish(self) {
         self.route.idle.lock().unwrap_or_else(PoisonError::into_inner).push(self.stream);
     }
 
-    /// What to wait for.
+    /// The descriptor and the events to wait for.
     pub(super) fn poll_fd(&self) -> PollFd<'_> {
         let events = match self.stage {
             Stage::Connecting | Stage::Sending(_) => PollFlags::POLLOUT,
@@ -162,7 +162,7 @@ impl Exchange {
         PollFd::new(self.stream.as_fd(), events)
     }
 
-    /// Why this copy failed, for people.
+    /// A text that says how far this copy got, and why it failed.
     pub(super) fn blame(&self, reason: impl Display) -> String {
         let state = match self.stage {
             Stage::Connecting => "not connected".into(),
@@ -170,18 +170,18 @@ impl Exchange {
                 format!("{sent} of {} bytes of the request sent", self.request.len())
             }
             Stage::Receiving(got) => {
-                format!("{got} of {} bytes of the response came", self.response)
+                format!("{got} of {} bytes of the response received", self.response)
             }
         };
         self.route.blame(&state, reason)
     }
 }
 
-/// Waits until something is ready, or until then; says of each whether it is ready.
+/// Waits until a descriptor is ready, or until `until`. Returns for each whether it is ready.
 pub(super) fn poll_until(fds: &mut [PollFd<'_>], until: Option<Instant>) -> io::Result<Vec<bool>> {
     let timeout = until.map_or(PollTimeout::NONE, |until| {
         let left = until.saturating_duration_since(Instant::now());
-        // Rounded up: waking before the time only polls again.
+        // Rounded up, because waking early only polls again.
         let millis = left.as_nanos().div_ceil(1_000_000);
         PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
     });

@@ -1,5 +1,5 @@
-//! The copies that were not first: they go on, off the caller's thread, and their connections are
-//! given back when the whole response is there.
+//! Copies that were not first. They continue on another thread than the caller's, and their
+//! connections become idle once the whole response has arrived.
 
 use super::exchange::{Exchange, poll_until};
 use nix::poll::{PollFd, PollFlags};
@@ -9,23 +9,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-/// A thread that reads what nobody waits for. It ends when this is dropped.
+/// A thread that reads responses that no call waits for. It ends when this is dropped.
 pub(super) struct Late {
     added: Arc<Mutex<Vec<Exchange>>>,
-    /// A byte says that there are more; the end of it, that there are none any more.
+    /// A byte announces more exchanges. The end of the pipe stops the thread.
     wake: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Late {
     pub(super) fn open() -> Result<Self, String> {
-        let (woken, wake) = pipe().map_err(|reason| format!("no pipe: {reason}"))?;
+        let (woken, wake) = pipe().map_err(|reason| format!("cannot open a pipe: {reason}"))?;
         let added = Arc::<Mutex<Vec<Exchange>>>::default();
         let shared = Arc::clone(&added);
         let thread = thread::Builder::new()
             .name("tcp late".into())
             .spawn(move || read_all(&shared, woken))
-            .map_err(|reason| format!("no thread: {reason}"))?;
+            .map_err(|reason| format!("cannot start a thread: {reason}"))?;
         Ok(Self { added, wake: Some(wake), thread: Some(thread) })
     }
 
@@ -35,7 +35,7 @@ impl Late {
         }
         self.added.lock().unwrap_or_else(PoisonError::into_inner).append(&mut exchanges);
         if let Some(mut wake) = self.wake.as_ref() {
-            // It only fails when the thread has ended: then they are dropped with this.
+            // This fails only if the thread has ended. The exchanges are then dropped with `self`.
             let _ = wake.write_all(&[0]);
         }
     }
@@ -71,7 +71,8 @@ fn read_all(added: &Mutex<Vec<Exchange>>, mut woken: PipeReader) {
     }
 }
 
-/// The exchange, if it goes on. One that fails, or that takes too long, closes its connection.
+/// Advances an exchange, and returns it if it is not over. If it fails or takes too long, its
+/// connection is closed.
 fn step(mut exchange: Exchange, is_ready: bool, now: Instant) -> Option<Exchange> {
     let advanced = if is_ready { exchange.advance() } else { Ok(false) };
     match advanced {

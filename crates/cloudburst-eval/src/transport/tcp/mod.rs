@@ -1,8 +1,8 @@
 //! Kernel TCP: plain, replicated (RepFlow; paper V-B), or over several paths by MPTCP (RFC 8684).
 //!
-//! A call races the same request over one connection or more, on the thread that calls; the whole
-//! response that is there first ends it. Nothing but `poll` waits: a copy whose path is dead holds
-//! up none of the others, and they cost no thread.
+//! A call sends the same request over one or more connections, on the calling thread. The first
+//! whole response ends the call. Only `poll` blocks, so a copy on a dead path does not delay the
+//! others, and copies cost no threads.
 
 mod exchange;
 mod late;
@@ -27,17 +27,17 @@ pub(crate) struct Tcp {
     settings: TcpSettings,
     server: Server,
     late: Late,
-    /// The ways to each peer: one, or where copies have paths of their own, one by each path.
+    /// The routes to each peer: one, or one for each path if copies have paths of their own.
     routes: OnceLock<Vec<Vec<Arc<Route>>>>,
 }
 
 impl Tcp {
-    /// Listens at a port of the kernel's choice, at all addresses of the calling thread's network
-    /// namespace. Calls connect from the namespace of the thread that calls.
+    /// Listens on all addresses of the calling thread's network namespace, on a port that the kernel
+    /// chooses. Calls connect from the namespace of their own thread.
     ///
     /// # Errors
     ///
-    /// When the settings make no sense, or the kernel refuses what they ask for.
+    /// If the settings are invalid, or the kernel refuses them.
     pub(crate) fn open(settings: TcpSettings) -> Result<Self, Failure> {
         let name = settings.name();
         let open = || {
@@ -52,7 +52,7 @@ impl Tcp {
     fn routes(&self, peers: &[Peer]) -> Result<Vec<Vec<Arc<Route>>>, String> {
         let me = self.settings.me;
         let own = usize::from(me).checked_sub(1).and_then(|place| peers.get(place));
-        let own = own.ok_or(format!("this is host {me}, of {}", peers.len()))?;
+        let own = own.ok_or(format!("this is host {me} of {}", peers.len()))?;
         let all = (1..).zip(peers);
         all.map(|(host, peer)| self.routes_to(host, peer, &own.path_addresses)).collect()
     }
@@ -64,7 +64,7 @@ impl Tcp {
         own_paths: &[IpAddr],
     ) -> Result<Vec<Arc<Route>>, String> {
         let [port, ..] = peer.listening.ports[..] else {
-            return Err(format!("host {host} names no port that it listens at"));
+            return Err(format!("host {host} has no listening port"));
         };
         let route = |to, from| Arc::new(Route::new(host, SocketAddr::new(to, port), from));
         if self.settings.copies == 1 || peer.path_addresses.is_empty() {
@@ -73,8 +73,8 @@ impl Tcp {
         let (here, there) = (own_paths.len(), peer.path_addresses.len());
         if here != there || there < self.settings.copies {
             return Err(format!(
-                "{} copies need as many paths: host {host} has {there} path addresses, \
-                 host {} {here}",
+                "{} copies need as many paths, or more, and the same number on both hosts: host \
+                 {host} has {there} path addresses, and host {} has {here}",
                 self.settings.copies, self.settings.me
             ));
         }
@@ -82,17 +82,17 @@ impl Tcp {
         Ok(pairs.map(|(to, from)| route(*to, Some(*from))).collect())
     }
 
-    /// The ways that the copies of this call take: different ones where there are several.
+    /// Chooses the routes of a call's copies: different ones if there are several.
     fn choose(&self, ask: &Ask) -> Result<Vec<&Arc<Route>>, String> {
-        let peers = self.routes.get().ok_or("called before it was told who its peers are")?;
+        let peers = self.routes.get().ok_or("called before it was connected")?;
         let place = usize::from(ask.to).checked_sub(1);
         let Some(routes) = place.and_then(|place| peers.get(place)) else {
-            return Err(format!("there is no host {}: there are {}", ask.to, peers.len()));
+            return Err(format!("no host {}: there are {}", ask.to, peers.len()));
         };
         if let [only] = &routes[..] {
             return Ok(vec![only; self.settings.copies]);
         }
-        // Seeded by the message: whichever thread calls first, it takes the same paths.
+        // Seeded by the message, so its paths do not depend on the order of calls.
         let message = u64::from(ask.from) << 48 | u64::from(ask.to) << 32 | u64::from(ask.id);
         let mut random = SplitMix64::new(message);
         let mut left: Vec<_> = routes.iter().collect();
@@ -109,7 +109,7 @@ impl Transport for Tcp {
     fn connect(&self, peers: &[Peer]) -> Result<(), Failure> {
         let name = self.settings.name();
         let routes = self.routes(peers).map_err(Failure::transport(name))?;
-        let again = |_| "told twice who its peers are";
+        let again = |_| "connected twice";
         self.routes.set(routes).map_err(again).map_err(Failure::transport(name))
     }
 
@@ -146,7 +146,7 @@ impl Transport for Tcp {
                 break;
             }
             if Instant::now() >= until {
-                let late = format!("nothing more within {:?}", ask.within);
+                let late = format!("timed out after {:?}", ask.within);
                 failed.extend(still.iter().map(|exchange| exchange.blame(&late)));
                 break;
             }

@@ -1,4 +1,4 @@
-//! The end that responds: a thread for each connection.
+//! The responding end, with a thread for each connection.
 
 use super::TcpSettings;
 use super::exchange::poll_until;
@@ -12,16 +12,17 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-/// Connections that may wait to be accepted; the kernel lowers it to `net.core.somaxconn`.
+/// The number of connections that may wait to be accepted. The kernel lowers it to
+/// `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// Connections that are served at once; more are closed.
+/// The number of connections that are served at once. Further ones are closed.
 const MOST_CONNECTIONS: usize = 4096;
 
-/// How long nothing is accepted when the system has no more descriptors or threads to give.
+/// How long to pause accepting if the system is out of descriptors or threads.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Listens until it is dropped; then its connections and threads have ended.
+/// Listens until it is dropped, which ends its connections and threads.
 pub(super) struct Server {
     port: u16,
     stop: Option<PipeWriter>,
@@ -108,7 +109,7 @@ fn accept(
     }
 }
 
-/// Responds until the peer closes, or sends what is no request.
+/// Responds until the peer closes the connection or sends an invalid request.
 fn serve(mut stream: &TcpStream, answer: &[u8]) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(16 << 10, stream);
     loop {
@@ -120,7 +121,7 @@ fn serve(mut stream: &TcpStream, answer: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Drops that many bytes without keeping them.
+/// Reads and discards this many bytes.
 fn skip(reader: &mut impl BufRead, len: usize) -> io::Result<()> {
     let skipped = io::copy(&mut reader.take(len as u64), &mut io::sink())?;
     if skipped < len as u64 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }

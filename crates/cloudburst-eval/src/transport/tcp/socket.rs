@@ -1,21 +1,21 @@
-//! Sockets as the settings want them.
+//! Sockets with the settings of a TCP.
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::fs;
 use std::io;
 
-/// What a TCP that is compared is like.
+/// The settings of a TCP under test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TcpSettings {
     /// This host's number, from 1.
     pub(crate) me: u16,
     /// The congestion control of both ends, by the kernel's name: `cubic`, `bbr`.
     pub(crate) congestion: String,
-    /// Connections that the same request takes at once; 1 is plain TCP.
+    /// The number of connections that the same request takes at once; 1 is plain TCP.
     pub(crate) copies: usize,
     /// The DSCP of both ends' packets.
     pub(crate) dscp: u8,
-    /// MPTCP at both ends; its paths are the system's business (`ip mptcp`).
+    /// Whether both ends use MPTCP, whose paths the system configures (`ip mptcp`).
     pub(crate) multipath: bool,
 }
 
@@ -26,10 +26,10 @@ impl TcpSettings {
 
     pub(super) fn check(&self) -> Result<(), String> {
         if self.copies == 0 {
-            return Err("0 copies of a request: at least 1 is needed".into());
+            return Err("0 copies of a request: expected at least 1".into());
         }
         if self.dscp >= 64 {
-            return Err(format!("DSCP {}: it is a number of 6 bits, 0 to 63", self.dscp));
+            return Err(format!("DSCP {}: expected 0 to 63", self.dscp));
         }
         Ok(())
     }
@@ -40,17 +40,17 @@ impl TcpSettings {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol));
         let socket = socket.map_err(|reason| match self.multipath {
             true => format!(
-                "the kernel opens no MPTCP socket: {reason}; it needs CONFIG_MPTCP, and 1 in \
-                 {ENABLED} (here: {})",
+                "cannot open an MPTCP socket: {reason}; the kernel needs CONFIG_MPTCP, and 1 in \
+                 {ENABLED} (now: {})",
                 content(ENABLED)
             ),
-            false => format!("the kernel opens no TCP socket: {reason}"),
+            false => format!("cannot open a TCP socket: {reason}"),
         })?;
         self.tune(&socket)?;
         Ok(socket)
     }
 
-    /// Sets what both ends set; of accepted sockets too, whatever the kernel lets them inherit.
+    /// Sets the options of both ends, also on accepted sockets, which may not inherit all of them.
     pub(super) fn tune<'a>(&self, socket: impl Into<SockRef<'a>>) -> Result<(), String> {
         let socket = socket.into();
         let refused = |option: &str| {
@@ -61,7 +61,7 @@ impl TcpSettings {
         socket.set_tos_v4(u32::from(self.dscp) << 2).map_err(refused("IP_TOS"))?;
         socket.set_tcp_congestion(self.congestion.as_bytes()).map_err(|reason| {
             format!(
-                "the kernel refuses the congestion control `{}`: {reason}; {AVAILABLE} has: {}",
+                "the kernel refuses the congestion control `{}`: {reason}; {AVAILABLE} lists {}",
                 self.congestion,
                 content(AVAILABLE)
             )

@@ -1,4 +1,4 @@
-//! Hosts on loopback, and peers that behave as they should not.
+//! Hosts on loopback, and peers that misbehave.
 
 use super::*;
 use crate::transport::testing::{
@@ -18,7 +18,7 @@ fn open(settings: TcpSettings) -> Tcp {
     Tcp::open(settings).unwrap()
 }
 
-/// Host 1, and as host 2 whatever listens at these addresses.
+/// Host 1, where host 2 is these listeners.
 fn before(settings: TcpSettings, listeners: &[&TcpListener]) -> Tcp {
     let host = open(settings);
     let addresses: Vec<_> = listeners.iter().map(|at| at.local_addr().unwrap()).collect();
@@ -37,7 +37,7 @@ fn route(host: &Tcp, path: usize) -> &Route {
     &host.routes.get().unwrap()[1][path]
 }
 
-/// Two listeners at one port.
+/// Two listeners on one port.
 fn listen_twice() -> [TcpListener; 2] {
     loop {
         let first = TcpListener::bind((Ipv4Addr::new(127, 0, 0, 2), 0)).unwrap();
@@ -83,7 +83,7 @@ fn copies_without_paths_of_their_own_take_connections_of_their_own() {
     let copied = |me| TcpSettings { copies: 4, ..settings(me) };
     let (one, two) = (open(copied(1)), open(copied(2)));
     expect_responses(&one, &two);
-    // At most one of the copies is read by the call, the others later.
+    // The call reads at most one of the copies. The others are read later.
     wait_until("the end of all copies", || route(&one, 0).idle() >= 4);
 }
 
@@ -102,7 +102,7 @@ fn calls_at_once_open_connections_that_later_calls_use_again() {
     let server = thread::spawn(move || {
         let mut streams: Vec<_> = (0..CALLS).map(|_| accept(&listener)).collect();
         for _ in 0..2 {
-            // It responds only when all have asked: each needs a connection of its own.
+            // It responds only after all requests, so each needs a connection of its own.
             streams.iter_mut().for_each(|stream| drop(read_request(stream)));
             streams.iter_mut().for_each(respond);
         }
@@ -141,7 +141,7 @@ fn a_call_that_gets_no_response_ends_and_closes_its_connection() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let host = before(settings(1), &[&listener]);
     let late = host.call(Ask { within: Duration::from_millis(200), ..ask(2, 1) }).unwrap_err();
-    let expected = ": 0 of 20000 bytes of the response came: nothing more within 200ms";
+    let expected = ": 0 of 20000 bytes of the response received: timed out after 200ms";
     assert!(late.ends_with(expected), "{late}");
 
     let mut stream = accept(&listener);
@@ -159,7 +159,7 @@ fn a_response_that_is_too_long_is_no_response() {
         stream.write_all(&[0; 2]).unwrap();
     });
     let reason = failure(&host, Ask { response: 1, ..ask(2, 1) });
-    assert!(reason.ends_with("it sent more than the response"), "{reason}");
+    assert!(reason.ends_with("the peer sent more than the response"), "{reason}");
     server.join().unwrap();
 }
 
@@ -192,7 +192,7 @@ fn the_first_whole_response_ends_a_call_and_the_others_go_on() {
 
     let mut stream = accept(&silent);
     let first = read_request(&mut stream);
-    // The response returns by the path that the request took.
+    // The response returns on the path of the request.
     assert_eq!(stream.peer_addr().unwrap().ip(), Ipv4Addr::new(127, 0, 0, 2));
     respond(&mut stream);
     wait_until("the end of the late copy", || route(&host, 0).idle() == 1);
@@ -200,7 +200,7 @@ fn the_first_whole_response_ends_a_call_and_the_others_go_on() {
     host.call(ask(2, 2)).unwrap();
     let second = read_request(&mut stream);
     assert_eq!(server.join().unwrap(), [first, second]);
-    // And the host ends, though the second copy never got a response.
+    // Dropping the host does not wait for the second copy, which never gets a response.
     drop(host);
     assert_eq!(stream.read(&mut [0]).unwrap(), 0);
 }
@@ -224,7 +224,7 @@ fn a_copy_that_fails_fails_no_call() {
 #[test]
 fn a_copy_that_does_not_connect_holds_up_none_and_goes_on_when_it_does() {
     let [full, lively] = listen_twice();
-    // The kernel drops what asks to connect, as a dead path does, until this one is accepted.
+    // Until this connection is accepted, the kernel drops SYNs, as a dead path does.
     SockRef::from(&full).listen(0).unwrap();
     let _first = TcpStream::connect(full.local_addr().unwrap()).unwrap();
     let host = before(TcpSettings { copies: 2, ..settings(1) }, &[&full, &lively]);
@@ -271,7 +271,8 @@ fn copies_take_different_paths_and_each_path_in_turn() {
 fn more_copies_than_paths_are_refused() {
     let host = open(TcpSettings { copies: 4, ..settings(1) });
     let reason = host.connect(&with_paths(&host, 3)).unwrap_err().to_string();
-    let expected = "4 copies need as many paths: host 1 has 3 path addresses, host 1 3";
+    let expected = "4 copies need as many paths, or more, and the same number on both hosts: \
+                    host 1 has 3 path addresses, and host 1 has 3";
     assert_eq!(reason, format!("TCP: {expected}"));
 }
 

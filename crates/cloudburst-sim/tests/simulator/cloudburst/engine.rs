@@ -1,5 +1,5 @@
-//! The threads of `cloudburst_core::burst`, given what a host of the simulator was given at the same times,
-//! put the same datagrams on the wire, byte for byte.
+//! The threads of `cloudburst_core::burst`, given the inputs of a simulated host at the same times, send
+//! the same datagrams, byte for byte.
 
 use super::*;
 use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
@@ -14,8 +14,8 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// A clock, and a gate before which the engine's sending thread waits until the end: it sleeps by another
-/// clock.
+/// A clock, and a gate at which the engine's sending thread waits until the end, because it sleeps by
+/// another clock.
 #[derive(Default)]
 struct Stage {
     nanos: AtomicU64,
@@ -35,7 +35,7 @@ impl Stage {
     }
 }
 
-/// What stands for sockets.
+/// Stands in for sockets.
 struct Wire {
     stage: Arc<Stage>,
     inbox: Receiver<(Via, bool, Vec<u8>)>,
@@ -75,7 +75,7 @@ impl PacketIo for Wire {
     fn wake(&self) {}
 }
 
-/// Opens the gate when it is dropped, before the engine, whose end waits for its threads.
+/// Opens the gate when it is dropped, before the engine, which waits for its threads.
 struct Opens(Arc<Stage>, Option<Sender<()>>);
 
 impl Drop for Opens {
@@ -85,7 +85,7 @@ impl Drop for Opens {
     }
 }
 
-/// Gives an engine what was recorded, and compares what it sends. Returns how many datagrams those were.
+/// Replays a recording to an engine, and compares the datagrams that it sends. Returns their number.
 fn replay(recording: &cloudburst_sim::transport::cloudburst::Recording) -> usize {
     let stage = Arc::new(Stage::default());
     let (to_engine, inbox) = unbounded();
@@ -117,7 +117,8 @@ fn replay(recording: &cloudburst_sim::transport::cloudburst::Recording) -> usize
             Step::Taken(bytes) => assert_eq!(engine.recv().map(|m| m.bytes), Some(bytes)),
             Step::Sent(via, packet) => {
                 let same = from_engine.try_recv().unwrap_or_else(|_| {
-                    // Answers that waited for the application, and what is left to the sending thread.
+                    // Answers that waited for the application, and packets that are left to the
+                    // sending thread.
                     engine.flush();
                     engine.run_sender();
                     from_engine.try_recv().expect("the engine sends it")

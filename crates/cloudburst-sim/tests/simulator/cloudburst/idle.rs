@@ -39,7 +39,7 @@ pub(super) fn symbols(bytes: u64, index_set: u64) -> (u64, u64) {
     (layout.source_symbols() as u64, HEADERS + SYMBOL + index_set + size)
 }
 
-/// A STOP that reports arrivals on so many paths: a header of 14 bytes, a report of 33 and 4 for each path,
+/// A STOP that reports arrivals on this many paths: a header of 14 bytes, a report of 33 and 4 for each path,
 /// and a tag of 16.
 pub(super) fn stop(paths: u64) -> u64 {
     HEADERS + 14 + 33 + 4 * paths + 16

@@ -15,7 +15,7 @@ use cloudburst_sim::queue::{Depth, DropTail};
 use cloudburst_sim::transport::Transport;
 use cloudburst_sim::{NewFlow, Simulation};
 
-/// When the sessions are open and all is quiet.
+/// When the sessions are open and the network is idle.
 const BEGIN: Time = 50 * MS;
 
 /// The fabric of V-D. Switches have queues of this depth.

@@ -1,4 +1,4 @@
-//! The model of `burst` beside the endpoint, idle and in incasts.
+//! The burst model compared with the endpoint, idle and in incasts.
 
 use super::idle::{BYTE, LINK, crossing, endpoint, stop, symbols};
 use super::*;
@@ -7,7 +7,7 @@ use cloudburst_sim::engine::NS;
 use cloudburst_sim::transport::burst::{self, Burst};
 use cloudburst_sim::transport::cloudburst::{Cloudburst, Sessions, Settings};
 
-/// The model's packets, if they are to be as long as the endpoint's.
+/// The model's packets, with the lengths of the endpoint's.
 fn model(bytes: u64) -> Burst {
     let (n, packet) = symbols(bytes, 0);
     let payload = bytes.div_ceil(n).max(1) as u16;

@@ -1,4 +1,4 @@
-//! Sessions, and what all simulations of endpoints have in common.
+//! Sessions, and common properties of simulations of endpoints.
 
 use super::*;
 use cloudburst_core::config::Config;

@@ -1,4 +1,4 @@
-//! What traces say of packets, and what becomes of a simulation whose trace cannot be written.
+//! The contents of traces, and simulations whose trace cannot be written.
 
 use super::*;
 use cloudburst_sim::trace::{Capture, Tap, Text, Written};
@@ -11,7 +11,7 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-/// A file that takes so many bytes.
+/// A file that accepts this many bytes.
 #[derive(Clone)]
 struct File {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -49,7 +49,7 @@ fn cloudburst(pairs: &[(u16, u16)]) -> Cloudburst {
     Cloudburst::new(settings, &SHAPE).unwrap()
 }
 
-/// A simulation of flows to host 0, traced, and what the trace says in the end.
+/// A traced simulation of flows to host 0, and its whole trace.
 fn traced(
     transport: impl Transport + 'static,
     depth: Depth,

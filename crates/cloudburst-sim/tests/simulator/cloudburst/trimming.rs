@@ -14,7 +14,7 @@ fn incast(scheme: &str, bytes: u64) -> (Time, u32, u32) {
     let fabric = scheme.fabric(shape, link, link, Some(8)).unwrap();
     let transport = (scheme.transport)(&shape, link).unwrap();
     let senders = || 1..=SENDERS;
-    // One small message each, for the session.
+    // One small message each, to open the sessions.
     let first = senders().map(|host| flow(Time::from(host) * MS, (host, 0, 1_000)));
     let begin = 100 * MS;
     let list = first.chain(senders().map(|host| flow(begin, (host, 0, bytes)))).collect();

@@ -55,7 +55,7 @@ fn assert_incast(flows: &[Flow]) {
     assert!(ends >= bound, "{ends} before {bound}");
 }
 
-/// When each packet of a kind was where.
+/// The times at which each packet of a kind was at each place.
 #[derive(Clone, Default)]
 struct Seen(Rc<RefCell<Vec<(Time, Point, Kind)>>>);
 

@@ -16,7 +16,7 @@ fn queue(_: Link) -> Discipline {
     Queue::new(34).into()
 }
 
-/// When the flow is whole at its receiver, and when its sender knows.
+/// When the flow has arrived completely, and when its sender knows.
 fn idle(config: Config) -> (Time, Time) {
     let flow = run(queue, PFabric::new(config), &[(0, 0, 143, MESSAGE)])[0];
     assert_eq!((flow.sent, flow.needed), (60, 60));

@@ -1,4 +1,5 @@
-//! A transport that recovers by itself over queues of others: whatever they do to packets, flows complete.
+//! A transport that recovers by itself, over the queues of others: flows complete whatever the queues do
+//! to packets.
 
 use super::{Seen, assert_incast, finish, incast, run, simulation};
 use cloudburst_sim::Network;

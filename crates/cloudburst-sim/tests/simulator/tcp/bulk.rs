@@ -47,7 +47,7 @@ fn tcp_fills_a_link_with_a_small_queue() {
     let flow = simulation.network().flows()[0];
     // 1 Gb/s less headers is 121.67 MB/s.
     assert!(flow.received > 119_000_000, "{}", flow.received);
-    // Fast recovery repeats what was lost and no more.
+    // Fast recovery retransmits only lost packets.
     let port = simulation.network().fabric().ports_of_hop(1).end - 1;
     let dropped = simulation.network().fabric().ports()[port].stats().dropped;
     let arrived = flow.received.div_ceil(1_460) as u32;

@@ -32,7 +32,7 @@ fn completes(config: Config, flow: (u16, u16, u64), delivered: Time) {
 fn tcp_takes_what_slow_start_takes() {
     assert_eq!(SLOW_START, 88_880 * NS);
     completes(Config::default(), SIXTY, SLOW_START);
-    // All at once.
+    // All of them at once.
     let initial_window = 60;
     completes(Config { initial_window, ..Config::default() }, SIXTY, 60 * SERVICE + WAY);
 }

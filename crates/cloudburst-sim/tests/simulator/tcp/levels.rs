@@ -53,7 +53,7 @@ fn throttled_packets_are_never_late_whatever_else_is_sent() {
         assert!(flow.delivered.unwrap() - flow.begun <= bound, "{flow:?}");
         assert_eq!(flow.sent, 1);
     }
-    // While the background fills the receiver's link, and is dropped.
+    // Meanwhile the background fills the receiver's link, and is dropped.
     let ports = simulation.network().fabric().ports();
     let port = &ports[simulation.network().fabric().ports_of_hop(1).start];
     assert!(port.stats().dropped > 0);

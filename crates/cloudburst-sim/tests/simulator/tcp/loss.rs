@@ -15,7 +15,8 @@ use cloudburst_sim::transport::tcp::{
 use cloudburst_sim::workload::List;
 use std::collections::VecDeque;
 
-/// First in, first out, but some packets are dropped: those whose number in the order of coming is here.
+/// First in, first out, except that some packets are dropped: those whose number in the order of arrival
+/// is here.
 #[derive(Debug)]
 struct Drops(VecDeque<Handle>, Vec<usize>, usize);
 

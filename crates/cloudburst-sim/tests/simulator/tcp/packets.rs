@@ -1,4 +1,4 @@
-//! What packets say: paths and classes.
+//! The paths and classes of packets.
 
 use super::{fabric, simulation};
 use crate::common::{GBPS, unlimited};
@@ -11,7 +11,7 @@ use cloudburst_sim::transport::tcp::{Config, LoadBalancing, Tcp};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Remembers all packets that hosts send.
+/// Records all packets that hosts send.
 #[derive(Clone, Default)]
 struct Sent(Rc<RefCell<Vec<Packet>>>);
 

@@ -1,4 +1,4 @@
-//! Queues with classes, and memory that they share.
+//! Queues with classes, and shared memory.
 
 use super::{run, simulation, switch};
 use crate::common::{GBPS, unlimited};
@@ -92,7 +92,7 @@ fn strict_classes_in_one_turn_have_one_weight_together() {
     let tcp = |class| -> Box<dyn Transport> {
         Box::new(Tcp::new(Config { tagging: Tagging::Fixed(class), ..Config::dctcp() }))
     };
-    // Both of the first two classes want all of the link, and so does the last.
+    // Each of the first two classes has traffic for the whole link, and so has the last.
     let flows = (0..3).map(|class| {
         let what = NewFlow {
             source: class,
