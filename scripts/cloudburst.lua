@@ -33,11 +33,11 @@ local KINDS = {
     [HELLO] = "HELLO", [RETRY] = "RETRY", [OPEN] = "OPEN", [ACCEPT] = "ACCEPT",
     [SYMBOL] = "SYMBOL", [ANSWER] = "ANSWER", [VERSIONS] = "VERSION",
 }
-local STOP_BLOCK, STOP_MESSAGE, STATUS, BUSY, REJECT, FORGOTTEN, ALIVE, PULL = 1, 2, 3, 4, 5, 6, 7, 8
+local STOP_BLOCK, STOP_MESSAGE, STATUS, BUSY, REJECT, FORGOTTEN, ALIVE, PULL, ENDED = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local REPORTS = {
     [STOP_BLOCK] = "STOP of a block", [STOP_MESSAGE] = "STOP of the message",
     [STATUS] = "STATUS", [BUSY] = "BUSY", [REJECT] = "REJECT", [FORGOTTEN] = "FORGOTTEN",
-    [ALIVE] = "ALIVE", [PULL] = "PULL",
+    [ALIVE] = "ALIVE", [PULL] = "PULL", [ENDED] = "ENDED",
 }
 local REASONS = { [1] = "TooLarge", [2] = "Unsupported", [3] = "Corrupt", [4] = "Closing" }
 local CODES = {
@@ -66,7 +66,7 @@ local LENGTHS = {
 -- Bytes of the reports without their arrivals.
 local REPORT_LENGTHS = {
     [STOP_BLOCK] = 33, [STOP_MESSAGE] = 33, [STATUS] = 19, [BUSY] = 16, [REJECT] = 17,
-    [FORGOTTEN] = 16, [ALIVE] = 9, [PULL] = 22,
+    [FORGOTTEN] = 16, [ALIVE] = 9, [PULL] = 22, [ENDED] = 1,
 }
 
 local f = {
@@ -441,7 +441,7 @@ local function answer(tvb, tree)
         if report == ALIVE then
             subtree:add(f.nonce, one(1, 8))
             info = info .. " nonce=" .. tostring(one(1, 8))
-        else
+        elseif report ~= ENDED then
             info = info .. report_on_message(one, subtree, report)
         end
         at = at + one:len()

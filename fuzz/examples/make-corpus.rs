@@ -218,6 +218,7 @@ fn answers() -> Files {
         .map(|(name, report)| (name.to_owned(), answer([report])))
         .collect();
     files.push(("alive".to_owned(), answer([&alive])));
+    files.push(("ended".to_owned(), answer([&Report::Ended])));
     files.push(("answer-of-all".to_owned(), answer(reports.iter().chain([&alive]).filter(short))));
     files.push(("answer-of-many".to_owned(), answer([&reports[6]; 80])));
     files.push(("answer-of-none".to_owned(), answer([])));

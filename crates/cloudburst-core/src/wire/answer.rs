@@ -1,6 +1,6 @@
 //! ANSWER: a packet of one or more reports from a receiver.
 //!
-//! STOP, STATUS, PULL, BUSY, REJECT and FORGOTTEN report on a message, ALIVE on the session.
+//! STOP, STATUS, PULL, BUSY, REJECT and FORGOTTEN report on a message, ALIVE and ENDED on the session.
 
 use super::{
     cursor::Cursor,
@@ -24,6 +24,7 @@ const REJECT: u8 = 5;
 const FORGOTTEN: u8 = 6;
 const ALIVE: u8 = 7;
 const PULL: u8 = 8;
+const ENDED: u8 = 9;
 
 /// The flag of PULL for the last credit: no more follows unless symbols are lost.
 const FLAG_FIN: u8 = 0b0000_0001;
@@ -32,6 +33,8 @@ const FLAG_FIN: u8 = 0b0000_0001;
 const COMMON_LEN: usize = 16;
 /// Bytes of [`Report::Alive`].
 const ALIVE_LEN: usize = 9;
+/// Bytes of [`Report::Ended`].
+const ENDED_LEN: usize = 1;
 /// Bytes of one [`Arrivals`].
 const ARRIVAL_LEN: usize = 4;
 
@@ -164,6 +167,9 @@ pub enum Report<A = Vec<Arrivals>> {
         /// The nonce of the handshake.
         nonce: u64,
     },
+    /// The receiver stops, and forgets the session. Only for senders that declare
+    /// [`ENDED`](super::Capabilities::ENDED).
+    Ended,
 }
 
 impl Answer {
@@ -182,7 +188,11 @@ impl<A: AsRef<[Arrivals]>> Report<A> {
     /// Returns the bytes of the report in a packet.
     #[expect(clippy::len_without_is_empty, reason = "no report is empty")]
     pub fn len(&self) -> usize {
-        let Self::Message(answer) = self else { return ALIVE_LEN };
+        let answer = match self {
+            Self::Message(answer) => answer,
+            Self::Alive { .. } => return ALIVE_LEN,
+            Self::Ended => return ENDED_LEN,
+        };
         COMMON_LEN
             + match &answer.verdict {
                 Verdict::BlockDone { arrivals, .. } | Verdict::Delivered { arrivals, .. } => {
@@ -203,6 +213,7 @@ impl<A: AsRef<[Arrivals]>> Report<A> {
                 out.push(ALIVE);
                 return out.extend_from_slice(&nonce.to_be_bytes());
             }
+            Self::Ended => return out.push(ENDED),
         };
         out.push(match &answer.verdict {
             Verdict::BlockDone { .. } => STOP_BLOCK,
@@ -241,6 +252,9 @@ impl<'a> Report<ArrivalsView<'a>> {
         let kind = cursor.u8()?;
         if kind == ALIVE {
             return Ok(Self::Alive { nonce: cursor.u64()? });
+        }
+        if kind == ENDED {
+            return Ok(Self::Ended);
         }
         let message = MessageId(cursor.u48()?);
         let block = cursor.u24()?;
@@ -284,6 +298,7 @@ impl<'a> Report<ArrivalsView<'a>> {
         let Answer { message, block, acknowledged, verdict } = match self {
             Self::Message(answer) => answer,
             Self::Alive { nonce } => return Report::Alive { nonce },
+            Self::Ended => return Report::Ended,
         };
         let verdict = match verdict {
             Verdict::BlockDone { digest, arrivals } => {

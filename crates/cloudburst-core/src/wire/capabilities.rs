@@ -23,8 +23,11 @@ impl Capabilities {
     /// The receiving half supports abandoned calls: it accepts messages with the role
     /// [`Withdrawal`](super::Role::Withdrawal), and responses that refuse a request.
     pub const CANCEL: Self = Self(1 << 4);
+    /// The sending half understands ENDED.
+    pub const ENDED: Self = Self(1 << 5);
     /// The capabilities that this implementation always declares.
-    pub const OURS: Self = Self(Self::PULL.0 | Self::PROBE.0 | Self::MARKS.0 | Self::CANCEL.0);
+    pub const OURS: Self =
+        Self(Self::PULL.0 | Self::PROBE.0 | Self::MARKS.0 | Self::CANCEL.0 | Self::ENDED.0);
 
     /// Returns whether all of `others` are in the set.
     pub const fn has(self, others: Self) -> bool {

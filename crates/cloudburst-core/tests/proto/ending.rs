@@ -257,3 +257,35 @@ fn an_order_that_is_not_for_these_paths_is_refused_by_the_sender() {
     pair.settle();
     assert!(matches!(pair.b.outcomes[&id], Outcome::Delivered(_)));
 }
+
+/// Stops a side, and gives it time to send its last reports.
+fn stop(pair: &mut Pair, side: Side) {
+    let now = pair.now;
+    pair.host(side).endpoint.stop(now);
+    pair.run_for(Duration::from_millis(10));
+}
+
+#[test]
+fn a_message_to_an_endpoint_that_has_stopped_was_certainly_not_delivered() {
+    let mut pair = Pair::new(Setup::default());
+    pair.deliver(message(1, 0));
+    stop(&mut pair, Side::B);
+    for path in 0..4 {
+        pair.set_down(path, true);
+    }
+    let sent = pair.a.counters().sender.symbols_sent;
+    let id = pair.send(message(10, 1));
+    assert_eq!(pair.outcome(id), Outcome::Rejected(Rejection::NoAnswer));
+    assert_eq!(pair.a.counters().sender.symbols_sent, sent);
+}
+
+#[test]
+fn a_message_after_a_stop_and_a_restart_waits_for_a_handshake_alone() {
+    let mut pair = Pair::new(Setup::default());
+    pair.deliver(message(1, 0));
+    stop(&mut pair, Side::B);
+    pair.restart(Side::B);
+    let start = pair.now;
+    pair.deliver(message(10, 1));
+    assert!(pair.now.saturating_since(start) < Duration::from_millis(2));
+}

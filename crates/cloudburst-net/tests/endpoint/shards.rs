@@ -2,12 +2,12 @@
 //! peer sends.
 
 use crate::common::{KEY, builder, builder_on, bytes};
-use cloudburst_net::{BuildError, Endpoint, PathMap, Security, SendError};
+use cloudburst_net::{BuildError, Endpoint, PathMap, Security};
 use socket2::{Domain, Socket, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const SHARDS: usize = 4;
 
@@ -142,15 +142,8 @@ fn the_clients_of_a_shard_that_is_closed_go_on_with_others() {
     let closed = (0..SHARDS).max_by_key(|&shard| homes[shard].len()).unwrap();
     shards.remove(closed).blocking().shutdown(Duration::ZERO);
     for (number, client) in (0..).zip(&clients) {
-        let start = Instant::now();
-        let first = client.send(addr, vec![number]);
-        if homes[closed].contains(&vec![number]) {
-            assert_eq!(first, Err(SendError::PeerRestarted));
-            client.send(addr, vec![number]).unwrap();
-            println!("another shard has taken a message after {:?}", start.elapsed());
-        } else {
-            first.unwrap();
-        }
+        // The shard that closed has ended its sessions, so its clients meet another.
+        client.send(addr, vec![number]).unwrap();
     }
     let mut came: Vec<Vec<u8>> = taken(&shards).concat();
     came.sort();

@@ -320,6 +320,15 @@ impl Receiver {
             *waiting = outbound;
             return;
         }
+        self.queue(name, outbound);
+    }
+
+    /// Queues a report on a session.
+    pub(super) fn report(&mut self, name: SessionId, report: Report) {
+        self.queue(name, Outbound { path: None, report, routed: false, alternates: 0 });
+    }
+
+    fn queue(&mut self, name: SessionId, outbound: Outbound) {
         if self.answers.next().is_none() {
             self.overdue = false;
         }

@@ -1,14 +1,15 @@
 //! How messages end at the receiver: delivered, rejected or forgotten.
 
 use super::Receiver;
-use super::answers::{Answer, Verdict};
+use super::answers::{Answer, Report, Verdict};
 use super::deadlines::MessageTimer;
 use super::incoming::Incoming;
+use super::session::Session;
 use super::window::Ending;
 use crate::id::{MessageId, SessionId};
 use crate::wire::answer::NONE_ACKNOWLEDGED;
 use crate::wire::symbol::MIN_SYMBOL_LEN;
-use crate::wire::{RejectReason, Role};
+use crate::wire::{Capabilities, RejectReason, Role};
 
 impl Receiver {
     /// Ends a message and remembers how. Returns its state.
@@ -51,6 +52,19 @@ impl Receiver {
             let (acknowledged, verdict) = (NONE_ACKNOWLEDGED, Verdict::Reject(reason));
             let answer = Answer { message, block: 0, acknowledged, verdict };
             self.answer(name, None, answer, MIN_SYMBOL_LEN);
+        }
+    }
+
+    /// Tells the peers of all sessions that these have ended.
+    pub(super) fn end_sessions(&mut self) {
+        let told = |(name, session): (&SessionId, &Session)| {
+            session.capabilities.has(Capabilities::ENDED).then_some(*name)
+        };
+        let mut names: Vec<_> = self.sessions.iter().filter_map(told).collect();
+        // Sorted, so that the order does not change from run to run.
+        names.sort_unstable();
+        for name in names {
+            self.report(name, Report::Ended);
         }
     }
 

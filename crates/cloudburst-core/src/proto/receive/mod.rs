@@ -197,10 +197,12 @@ impl Receiver {
         self.refuse(|role| role == Role::Request);
     }
 
-    /// Stops accepting anything. Peers are told that messages not yet delivered will not be.
+    /// Stops accepting anything. Peers are told that messages not yet delivered will not be, and that
+    /// their sessions have ended.
     pub(in crate::proto) fn stop(&mut self) {
         self.closing = true;
         self.refuse(|_| true);
+        self.end_sessions();
     }
 
     /// When the last symbol of any message arrived.

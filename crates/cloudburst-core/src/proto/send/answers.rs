@@ -30,7 +30,9 @@ impl Sender {
             Err(OpenError::Forged) => return self.counters.forged += 1,
         }
         // Reports are parsed only after authentication.
-        let Ok((_, reports)) = answer::reports(packet) else { return self.counters.malformed += 1 };
+        let Ok((_, mut reports)) = answer::reports(packet) else {
+            return self.counters.malformed += 1;
+        };
         peer.tally.answers_received += 1;
         let before = self.observer.as_ref().map(|_| path_states(peer.paths.stats()));
         let mut freshest = None;
@@ -58,7 +60,7 @@ impl Sender {
             }
         }
         self.reschedule_peer(address);
-        for report in reports {
+        for report in reports.clone() {
             if let Report::Message(answer) = report {
                 self.take_answer(now, address, answer);
             }
@@ -68,6 +70,9 @@ impl Sender {
         }
         // Messages continue after the silence only once the reports on them have been handled.
         self.go_on(now, address, go_on);
+        if reports.any(|report| matches!(report, Report::Ended)) {
+            self.on_ended(now, address);
+        }
         self.limit_rate(now, address, freshest);
     }
 

@@ -335,6 +335,17 @@ impl Sender {
         }
     }
 
+    /// The peer has ended the session. Nothing begins in it any more: the next message waits for a
+    /// handshake, so that it certainly was not delivered if there is none.
+    pub(super) fn on_ended(&mut self, now: Instant, address: SocketAddr) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        peer.usable = false;
+        if !peer.is_idle() {
+            self.begin_handshake(now, address);
+            self.reschedule_all_of(address);
+        }
+    }
+
     /// Begins a handshake with a peer, or another attempt at it if that is due.
     pub(super) fn begin_handshake(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get(&address) else { return };
