@@ -441,8 +441,9 @@ impl Endpoint {
 
     /// Shuts the endpoint down gracefully. Returns whether everything under way ended in time.
     ///
-    /// 1. At once, it refuses new messages, connects and calls, and requests that the application has not
-    ///    taken. Peers are told [`RejectReason::Closing`](crate::RejectReason::Closing), after which it is
+    /// 1. At once, it refuses new messages, connects and calls, and those that wait for room, with
+    ///    [`SendError::Closing`]: nothing of them was sent. It also refuses requests that the application has
+    ///    not taken. Peers are told [`RejectReason::Closing`](crate::RejectReason::Closing), after which it is
     ///    safe to try elsewhere. [`serve`](Self::serve) and [`recv_request`](Self::recv_request) take no more
     ///    requests.
     /// 2. It waits at most `within` for sends, connects and calls that are under way, for replies to

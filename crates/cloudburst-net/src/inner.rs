@@ -261,17 +261,17 @@ impl Inner {
         let drained = self.engine.shutdown(within, || {
             self.closing.store(true, SeqCst);
             self.readable.requests.notify_waiters();
+            // Nothing of what waits for room was sent. Replies are still accepted: they wait again.
+            self.room.wake_all();
+            self.call_limit.close();
         });
         let mut closed = self.closed.write().unwrap_or_else(PoisonError::into_inner);
         self.over.send_replace(true);
         self.readable.messages.notify_waiters();
         self.readable.requests.notify_waiters();
-        self.room.close();
+        self.room.wake_all();
         self.lock_paths().watch = None;
-        let drained = *closed.get_or_insert(drained);
-        drop(closed);
-        self.call_limit.close();
-        drained
+        *closed.get_or_insert(drained)
     }
 
     /// Watches the file of the map that the endpoint was built with, if it has one.

@@ -41,8 +41,8 @@ impl Room {
         self.wake_next(Bound::Unbounded);
     }
 
-    /// Ends all waiting.
-    pub(crate) fn close(&self) {
+    /// Lets all senders try at once: the endpoint is closing.
+    pub(crate) fn wake_all(&self) {
         let wakers: Vec<Waker> = {
             let mut waiters = self.lock();
             let wake = |waiting: &mut Waiting| {
@@ -165,7 +165,7 @@ mod tests {
         let third = room.enter(Process::this());
         let mut three = pin!(third.pass());
         assert!(!is_woken(&mut three));
-        room.close();
+        room.wake_all();
         assert!(is_woken(&mut three));
     }
 }

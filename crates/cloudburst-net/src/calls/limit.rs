@@ -37,14 +37,14 @@ impl CallLimit {
         Self { permits: Arc::new(Semaphore::new(limit)), limit }
     }
 
-    /// Waits until one more call may be in flight. Fails in a fork.
+    /// Waits until one more call may be in flight. Fails in a fork, and once the endpoint is closing.
     pub(crate) async fn room(&self, process: &Process) -> Result<Permit, SendError> {
         // Usually, there is room.
         match self.try_room(process) {
             Err(SendError::TooManyCalls { .. }) => {
                 let room = contained(self.permits.clone().acquire_owned());
                 let room = process.wait(room).await?;
-                let permit = room.map_err(|_| SendError::Closed)?;
+                let permit = room.map_err(|_| SendError::Closing)?;
                 Ok(Permit { permit: Some(permit), process: process.clone() })
             }
             other => other,
@@ -54,12 +54,12 @@ impl CallLimit {
     pub(super) fn try_room(&self, process: &Process) -> Result<Permit, SendError> {
         match self.permits.clone().try_acquire_owned() {
             Ok(permit) => Ok(Permit { permit: Some(permit), process: process.clone() }),
-            Err(TryAcquireError::Closed) => Err(SendError::Closed),
+            Err(TryAcquireError::Closed) => Err(SendError::Closing),
             Err(TryAcquireError::NoPermits) => Err(SendError::TooManyCalls { calls: self.limit }),
         }
     }
 
-    /// Admits no more calls.
+    /// Admits no more calls, and ends the waits for room.
     pub(crate) fn close(&self) {
         self.permits.close();
     }

@@ -370,7 +370,7 @@ impl Request {
     }
 
     fn upgrade(&self) -> Result<Endpoint, SendError> {
-        Ok(Endpoint { inner: self.endpoint.upgrade().ok_or(SendError::Closed)? })
+        Ok(Endpoint { inner: self.endpoint.upgrade().ok_or(SendError::Closing)? })
     }
 
     /// Limits the deadline to the time that is left. If the caller claims to wait for longer than the

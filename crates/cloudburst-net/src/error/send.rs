@@ -84,7 +84,7 @@ pub enum SendError {
         /// Calls in flight.
         calls: usize,
     },
-    /// This endpoint is closing.
+    /// This endpoint is closing or closed.
     #[error("not sent: this endpoint is closing")]
     Closing,
     /// 2^48 messages were sent.

@@ -83,5 +83,5 @@ fn what_finds_no_room_is_refused_at_once() {
     assert!(results[..2].iter().all(Result::is_ok));
     client.shutdown(Duration::ZERO);
     let results = client.call_many(requests).results();
-    assert!(results.iter().all(|result| *result == Err(SendError::Closed)));
+    assert!(results.iter().all(|result| *result == Err(SendError::Closing)));
 }

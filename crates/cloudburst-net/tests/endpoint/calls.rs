@@ -193,7 +193,7 @@ fn calls_end_with_their_endpoint() {
     let request = server.recv_request().unwrap();
     client.shutdown(Duration::ZERO);
     assert_eq!(call.join().unwrap(), Err(SendError::Closed));
-    assert_eq!(client.call(to, "request"), Err(SendError::Closed));
+    assert_eq!(client.call(to, "request"), Err(SendError::Closing), "it was not sent");
     server.shutdown(Duration::ZERO);
     assert!(request.reply("late").is_err());
 }

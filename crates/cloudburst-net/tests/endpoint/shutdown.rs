@@ -1,10 +1,15 @@
 //! A shutdown waits for what is under way, within limits, and notifies peers of the rest.
 
-use crate::common::{PATIENCE, blocking, bytes, endpoint, eventually};
+use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
 use cloudburst_net::blocking::Request;
-use cloudburst_net::{Bytes, Closed, Endpoint, RejectReason, RequestParts, SendError};
+use cloudburst_net::{
+    Bytes, Closed, Config, Endpoint, RejectReason, RequestParts, SendError, Sending,
+};
+use std::future::{Future, IntoFuture};
 use std::net::UdpSocket;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
@@ -62,6 +67,93 @@ async fn dropping_the_last_clone_ends_what_is_under_way() {
     drop(client);
     drop(clone);
     assert_eq!(sending.await, Err(SendError::Closed));
+}
+
+/// An endpoint with room for one message, which is on its way to a peer that does not answer.
+fn full(silent: &UdpSocket) -> (Endpoint, Sending) {
+    let config = Config { send_messages: 1, ..Config::default() };
+    let endpoint = builder().config(config).build().unwrap();
+    let sending = endpoint.send(silent.local_addr().unwrap(), "nobody hears").begin().unwrap();
+    (endpoint, sending)
+}
+
+fn is_waiting(future: Pin<&mut impl Future>) -> bool {
+    future.poll(&mut Context::from_waker(Waker::noop())).is_pending()
+}
+
+#[tokio::test]
+async fn whatever_waits_for_room_is_told_when_the_shutdown_begins_that_it_was_not_sent() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = silent.local_addr().unwrap();
+    let config = Config { send_messages: 1, ..Config::default() };
+    let client = builder().config(config).build().unwrap();
+    let mut under_way = pin!(client.call(to, "nobody hears").into_future());
+    let mut call = pin!(client.call(to, "a call").into_future());
+    let mut send = pin!(client.send(to, "a message").into_future());
+    let mut connect = pin!(client.connect(to).into_future());
+    assert!(is_waiting(under_way.as_mut()) && is_waiting(call.as_mut()));
+    assert!(is_waiting(send.as_mut()) && is_waiting(connect.as_mut()));
+
+    let mut shutdown = pin!(client.shutdown(PATIENCE));
+    assert!(is_waiting(shutdown.as_mut()));
+    assert_eq!(call.await, Err(SendError::Closing));
+    assert_eq!(send.await, Err(SendError::Closing));
+    assert_eq!(connect.await, Err(SendError::Closing));
+    assert!(is_waiting(under_way.as_mut()) && is_waiting(shutdown.as_mut()), "it has not ended");
+}
+
+#[test]
+fn a_blocking_caller_that_waits_for_room_is_told_when_the_shutdown_begins() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = silent.local_addr().unwrap();
+    let (client, sending) = full(&silent);
+    let client = client.blocking();
+    thread::scope(|scope| {
+        let call = scope.spawn(|| client.call(to, "a call"));
+        let send = scope.spawn(|| client.send(to, "a message"));
+        let shutdown = scope.spawn(|| client.shutdown(PATIENCE));
+        assert_eq!(call.join().unwrap(), Err(SendError::Closing));
+        assert_eq!(send.join().unwrap(), Err(SendError::Closing));
+        assert!(!shutdown.is_finished());
+        drop(sending);
+        assert!(shutdown.join().unwrap());
+    });
+}
+
+#[tokio::test]
+async fn a_reply_that_waits_for_room_may_be_sent_until_the_shutdown_ends() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for ends in [false, true] {
+        let client = endpoint();
+        let (server, sending) = full(&silent);
+        let to = server.local_addr();
+        let calling = tokio::spawn(async move { client.call(to, "a request").await });
+        let request = server.recv_request().await.unwrap();
+        let mut reply = pin!(request.reply("an answer").into_future());
+        assert!(is_waiting(reply.as_mut()));
+        let closing = server.clone();
+        let time = if ends { Duration::from_millis(100) } else { PATIENCE };
+        let shutdown = tokio::spawn(async move { closing.shutdown(time).await });
+        assert_eq!(server.send(to, "another").await, Err(SendError::Closing));
+        if ends {
+            assert!(!shutdown.await.unwrap());
+            assert_eq!(reply.await, Err(SendError::Closing));
+        } else {
+            drop(sending);
+            reply.await.unwrap();
+            assert_eq!(calling.await.unwrap().unwrap(), "an answer");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reply_after_its_endpoint_was_dropped_was_not_sent() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    tokio::spawn(async move { client.call(to, "a request").await });
+    let request = server.recv_request().await.unwrap();
+    drop(server);
+    assert_eq!(request.reply("late").await, Err(SendError::Closing));
 }
 
 /// The error that a caller gets for a request that the callee's application has not seen.
@@ -163,4 +255,20 @@ async fn serving_ends_with_the_shutdown_when_what_was_taken_is_answered() {
     }
     assert!(shutdown.await.unwrap());
     serving.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_after_its_callee_has_shut_down_was_certainly_not_delivered() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let serving = server.clone();
+    tokio::spawn(
+        async move { serving.serve(1, async |request: RequestParts| request.bytes).await },
+    );
+    assert_eq!(client.call(to, "a request").await.unwrap(), "a request");
+    let sent = client.counters().sender.symbols_sent;
+    server.shutdown(PATIENCE).await;
+    let call = client.call(to, "another").deadline(Duration::from_millis(200)).await;
+    assert_eq!(call, Err(SendError::NoAnswer));
+    assert_eq!(client.counters().sender.symbols_sent, sent);
 }
