@@ -72,6 +72,22 @@ pub(crate) fn with_settings(
     })
 }
 
+/// Whether the same files ask for JSON. Ignores errors, which have been reported.
+pub(crate) fn wants_json(program: &str, given: Option<&Path>) -> bool {
+    let paths = given.map_or_else(usual, |path| vec![path.to_owned()]);
+    let tables = paths.iter().filter_map(|path| fs::read_to_string(path).ok()?.parse().ok());
+    let said = tables.flat_map(|table: Table| {
+        let own = table.get(own_table(program)).and_then(|own| own.get("json")).cloned();
+        [table.get("json").cloned(), own]
+    });
+    said.flatten().filter_map(|value| value.as_bool()).last().unwrap_or(false)
+}
+
+/// Returns the name of the table with settings of this program alone.
+fn own_table(program: &str) -> &str {
+    program.strip_prefix("cbrst-").unwrap_or_default()
+}
+
 /// Returns the files that are read if none is given. Later files take precedence.
 fn usual() -> Vec<PathBuf> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|at| at.is_absolute());
@@ -95,7 +111,7 @@ fn read(
         reason: error.message().replace('\n', " "),
     })?;
     let all = [SendArgs::command(), RecvArgs::command(), DoctorArgs::command()];
-    let own = command.get_name().strip_prefix("cbrst-").unwrap_or_default();
+    let own = own_table(command.get_name());
     let (tables, general): (Vec<_>, Vec<_>) =
         table.into_iter().partition(|(key, value)| PROGRAMS.contains(&&**key) && value.is_table());
     let mut found = Vec::new();

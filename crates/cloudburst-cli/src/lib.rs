@@ -30,7 +30,7 @@ mod ui;
 use std::process::ExitCode;
 
 /// The exit codes, which `--help` of each program documents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Exit {
     Done = 0,
     Failed = 1,
@@ -46,15 +46,20 @@ impl From<Exit> for ExitCode {
 
 /// Runs `cbrst-send` from its command line to its exit code.
 pub fn send_main() -> ExitCode {
-    start::run("cbrst-send", plan::SendPlan::new, |plan| sender::run(&plan)).into()
+    start::run("cbrst-send", no_file, plan::SendPlan::new, |plan| sender::run(&plan)).into()
 }
 
 /// Runs `cbrst-recv` from its command line to its exit code.
 pub fn recv_main() -> ExitCode {
-    start::run("cbrst-recv", plan::ReceivePlan::new, receiver::run).into()
+    start::run("cbrst-recv", no_file, plan::ReceivePlan::new, receiver::run).into()
 }
 
 /// Runs `cbrst-doctor` from its command line to its exit code.
 pub fn doctor_main() -> ExitCode {
-    start::run("cbrst-doctor", plan::DoctorPlan::new, |plan| doctor::run(&plan)).into()
+    let no_report = |error: &str| doctor::no_report(None, error);
+    start::run("cbrst-doctor", no_report, plan::DoctorPlan::new, |plan| doctor::run(&plan)).into()
+}
+
+fn no_file(error: &str) -> String {
+    ui::Report::of_no_file(error.to_owned()).to_json()
 }

@@ -3,16 +3,18 @@
 
 use crate::args::Configured;
 use crate::plan::{PlanError, key};
-use crate::ui::{self, JsonTo, Report};
+use crate::ui::{self, JsonTo};
 use crate::{Exit, config};
 use clap::Parser;
 use cloudburst_program::NotRun;
 use std::env;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
-/// Parses the arguments of a program, makes a plan of them, and runs it.
+/// Parses the arguments of a program, makes a plan of them, and runs it. `object` makes the JSON of an error.
 pub(crate) fn run<A: Parser + Configured, P>(
     program: &str,
+    object: impl Fn(&str) -> String,
     plan: impl FnOnce(A, Option<OsString>) -> Result<P, PlanError>,
     run: impl FnOnce(P) -> Exit,
 ) -> Exit {
@@ -26,34 +28,35 @@ pub(crate) fn run<A: Parser + Configured, P>(
         });
         cloudburst_program::parse_by::<A>(command?)
     });
-    let args = match args {
-        Ok(args) => args,
+    let error = match args {
+        Ok(args) => match plan(args, key) {
+            Ok(plan) => return run(plan),
+            Err(error) => {
+                ui::complain(&format!("{program}: {error}"));
+                error.to_string()
+            }
+        },
         Err(NotRun::Answered) => return Exit::Done,
-        Err(NotRun::Invalid(reason)) => {
-            tell_programs(&reason);
-            return Exit::Usage;
-        }
+        Err(NotRun::Invalid(reason)) => reason,
     };
-    match plan(args, key) {
-        Ok(plan) => run(plan),
-        Err(error) => {
-            ui::complain(&format!("{program}: {error}"));
-            tell_programs(&error.to_string());
-            Exit::Usage
-        }
+    if let Some(to) = wants_json(program) {
+        // The exit code tells of the error in any case.
+        let _ = ui::print(to, &object(&error));
     }
+    Exit::Usage
 }
 
-/// Prints the object of a run that did not begin, if the command line asks for JSON. The command line may be
-/// unparsable, so its raw words are searched.
-fn tell_programs(error: &str) {
-    let options = || env::args_os().skip(1).take_while(|arg| arg != "--");
-    if !options().any(|arg| arg == "--json") {
-        return;
-    }
-    let to = match options().any(|arg| arg == "--stdout") {
-        true => JsonTo::StandardError,
-        false => JsonTo::StandardOutput,
-    };
-    ui::print_json(to, &Report::of_no_file(error.to_owned()));
+/// Returns where the object of a run that did not begin goes, if the command line or a settings file asks for JSON.
+/// Both may be invalid: the raw words of the command line are searched.
+fn wants_json(program: &str) -> Option<JsonTo> {
+    let words: Vec<OsString> = env::args_os().skip(1).take_while(|word| word != "--").collect();
+    let has = |option: &str| words.iter().any(|word| word == option);
+    let config = words.iter().enumerate().find_map(|(at, word)| {
+        let value = word.to_str()?.strip_prefix("--config")?;
+        let next = || words.get(at + 1).map(PathBuf::from);
+        if value.is_empty() { next() } else { value.strip_prefix('=').map(PathBuf::from) }
+    });
+    let wanted = has("--json") || config::wants_json(program, config.as_deref());
+    let to = if has("--stdout") { JsonTo::StandardError } else { JsonTo::StandardOutput };
+    wanted.then_some(to)
 }

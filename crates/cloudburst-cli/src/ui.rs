@@ -1,13 +1,16 @@
 //! Output for the user: status and progress on standard error, results on standard output.
 
+use crate::Exit;
 use crate::plan::CommonPlan;
 use crate::progress::Progress;
 pub(crate) use cloudburst_program::{complain, escaped};
 use indicatif::{MultiProgress, ProgressDrawTarget};
 use serde::Serialize;
 use std::error::Error;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::iter;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
@@ -18,6 +21,8 @@ pub(crate) struct Ui {
     program: &'static str,
     quiet: bool,
     json: Option<JsonTo>,
+    /// Whether an object could not be written.
+    lost: Arc<AtomicBool>,
     bars: MultiProgress,
 }
 
@@ -57,18 +62,23 @@ pub(crate) struct Report<'a> {
     pub(crate) redundancy: Option<f64>,
 }
 
-/// Prints an object. A closed stream is not an error.
-pub(crate) fn print_json(to: JsonTo, report: &Report<'_>) {
-    let Ok(mut line) = serde_json::to_vec(report) else { return };
-    line.push(b'\n');
-    // If the stream is closed, no reader is left to tell.
-    let _ = match to {
+/// Writes a result. A closed pipe is not an error: its reader has seen enough.
+///
+/// # Errors
+///
+/// If it cannot be written for any other reason.
+pub(crate) fn print(to: JsonTo, text: &str) -> io::Result<()> {
+    let written = match to {
         JsonTo::StandardOutput => {
             let mut out = io::stdout().lock();
-            out.write_all(&line).and_then(|()| out.flush())
+            out.write_all(text.as_bytes()).and_then(|()| out.flush())
         }
-        JsonTo::StandardError => io::stderr().write_all(&line),
+        JsonTo::StandardError => io::stderr().write_all(text.as_bytes()),
     };
+    written.or_else(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(error),
+    })
 }
 
 impl Report<'_> {
@@ -76,6 +86,17 @@ impl Report<'_> {
     pub(crate) fn of_no_file(error: String) -> Self {
         Self { outcome: "failed", error: Some(error), ..Self::default() }
     }
+
+    /// Formats the object, on one line.
+    pub(crate) fn to_json(&self) -> String {
+        // JSON can express all its values.
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// Says that a result could not be written.
+pub(crate) fn unwritable(error: &io::Error) -> String {
+    format!("cannot write to standard output: {error}")
 }
 
 /// Formats an error and its causes on one line.
@@ -90,7 +111,8 @@ impl Ui {
         if plan.quiet {
             bars.set_draw_target(ProgressDrawTarget::hidden());
         }
-        let ui = Self { program, quiet: plan.quiet, json: plan.json.then_some(json), bars };
+        let (quiet, json) = (plan.quiet, plan.json.then_some(json));
+        let ui = Self { program, quiet, json, lost: Arc::default(), bars };
         let level = if plan.quiet { LevelFilter::ERROR } else { LevelFilter::WARN };
         // Fails if a subscriber is installed already, which then stays.
         let _ = tracing_subscriber::fmt()
@@ -122,9 +144,17 @@ impl Ui {
 
     /// Prints the result of a file if `--json` is given.
     pub(crate) fn report(&self, report: &Report<'_>) {
-        if let Some(to) = self.json {
-            self.bars.suspend(|| print_json(to, report));
+        let Some(to) = self.json else { return };
+        if let Err(error) = self.bars.suspend(|| print(to, &report.to_json()))
+            && !self.lost.swap(true, Ordering::Relaxed)
+        {
+            self.error(&unwritable(&error));
         }
+    }
+
+    /// Returns the exit code of a run that has come to `exit`, which is no success if an object was lost.
+    pub(crate) fn exit(&self, exit: Exit) -> Exit {
+        if self.lost.load(Ordering::Relaxed) { exit.max(Exit::Failed) } else { exit }
     }
 
     /// Creates the progress line of a file.

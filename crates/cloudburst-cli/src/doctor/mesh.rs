@@ -32,7 +32,7 @@ impl Mesh {
     pub(super) fn to_json(&self) -> String {
         let objects = self.0.iter().map(|(host, found)| match found {
             Ok(report) => report.to_json(),
-            Err(error) => no_report(host, error),
+            Err(error) => no_report(Some(host), error),
         });
         let objects: Vec<String> = objects.map(|object| object.trim_end().to_owned()).collect();
         format!("{{\"receivers\":[{}]}}\n", objects.join(","))

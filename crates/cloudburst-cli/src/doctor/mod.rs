@@ -21,15 +21,16 @@ mod trace;
 use self::addresses::Addresses;
 use self::exam::Examiner;
 use self::mesh::Mesh;
+pub(crate) use self::report::no_report;
 use self::report::{Buffers, End, Port, Report};
 use crate::Exit;
 use crate::plan::{DoctorPlan, Target};
 use crate::protocol::{MAX_CHUNK, Reason, Vitals};
 use crate::sender::Failure;
 use crate::sender::address::{self, ResolveError};
-use crate::ui;
+use crate::ui::{self, JsonTo};
 use cloudburst_net::{BuildError, SendError};
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 
 /// Bytes of padding with which a question fills a packet.
@@ -72,8 +73,8 @@ pub(crate) fn run(plan: &DoctorPlan) -> Exit {
                 (host.clone(), examine(plan, host).map_err(|error| error.to_string()))
             };
             let mesh = Mesh(hosts.iter().map(examine).collect());
-            print(&if plan.json { mesh.to_json() } else { mesh.to_string() });
-            if mesh.is_healthy() { Exit::Done } else { Exit::Failed }
+            let text = if plan.json { mesh.to_json() } else { mesh.to_string() };
+            print(&text, mesh.is_healthy())
         }
     }
 }
@@ -81,30 +82,36 @@ pub(crate) fn run(plan: &DoctorPlan) -> Exit {
 fn examine_one(plan: &DoctorPlan, host: &str) -> Exit {
     match examine(plan, host) {
         Ok(report) => {
-            let healthy = report.problems.is_empty();
-            print(&if plan.json { report.to_json() } else { report.to_string() });
-            if healthy { Exit::Done } else { Exit::Failed }
+            let text = if plan.json { report.to_json() } else { report.to_string() };
+            print(&text, report.problems.is_empty())
         }
         Err(error) => {
-            if plan.json {
-                print(&report::no_report(host, &error.to_string()));
-            }
             ui::complain(&format!("cbrst-doctor: {error}"));
-            Exit::Failed
+            let text = plan.json.then(|| no_report(Some(host), &error.to_string()));
+            text.map_or(Exit::Failed, |text| print(&text, false))
         }
     }
 }
 
-fn print(text: &str) {
-    let mut out = io::stdout().lock();
-    // If the stream is closed, no reader is left to tell.
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+/// Prints a report.
+fn print(text: &str, is_healthy: bool) -> Exit {
+    match ui::print(JsonTo::StandardOutput, text) {
+        Ok(()) if is_healthy => Exit::Done,
+        Ok(()) => Exit::Failed,
+        Err(error) => {
+            ui::complain(&format!("cbrst-doctor: {}", ui::unwritable(&error)));
+            Exit::Failed
+        }
+    }
 }
 
 fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
     let peer = address::resolve(host, plan.deadline)?;
     let no_route = |source| ExamError::NoRoute { peer, source };
     let local = address::local_for(peer).map_err(no_route)?;
+    if let Some(failure) = address::early_refusal(peer) {
+        return Err(ExamError::Silence(failure));
+    }
     let ways = trace::trace(local, peer, plan.ports, plan.dscp).map_err(ExamError::Trace)?;
 
     let (mut one, addresses, vitals) = first_answer(plan, local, peer)?;

@@ -87,8 +87,8 @@ pub(super) struct Problem {
     pub(super) remedy: String,
 }
 
-/// Returns the JSON of an examination that failed.
-pub(super) fn no_report(peer: &str, error: &str) -> String {
+/// Returns the JSON of an examination that failed; `peer` is `None` if the command line names none.
+pub(crate) fn no_report(peer: Option<&str>, error: &str) -> String {
     format!("{}\n", serde_json::json!({ "peer": peer, "error": error }))
 }
 
@@ -146,7 +146,7 @@ impl Report {
         match serde_json::to_string(self) {
             Ok(json) => json + "\n",
             // Unreachable: JSON can express all its values.
-            Err(error) => no_report(&self.peer.to_string(), &error.to_string()),
+            Err(error) => no_report(Some(&self.peer.to_string()), &error.to_string()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The plan of a `cbrst-send`.
 
-use super::tree::walk;
+use super::tree::{LeftOut, walk};
 use super::{CommonPlan, Key, PlanError, check_address};
 use crate::args::SendArgs;
 use crate::pairing::{Code as PairingCode, CodeFrom};
@@ -17,8 +17,7 @@ pub(crate) struct SendPlan {
     /// Host and port, not resolved yet.
     pub(crate) host: String,
     pub(crate) inputs: Vec<Input>,
-    /// Entries of directories that cannot be sent: devices, pipes and sockets.
-    pub(crate) skipped: Vec<PathBuf>,
+    pub(crate) left_out: LeftOut,
     pub(crate) order: Order,
     pub(crate) rate: f64,
     pub(crate) capacity: Capacity,
@@ -71,10 +70,10 @@ impl SendPlan {
         if args.name.is_some() && args.files.len() > 1 {
             return Err(PlanError::NameOfMany(args.files.len()));
         }
-        let (mut inputs, mut skipped) = (Vec::new(), Vec::new());
+        let (mut inputs, mut left_out) = (Vec::new(), LeftOut::default());
         for path in &args.files {
             if args.recursive && path != Path::new("-") && path.is_dir() {
-                inputs.extend(walk(path, args.name.as_deref(), &mut skipped)?);
+                inputs.extend(walk(path, args.name.as_deref(), &mut left_out)?);
             } else {
                 inputs.push(Input::new(path, args.name.as_deref())?);
             }
@@ -106,7 +105,7 @@ impl SendPlan {
         Ok(Self {
             host,
             inputs,
-            skipped,
+            left_out,
             order: args.order,
             rate: args.rate,
             capacity: args.capacity,

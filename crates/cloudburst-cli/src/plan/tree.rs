@@ -2,32 +2,57 @@
 //! outside it sent: everything is opened relative to descriptors, and no link is followed.
 
 use super::{Input, PlanError, Source};
-use crate::protocol::{Attributes, FilePath};
+use crate::protocol::{Attributes, FilePath, NameError};
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat, readlinkat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat};
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
+
+/// Why an entry of a directory cannot be sent.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EntryError {
+    #[error("cannot read it: {}", io::Error::from(*.0))]
+    Unreadable(#[from] Errno),
+    #[error("it cannot be stored under that name: {0}; rename it")]
+    Name(#[from] NameError),
+}
+
+/// The entries of directories that are not sent, as the user would write their paths.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOut {
+    /// Devices, pipes and sockets, which are skipped.
+    pub(crate) special: Vec<PathBuf>,
+    /// Those that should be sent and cannot, each with all that is in it.
+    pub(crate) failed: Vec<(PathBuf, EntryError)>,
+}
 
 /// Lists everything in the directory `given`, each directory after its contents. Its name at the receiver is `name`,
 /// or else its own.
+///
+/// # Errors
+///
+/// If the directory itself cannot be sent. Entries that cannot are added to `left_out`.
 pub(super) fn walk(
     given: &Path,
     name: Option<&OsStr>,
-    skipped: &mut Vec<PathBuf>,
+    left_out: &mut LeftOut,
 ) -> Result<Vec<Input>, PlanError> {
     let failed = |source| PlanError::Input { path: given.to_owned(), source };
     // Resolves `.`, `x/..` and links that the user has named.
     let real = fs::canonicalize(given).map_err(failed)?;
     let root = name.or(real.file_name()).unwrap_or_default().to_owned();
     let directory = open_without_links(&real, OFlag::O_DIRECTORY).map_err(|e| failed(e.into()))?;
-    let mut tree = Tree { given, real, root, inputs: Vec::new(), skipped };
-    tree.add_directory(directory, Path::new(""))?;
-    Ok(tree.inputs)
+    let mut tree = Tree { given, real, root, inputs: Vec::new(), left_out };
+    match tree.add_directory(directory, Path::new("")) {
+        Ok(()) => Ok(tree.inputs),
+        Err(EntryError::Unreadable(error)) => Err(failed(error.into())),
+        Err(EntryError::Name(source)) => Err(PlanError::Name { path: given.to_owned(), source }),
+    }
 }
 
 /// Opens an absolute path for reading, unless any component, the last one included, is a link.
@@ -52,47 +77,54 @@ struct Tree<'a> {
     /// Its name at the receiver.
     root: OsString,
     inputs: Vec<Input>,
-    /// Entries that cannot be sent.
-    skipped: &'a mut Vec<PathBuf>,
+    left_out: &'a mut LeftOut,
 }
 
 impl Tree<'_> {
     /// Adds the directory at `below`, relative to the given one, after its contents.
-    fn add_directory(&mut self, directory: OwnedFd, below: &Path) -> Result<(), PlanError> {
+    fn add_directory(&mut self, directory: OwnedFd, below: &Path) -> Result<(), EntryError> {
         // The limit on names limits the depth, too.
         self.name(below)?;
-        let stat = fstat(&directory).map_err(|error| self.failed(below, error))?;
-        let mut directory = Dir::from_fd(directory).map_err(|error| self.failed(below, error))?;
-        for name in names(&mut directory).map_err(|error| self.failed(below, error))? {
-            self.add(&directory, &name, &below.join(&name))?;
+        let stat = fstat(&directory)?;
+        let mut directory = Dir::from_fd(directory)?;
+        let names = names(&mut directory)?;
+        self.add_all(&directory, below, names);
+        Ok(self.push(below, Source::Directory, &stat)?)
+    }
+
+    /// Adds the entries `names` of the directory at `below`.
+    fn add_all(&mut self, within: &Dir, below: &Path, names: impl IntoIterator<Item = OsString>) {
+        for name in names {
+            let entry = below.join(&name);
+            if let Err(error) = self.add(within, &name, &entry) {
+                self.left_out.failed.push((self.path(&entry), error));
+            }
         }
-        self.push(below, Source::Directory, &stat)
     }
 
     /// Adds the entry `name` of a directory.
-    fn add(&mut self, within: &Dir, name: &OsStr, below: &Path) -> Result<(), PlanError> {
-        let failed = |error| self.failed(below, error);
-        let stat = fstatat(within, name, AtFlags::AT_SYMLINK_NOFOLLOW).map_err(failed)?;
+    fn add(&mut self, within: &Dir, name: &OsStr, below: &Path) -> Result<(), EntryError> {
+        let stat = fstatat(within, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
         let source = match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
             SFlag::S_IFDIR => {
                 let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-                let directory = openat(within, name, flags, Mode::empty()).map_err(failed)?;
+                let directory = openat(within, name, flags, Mode::empty())?;
                 return self.add_directory(directory, below);
             }
-            SFlag::S_IFLNK => Source::Link(readlinkat(within, name).map_err(failed)?.into_vec()),
+            SFlag::S_IFLNK => Source::Link(readlinkat(within, name)?.into_vec()),
             SFlag::S_IFREG => {
                 let path = self.real.join(below);
                 Source::Found { path, device: stat.st_dev, inode: stat.st_ino }
             }
             _ => {
-                self.skipped.push(self.path(below));
+                self.left_out.special.push(self.path(below));
                 return Ok(());
             }
         };
-        self.push(below, source, &stat)
+        Ok(self.push(below, source, &stat)?)
     }
 
-    fn push(&mut self, below: &Path, source: Source, stat: &FileStat) -> Result<(), PlanError> {
+    fn push(&mut self, below: &Path, source: Source, stat: &FileStat) -> Result<(), NameError> {
         let (given, name) = (self.path(below), self.name(below)?);
         let attributes = Some(Attributes {
             permissions: (stat.st_mode & 0o777) as u16,
@@ -104,24 +136,19 @@ impl Tree<'_> {
     }
 
     /// Returns the name at the receiver of the entry at `below`.
-    fn name(&self, below: &Path) -> Result<FilePath, PlanError> {
+    fn name(&self, below: &Path) -> Result<FilePath, NameError> {
         let mut name = self.root.as_bytes().to_vec();
         for component in below.components() {
             name.push(b'/');
             name.extend_from_slice(component.as_os_str().as_bytes());
         }
-        let failed = |source| PlanError::Name { path: self.path(below), source };
-        FilePath::from_bytes(&name).map_err(failed)
+        FilePath::from_bytes(&name)
     }
 
     /// Returns the path of the entry at `below`, as the user would write it.
     fn path(&self, below: &Path) -> PathBuf {
         // Joining nothing would add a slash.
         if below == Path::new("") { self.given.to_owned() } else { self.given.join(below) }
-    }
-
-    fn failed(&self, below: &Path, error: Errno) -> PlanError {
-        PlanError::Input { path: self.path(below), source: error.into() }
     }
 }
 
@@ -143,6 +170,26 @@ fn names(directory: &mut Dir) -> Result<Vec<OsString>, Errno> {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn an_entry_that_is_gone_when_its_turn_comes_is_no_reason_to_leave_out_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        fs::write(real.join("file"), "x").unwrap();
+        let open = open_without_links(&real, OFlag::O_DIRECTORY).unwrap();
+        let (root, mut left_out) = (OsString::from("root"), LeftOut::default());
+        let inputs = Vec::new();
+        let mut tree =
+            Tree { given: &real, real: real.clone(), root, inputs, left_out: &mut left_out };
+        let mut directory = Dir::from_fd(open).unwrap();
+        let names = [OsString::from("gone")].into_iter().chain(names(&mut directory).unwrap());
+        tree.add_all(&directory, Path::new(""), names);
+        let found: Vec<&str> = tree.inputs.iter().map(|input| input.name.as_str()).collect();
+        assert_eq!(found, ["root/file"]);
+        assert_eq!(left_out.failed.len(), 1);
+        assert_eq!(left_out.failed[0].0, real.join("gone"));
+        assert!(matches!(left_out.failed[0].1, EntryError::Unreadable(Errno::ENOENT)));
+    }
 
     #[test]
     fn a_path_with_a_link_on_it_is_not_opened() {

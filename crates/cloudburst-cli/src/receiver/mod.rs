@@ -76,7 +76,7 @@ pub(crate) fn run(plan: ReceivePlan) -> Exit {
     };
     let ui = Ui::new("cbrst-recv", &plan.common, json);
     match start(plan, ui.clone()) {
-        Ok(server) => server.run(),
+        Ok(server) => ui.exit(server.run()),
         Err(error) => {
             ui.error(&error.to_string());
             ui.report(&Report::of_no_file(error.to_string()));

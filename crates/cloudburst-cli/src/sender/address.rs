@@ -9,7 +9,7 @@ use std::thread;
 
 /// How long to wait for the ICMP message that a port is closed.
 const PROBE: Duration = Duration::from_millis(500);
-/// The same if there are other addresses to try.
+/// The same if there is something else to try.
 const QUICK_PROBE: Duration = Duration::from_millis(50);
 /// Not empty, and shorter than any packet: the receiver drops it unread.
 const JUNK: [u8; 1] = [0];
@@ -55,11 +55,21 @@ pub(crate) fn local_for(peer: SocketAddr) -> io::Result<SocketAddr> {
 
 /// Finds out why `peer` did not answer in the time `waited`.
 pub(crate) fn explain_silence(peer: SocketAddr, waited: Duration) -> Failure {
-    match probe(peer, PROBE) {
-        Ok(()) => Failure::NoAnswer { peer, waited },
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Failure::NoReceiver { peer },
-        Err(source) => Failure::Unreachable { peer, source },
-    }
+    refusal(peer, PROBE).unwrap_or(Failure::NoAnswer { peer, waited })
+}
+
+/// Returns the error that the network reports at once about packets to `peer`. Call it before any others are sent to
+/// a closed port: its host limits the rate of ICMP messages.
+pub(crate) fn early_refusal(peer: SocketAddr) -> Option<Failure> {
+    refusal(peer, QUICK_PROBE)
+}
+
+fn refusal(peer: SocketAddr, patience: Duration) -> Option<Failure> {
+    let source = probe(peer, patience).err()?;
+    Some(match source.kind() {
+        ErrorKind::ConnectionRefused => Failure::NoReceiver { peer },
+        _ => Failure::Unreachable { peer, source },
+    })
 }
 
 /// Sends junk from a connected socket, which reports ICMP errors; returns such an error.

@@ -22,6 +22,7 @@ use cloudburst_net::{BuildError, BurstPolicy, Config, Endpoint, Security, SendOp
 use core::time::Duration;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Instant;
 
 /// Why the program could not start to send.
@@ -64,20 +65,25 @@ pub(crate) fn run(plan: &SendPlan) -> Exit {
     if let Some(path) = plan.common.key.exposed_file() {
         ui.status(&format!("others can read the key: chmod 600 {}", path.display()));
     }
-    for path in &plan.skipped {
+    for path in &plan.left_out.special {
         ui.notice(&format!("{}: skipped: not a file, directory or link", path.display()));
     }
     let mut session = match Session::start(plan, ui.clone()) {
         Ok(session) => session,
         Err(error) => {
             ui.error(&error.to_string());
-            report_none(plan, &ui, &error);
+            report_left_out(plan, &ui);
+            for input in &plan.inputs {
+                let name = Some(input.name.as_str());
+                report_unsent(plan, &ui, &input.given, name, &error);
+            }
             return Exit::Failed;
         }
     };
+    let all_found = report_left_out(plan, &ui);
     let exit = session.send_all(&plan.inputs);
     session.end();
-    exit
+    ui.exit(if all_found { exit } else { exit.max(Exit::Failed) })
 }
 
 impl Session {
@@ -212,15 +218,28 @@ impl Session {
     }
 }
 
-fn report_none(plan: &SendPlan, ui: &Ui, error: &StartError) {
-    for input in &plan.inputs {
-        ui.report(&Report {
-            file: Some(input.given.display().to_string()),
-            name: Some(input.name.as_str()),
-            peer: Some(plan.host.clone()),
-            packets: Some(0),
-            redundancy: Some(0.0),
-            ..Report::of_no_file(error.to_string())
-        });
+/// Reports the entries of directories that cannot be sent. Returns whether there are none.
+fn report_left_out(plan: &SendPlan, ui: &Ui) -> bool {
+    for (path, error) in &plan.left_out.failed {
+        ui.error(&format!("{}: {error}", path.display()));
+        report_unsent(plan, ui, path, None, error);
     }
+    plan.left_out.failed.is_empty()
+}
+
+fn report_unsent(
+    plan: &SendPlan,
+    ui: &Ui,
+    given: &Path,
+    name: Option<&str>,
+    error: &dyn core::error::Error,
+) {
+    ui.report(&Report {
+        file: Some(given.display().to_string()),
+        name,
+        peer: Some(plan.host.clone()),
+        packets: Some(0),
+        redundancy: Some(0.0),
+        ..Report::of_no_file(error.to_string())
+    });
 }

@@ -224,6 +224,24 @@ pub(crate) fn sender(addr: &str, key: &str, args: &[&str], files: &[&Path]) -> C
     command
 }
 
+/// The same command, run by another program.
+pub(crate) fn run_by(program: &str, args: &[&str], command: &Command) -> Command {
+    let mut outer = Command::new(program);
+    outer.args(args).arg(command.get_program()).args(command.get_args());
+    outer.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    outer
+}
+
+/// The same command, without these capabilities of root.
+pub(crate) fn without(capabilities: &[&str], command: &Command) -> Command {
+    if !nix::unistd::Uid::effective().is_root() {
+        return run_by("env", &[], command);
+    }
+    let set = capabilities.iter().map(|name| format!("-{name}")).collect::<Vec<_>>().join(",");
+    let args = [format!("--bounding-set={set}"), format!("--inh-caps={set}")];
+    run_by("setpriv", &args.each_ref().map(String::as_str), command)
+}
+
 /// Polls until the condition holds.
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();

@@ -62,6 +62,25 @@ pub(crate) fn of_a_router() -> Result<(), Failed> {
     Ok(())
 }
 
+pub(crate) fn of_a_closed_port() -> Result<(), Failed> {
+    let gateway = Gateway::up()?;
+    // The server limits the rate at which it says so.
+    let [one, other] = [PORT, PORT + 1].map(|port| format!("{}:{port}", gateway.server.address()));
+    for hosts in [vec![&one], vec![&one, &other]] {
+        let mesh = hosts.iter().map(|host| host.as_str()).collect::<Vec<_>>().join(",");
+        let args = ["--insecure", "--json", "--deadline", "0.5", "--mesh", &mesh];
+        let mut doctor = command(DOCTOR, &args);
+        let ended = gateway.clients[0].run(move || Running::start(&mut doctor).end());
+        let report: Value = serde_json::from_slice(&ended.stdout)?;
+        for (at, host) in hosts.iter().enumerate() {
+            let error =
+                report["receivers"][at]["error"].as_str().ok_or_else(|| report.to_string())?;
+            assert!(error.starts_with(&format!("no receiver listens at {host}")), "{report}");
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn of_source_nat() -> Result<(), Failed> {
     behind_masquerade(false)
 }

@@ -34,6 +34,7 @@ fn main() {
         ("messages_arrive_once_at_5_percent_loss", || messages(5, 5_000)),
         ("a_file_of_100_mb_arrives_byte_for_byte_at_5_percent_loss", lossy::file),
         ("the_doctor_has_nothing_to_say_of_a_router", doctor::of_a_router),
+        ("the_doctor_tells_a_closed_port_from_silence", doctor::of_a_closed_port),
         ("the_doctor_names_both_addresses_of_source_nat", doctor::of_source_nat),
         ("the_doctor_names_both_ports_of_source_nat", doctor::of_translated_ports),
         ("the_doctor_has_a_peer_told_of_destination_nat", doctor::of_destination_nat),

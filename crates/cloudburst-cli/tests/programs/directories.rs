@@ -5,7 +5,9 @@ use cloudburst_cli::protocol::{Body, Frame, Reason};
 use cloudburst_net::{Endpoint, PathMap, Security};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
+use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Permissions};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -151,6 +153,52 @@ fn a_directory_wants_the_option_and_what_is_no_file_is_skipped() {
     assert_eq!(sent.code, Some(0), "{}", sent.stderr);
     assert!(sent.stderr.contains("socket: skipped"), "{}", sent.stderr);
     assert!(!receiver.dir.path().join("photos/socket").exists());
+}
+
+#[test]
+fn an_entry_that_cannot_be_sent_keeps_no_other_from_arriving() {
+    let (_dir, root) = tree();
+    fs::create_dir(root.join("locked")).unwrap();
+    fs::write(root.join("locked/unseen"), "x").unwrap();
+    set(&root.join("locked"), 0o000, 1);
+    set(&root.join("2025/none"), 0o000, 1);
+    fs::create_dir(root.join("new\nline")).unwrap();
+    let names = [OsStr::new("back\\slash"), OsStr::new("new\nline/a"), OsStr::from_bytes(b"a\xff")];
+    for name in names {
+        fs::write(root.join(name), "x").unwrap();
+    }
+    let receiver = Receiver::start(&[]);
+    let command = sender(&receiver.addr, &receiver.key, &["-r", "--json"], &[&root]);
+    let mut command = without(&["dac_override", "dac_read_search"], &command);
+    let sent = Running::start(&mut command).end();
+    assert_eq!(sent.code, Some(1), "{}", sent.stderr);
+    let text = String::from_utf8(sent.stdout).unwrap();
+    let objects = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let (done, failed): (Vec<_>, Vec<_>) = objects.partition(|object| object["outcome"] == "done");
+    assert_eq!(done.len(), 8, "{done:#?}");
+    assert_eq!(failed.len(), 5, "{failed:#?}");
+    for (name, error) in [
+        ("locked", "cannot read it: Permission denied"),
+        ("2025/none", "cannot read it: Permission denied"),
+        ("back\\slash", "it has a backslash; rename it"),
+        ("new\nline", "it has the control character '\\n'; rename it"),
+        ("a\u{fffd}", "it is not UTF-8; rename it"),
+    ] {
+        let path = root.join(name).display().to_string();
+        let object = failed.iter().find(|object| object["file"] == *path).expect(name);
+        assert_eq!(object["outcome"], "failed");
+        assert!(object["error"].as_str().unwrap().contains(error), "{object}");
+        let line = format!("{}: ", path.replace('\n', "\\n"));
+        assert_eq!(sent.stderr.matches(&line).count(), 1, "{}", sent.stderr);
+    }
+    assert_eq!(receiver.read("photos/2025/b"), b"b");
+    assert_eq!(entries(&receiver.dir.path().join("photos")), ["2025", "a", "dangling", "link"]);
+    // One that the command line names is refused before anything is sent.
+    let command = sender(&receiver.addr, &receiver.key, &["-r"], &[&root.join("locked")]);
+    let mut command = without(&["dac_override", "dac_read_search"], &command);
+    let sent = Running::start(&mut command).end();
+    assert_eq!(sent.code, Some(2), "{}", sent.stderr);
+    set(&root.join("locked"), 0o700, 1);
 }
 
 #[test]

@@ -257,7 +257,6 @@ fn json_has_an_object_also_when_nothing_could_begin() {
         (2, "/nowhere", send(&["--json", "/nowhere"])),
         (2, "/nowhere", command(RECV, &["--json", "--out", "/nowhere"])),
         (1, &addr, command(RECV, &["--json", "--listen", &addr])),
-        (2, "no key", command(DOCTOR, &["--json", "127.0.0.1:1"])),
     ];
     for (code, text, mut command) in cases {
         let ended = Running::start(&mut command).end();
@@ -271,6 +270,66 @@ fn json_has_an_object_also_when_nothing_could_begin() {
     assert!(ended.stderr.contains("{\"file\":null"), "{}", ended.stderr);
     let ended = Running::start(&mut send(&["--", "--json"])).end();
     assert_eq!((ended.code, ended.stdout.as_slice()), (Some(2), &b""[..]));
+    // The doctor's has the same fields as that of an examination that failed.
+    for (args, error) in [(&["--json", "127.0.0.1:1"][..], "no key"), (&["--json"], "required")] {
+        let ended = Running::start(&mut command(DOCTOR, args)).end();
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        let object: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+        assert_eq!(object.as_object().unwrap().len(), 2, "{object}");
+        assert!(object["error"].as_str().unwrap().contains(error), "{object}");
+        assert_eq!(object["peer"], serde_json::Value::Null);
+    }
+}
+
+#[test]
+fn a_settings_file_that_asks_for_json_is_heard_when_nothing_could_begin() {
+    let (dir, paths) =
+        files(&[("a.toml", b"[recv]\njson = true\n"), ("b.toml", b"json = true\nx = 1")]);
+    let [recv, bad] = [&paths[0], &paths[1]].map(|path| path.to_str().unwrap());
+    std::fs::create_dir(dir.path().join("cloudburst")).unwrap();
+    std::fs::copy(bad, dir.path().join("cloudburst/config.toml")).unwrap();
+    let mut usual = command(DOCTOR, &["--insecure", "h:1"]);
+    usual.env("XDG_CONFIG_HOME", dir.path());
+    for (error, mut command) in [
+        ("--listen x", command(RECV, &["--config", recv, "--listen", "x"])),
+        ("--max-size", command(RECV, &["--max-size", "x", &format!("--config={recv}")])),
+        ("no setting \"x\"", command(SEND, &["--insecure", "--config", bad, "h:1", recv])),
+        ("no setting \"x\"", usual),
+    ] {
+        let ended = Running::start(&mut command).end();
+        assert_eq!(ended.code, Some(2), "{command:?}: {}", ended.stderr);
+        let object: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+        assert!(object["error"].as_str().unwrap().contains(error), "{object}");
+    }
+    let ended = Running::start(&mut command(SEND, &["--config", recv, "--rate", "2", "h:1", recv]));
+    assert_eq!(ended.end().stdout, b"", "it asks for that of another program");
+}
+
+#[test]
+fn json_that_cannot_be_written_is_a_failure() {
+    let (_dir, paths) = files(&[("a", b"abc")]);
+    let receiver = Receiver::start(&["--once"]);
+    let send = sender(&receiver.addr, &receiver.key, &["--json"], &[&paths[0]]);
+    let to_full = |command| run_by("sh", &["-c", r#"exec "$0" "$@" > /dev/full"#], &command);
+    let says = "cannot write to standard output: No space left on device";
+    let sent = Running::start(&mut to_full(send)).end();
+    assert_eq!(sent.code, Some(1), "{}", sent.stderr);
+    assert!(sent.stderr.contains(&format!("cbrst-send: {says}")), "{}", sent.stderr);
+    assert_eq!(receiver.running.end().code, Some(0), "the file was received");
+    let out = tempfile::tempdir().unwrap();
+    let args = ["--once", "--json", "--listen", "127.0.0.1:0", "--out"];
+    let mut receive = command(RECV, &args);
+    receive.arg(out.path());
+    let (receiver, addr, key) = listening(Running::start(&mut to_full(receive)));
+    let examined = to_full(command(DOCTOR, &["--ports", "1", "--json", &addr]));
+    let examined = Running::start({ examined }.env("CBRST_KEY", &key)).end();
+    assert_eq!(examined.code, Some(1), "{}", examined.stderr);
+    assert!(examined.stderr.contains(&format!("cbrst-doctor: {says}")), "{}", examined.stderr);
+    let sent = Running::start(&mut sender(&addr, &key, &[], &[&paths[0]])).end();
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    let received = receiver.end();
+    assert_eq!(received.code, Some(1), "{}", received.stderr);
+    assert_eq!(received.stderr.matches(says).count(), 1, "{}", received.stderr);
 }
 
 #[test]

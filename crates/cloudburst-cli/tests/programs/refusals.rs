@@ -9,7 +9,6 @@ use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 fn small() -> (tempfile::TempDir, PathBuf) {
@@ -204,7 +203,7 @@ fn without_the_privilege_maps_that_need_it_are_refused_in_one_line_and_the_other
         ("xpath-ipip:127.0.0.2", false),
     ] {
         let send = sender(&receiver.addr, &receiver.key, &["--paths", map], &[&path]);
-        let sent = Running::start(&mut unprivileged(&send)).end();
+        let sent = Running::start(&mut without(&["net_raw"], &send)).end();
         assert_eq!(sent.code, Some(i32::from(!works)), "{map}: {}", sent.stderr);
         if !works {
             assert_eq!(
@@ -218,17 +217,6 @@ fn without_the_privilege_maps_that_need_it_are_refused_in_one_line_and_the_other
             );
         }
     }
-}
-
-/// The same without CAP_NET_RAW.
-fn unprivileged(command: &Command) -> Command {
-    let mut less = Command::new("setpriv");
-    if nix::unistd::Uid::effective().is_root() {
-        less.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw"]);
-    }
-    less.arg(command.get_program()).args(command.get_args());
-    less.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    less
 }
 
 #[test]

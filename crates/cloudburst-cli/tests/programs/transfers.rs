@@ -289,7 +289,11 @@ fn what_is_wrong_with_the_sockets_that_are_handed_over_is_said_in_one_line() {
         (stream.into(), &["--listen", &addr], "ListenDatagram="),
         (file(), &["--listen", &addr], "ListenDatagram="),
         (udp(), &["--listen", "127.0.0.1:7999"], "at 127.0.0.1:7999, and the sockets"),
-        (udp(), &["--listen", &addr, "--paths", "ecmp:1x2"], "one socket for each of its addresses"),
+        (
+            udp(),
+            &["--listen", &addr, "--paths", "ecmp:1x2"],
+            "one socket for each of its addresses",
+        ),
         (udp(), &["--listen", &addr, "--pair"], "drop --pair"),
     ];
     for (descriptor, args, text) in cases {
