@@ -80,7 +80,7 @@ pub(crate) fn wants_json(program: &str, given: Option<&Path>) -> bool {
         let own = table.get(own_table(program)).and_then(|own| own.get("json")).cloned();
         [table.get("json").cloned(), own]
     });
-    said.flatten().filter_map(|value| value.as_bool()).last().unwrap_or(false)
+    said.flatten().filter_map(|value| value.as_bool()).next_back().unwrap_or(false)
 }
 
 /// Returns the name of the table with settings of this program alone.
