@@ -220,7 +220,8 @@ fn check(intent: &Intent, files: &[PathBuf]) -> Result<Exit, Refusal> {
         return Err(Refusal::NothingToCheck);
     }
     let findings = lint::lint(intent, &files);
-    let lines: Vec<String> = findings.iter().map(|finding| format!("{finding}\n")).collect();
+    let lines: Vec<String> =
+        findings.iter().map(|finding| format!("{}\n", escaped(&finding.to_string()))).collect();
     print(&lines.concat());
     if findings.is_empty() {
         print(&format!("{}: confirmed by {} files\n", intent.summary(), files.len()));

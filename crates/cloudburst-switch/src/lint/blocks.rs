@@ -1,21 +1,46 @@
 //! Configurations with blocks by indentation: Cisco's, Arista's, Dell's.
 
 use super::facts::{Facts, Place};
+use super::interfaces::named;
+use super::negations::{self, VERBS, are_related, is_for_another, is_same_map, remains};
 use super::{File, lines};
+use crate::intent::Intent;
 use std::net::IpAddr;
 
-/// A line and the lines that are indented below it.
+/// A line in its normal form, and the lines that are indented below it.
 #[derive(Clone, Debug)]
-pub(super) struct Block<'a> {
-    pub(super) line: &'a str,
+pub(super) struct Block {
+    pub(super) line: String,
     pub(super) at: Place,
-    pub(super) inner: Vec<Block<'a>>,
+    pub(super) inner: Vec<Block>,
 }
 
-/// Returns all blocks of all files, without the lines that a later `no` or `default` takes back. The `no` line itself
-/// is kept, since some are settings: `no priority` is round robin on EOS.
-pub(super) fn read(files: &[File]) -> Vec<Block<'_>> {
-    let mut top: Vec<Block<'_>> = Vec::new();
+/// Blocks in which every line is about what the checks read.
+const MAPS: [&str; 6] = ["class-map", "platform", "policy-map", "qos-map", "trust", "wred"];
+
+/// What may be taken out of these blocks unseen: nothing of it is in a tiny queue's interest.
+const HARMLESS: [&str; 3] = ["description", "priority", "shape"];
+
+/// Returns all blocks of all files, without the lines that a later `no` or `default` takes back. The parts of a block
+/// are one block, and each interface has a block of its own. The `no` line itself is kept, since some are settings:
+/// `no priority` is round robin on EOS.
+pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) -> Vec<Block> {
+    let mut top = Vec::new();
+    for block in indented(files) {
+        apply(&mut Reader { intent, facts }, &mut top, &mut Vec::new(), &block);
+    }
+    let is_routing = |block: &&Block| matches!(&*block.line, "ip routing" | "no ip routing");
+    if let Some(off) = top.iter().rev().find(is_routing).filter(|block| block.line != "ip routing")
+        && !intent.routes.is_empty()
+    {
+        facts.find(&off.at, "routing is off", "ip routing", "no route would be used: take it out");
+    }
+    top
+}
+
+/// Returns all blocks as they are written.
+fn indented(files: &[File]) -> Vec<Block> {
+    let mut top: Vec<Block> = Vec::new();
     let mut file = String::new();
     // The indentation of the open blocks, the outermost first.
     let mut open: Vec<usize> = Vec::new();
@@ -28,76 +53,167 @@ pub(super) fn read(files: &[File]) -> Vec<Block<'_>> {
         while open.last().is_some_and(|&last| last >= indent) {
             open.pop();
         }
-        let block = Block { line: text.trim(), at, inner: Vec::new() };
-        if let Some(what) = block.after("no").or_else(|| block.after("default")) {
-            let headers = headers(&top, open.len());
-            take_back(&mut top, &headers, what);
-        }
-        insert(&mut top, open.len(), block);
+        insert(&mut top, open.len(), Block { line: text.into(), at, inner: Vec::new() });
         open.push(indent);
     }
     top
 }
 
-/// Returns the lines of the open blocks, the outermost first. Each is the last one of its level.
-fn headers<'a>(level: &[Block<'a>], depth: usize) -> Vec<&'a str> {
-    let mut headers = Vec::new();
-    let mut last = level.last();
-    while let Some(block) = last.filter(|_| headers.len() < depth) {
-        headers.push(block.line);
-        last = block.inner.last();
-    }
-    headers
-}
-
-/// Removes lines from all blocks with these headers: a block may be given in parts, and in two files.
-fn take_back(level: &mut Vec<Block<'_>>, headers: &[&str], what: &str) {
-    match headers.split_first() {
-        None => level.retain(|block| !is_taken_back(block.line, what)),
-        Some((header, deeper)) => {
-            let parts = level.iter_mut().filter(|part| part.line.eq_ignore_ascii_case(header));
-            parts.for_each(|part| take_back(&mut part.inner, deeper, what));
-        }
-    }
-}
-
-/// Whether `no` and these words take a line back: they are its beginning, or the kind and name of a class or policy.
-/// For a queue's limit and share, the number need not match.
-fn is_taken_back(line: &str, what: &str) -> bool {
-    let (words, taken) = (words(line), words(what));
-    match taken.first().map(String::as_str) {
-        None => false,
-        // EOS takes single DSCPs out of the list: its parser handles that.
-        Some("qos") if words.starts_with(&["qos".into(), "map".into(), "dscp".into()]) => false,
-        Some("queue-limit" | "bandwidth") => words[0] == taken[0],
-        Some("class-map" | "policy-map") => words[0] == taken[0] && words.last() == taken.last(),
-        Some(_) => words.starts_with(&taken),
-    }
-}
-
-/// Returns the words of a line, in lower case.
-fn words(line: &str) -> Vec<String> {
-    line.split_whitespace().map(str::to_lowercase).collect()
-}
-
 /// Inserts a block at `depth`. Each open block is the last one of its level.
-fn insert<'a>(level: &mut Vec<Block<'a>>, depth: usize, block: Block<'a>) {
+fn insert(level: &mut Vec<Block>, depth: usize, block: Block) {
     match (depth.checked_sub(1), level.len().checked_sub(1)) {
         (Some(depth), Some(last)) => insert(&mut level[last].inner, depth, block),
         _ => level.push(block),
     }
 }
 
-impl<'a> Block<'a> {
+struct Reader<'a> {
+    intent: &'a Intent,
+    facts: &'a mut Facts,
+}
+
+/// Applies a line and what is below it to the blocks that were read before. `path` has the lines around it.
+fn apply(reader: &mut Reader<'_>, level: &mut Vec<Block>, path: &mut Vec<String>, block: &Block) {
+    let Some(lines) = normal(reader.intent, &block.line, path.is_empty()) else {
+        negations::not_understood(reader.facts, &block.at, block.line.trim());
+        return;
+    };
+    for line in lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        if let [verb, what @ ..] = &words[..]
+            && VERBS.contains(verb)
+        {
+            let is_taken = matches!(*verb, "no" | "default") && take_back(level, what);
+            if !is_taken && is_doubtful(reader.intent, path, level, what) {
+                negations::not_understood(reader.facts, &block.at, &line);
+            }
+            level.push(Block { line, at: block.at.clone(), inner: Vec::new() });
+            continue;
+        }
+        let is_part = |known: &Block| {
+            (!known.inner.is_empty() || !block.inner.is_empty())
+                && (known.line == line
+                    || MAP_LINES.contains(&words[0]) && is_same_map(&known.words(), &words))
+        };
+        let part = level.iter().rposition(is_part).unwrap_or_else(|| {
+            level.push(Block { line: line.clone(), at: block.at.clone(), inner: Vec::new() });
+            level.len() - 1
+        });
+        path.push(line);
+        block.inner.iter().for_each(|inner| apply(reader, &mut level[part].inner, path, inner));
+        path.pop();
+    }
+}
+
+/// Lines that may leave out some words of the one that they continue.
+const MAP_LINES: [&str; 3] = ["class", "class-map", "policy-map"];
+
+/// Returns a line as all checks read it: one space between words, keywords in lower case, lists of DSCPs as numbers. A
+/// line for several interfaces becomes one for each; `None` if it cannot be told which they are.
+fn normal(intent: &Intent, line: &str, is_top: bool) -> Option<Vec<String>> {
+    let mut words: Vec<String> = line.split_whitespace().map(Into::into).collect();
+    words[0] = words[0].to_lowercase();
+    let first = usize::from(VERBS.contains(&words[0].as_str()) && words.len() > 1);
+    words[first] = words[first].to_lowercase();
+    if is_top && words[first].len() >= 3 {
+        let headers = ["interface", "policy-map", "class-map"];
+        let full = headers.into_iter().find(|header| header.starts_with(&words[first]));
+        words[first] = full.map_or_else(|| words[first].clone(), Into::into);
+    }
+    if is_top && words[first] == "interface" {
+        let mut list = &words[first + 1..];
+        if let [range, rest @ ..] = list
+            && range.eq_ignore_ascii_case("range")
+        {
+            list = rest;
+        }
+        let (before, list) = (words[..=first].join(" "), list.concat());
+        let ports = named(intent, &list)?;
+        let other = ports.is_empty().then(|| list.to_lowercase());
+        let ports = ports.into_iter().map(Into::into).chain(other);
+        return Some(ports.map(|port: String| format!("{before} {port}")).collect());
+    }
+    if words[first..].starts_with(&["match".into(), "ip".into(), "dscp".into()]) {
+        words.remove(first + 1);
+    }
+    let of_dscps = |start: &[&str]| {
+        words[first..].iter().zip(start).filter(|(word, of)| word == *of).count() == start.len()
+    };
+    let starts: [&[&str]; 2] = [&["match", "dscp"], &["qos", "map", "dscp"]];
+    if let Some(start) = starts.into_iter().find(|start| of_dscps(start)) {
+        let start = first + start.len();
+        let end = words[start..]
+            .iter()
+            .position(|word| word == "to")
+            .map_or(words.len(), |to| start + to);
+        let list = numbers(&words[start..end].join(","));
+        if !list.is_empty() {
+            let list: Vec<String> = list.iter().map(ToString::to_string).collect();
+            words.splice(start..end, [list.join(",")]);
+        }
+    }
+    Some(vec![words.join(" ")])
+}
+
+/// Removes what a negation names, whole or in part. Returns whether there was any.
+fn take_back(level: &mut Vec<Block>, what: &[&str]) -> bool {
+    let Some(first) = what.first() else { return false };
+    let mut is_taken = false;
+    level.retain_mut(|block| {
+        if !block.line.starts_with(first) {
+            return true;
+        }
+        let Some(rest) = remains(&block.words(), what) else { return true };
+        is_taken = true;
+        block.line = rest.join(" ");
+        !block.line.is_empty()
+    });
+    is_taken
+}
+
+/// Whether a negation that has taken nothing back may be meant for something that the checks read. It cannot be if
+/// nothing of the kind was given before.
+fn is_doubtful(intent: &Intent, path: &[String], level: &[Block], what: &[&str]) -> bool {
+    let mut header = path.first().map_or("", String::as_str).split(' ');
+    match header.next() {
+        Some("interface") => {
+            let port = header.next();
+            let is_intended = intent.ports.iter().any(|own| Some(own.as_str()) == port);
+            is_intended && is_given(intent, level, what)
+        }
+        Some(kind) if MAPS.contains(&kind) => {
+            let given: Vec<_> = level.iter().map(Block::words).collect();
+            let is_of_kind = |words: &Vec<&str>| words.first() == what.first();
+            let is_meant = |words: &Vec<&str>| is_of_kind(words) && !is_for_another(words, what);
+            !what.first().is_some_and(|first| HARMLESS.contains(first))
+                && given.iter().any(|words| !VERBS.contains(&words[0]))
+                && (given.iter().any(is_meant) || !given.iter().any(is_of_kind))
+        }
+        _ => is_given(intent, level, what),
+    }
+}
+
+/// Whether a line of these blocks is about what a negation names.
+fn is_given(intent: &Intent, level: &[Block], what: &[&str]) -> bool {
+    // Most negations are about something else.
+    are_related(intent, what, what)
+        && level.iter().any(|block| {
+            let words = block.words();
+            are_related(intent, &words, what) && !is_for_another(&words, what)
+                || is_given(intent, &block.inner, what)
+        })
+}
+
+impl Block {
     /// Returns the text that follows `start`, if the line begins with it.
-    pub(super) fn after(&self, start: &str) -> Option<&'a str> {
+    pub(super) fn after(&self, start: &str) -> Option<&str> {
         let rest = self.line.strip_prefix(start)?;
         rest.strip_prefix(' ').or(rest.is_empty().then_some(""))
     }
 
     /// Returns the words of the line.
-    pub(super) fn words(&self) -> Vec<&'a str> {
-        self.line.split_whitespace().collect()
+    pub(super) fn words(&self) -> Vec<&str> {
+        self.line.split(' ').collect()
     }
 
     /// Returns the number that follows a word of the line.
@@ -105,6 +221,16 @@ impl<'a> Block<'a> {
         let words = self.words();
         let at = words.iter().position(|each| *each == word)?;
         words.get(at + 1)?.parse().ok()
+    }
+
+    /// Returns what `read` finds in the last of the inner lines in which it finds anything.
+    pub(super) fn last<'a, T>(&'a self, read: impl FnMut(&'a Block) -> Option<T>) -> Option<T> {
+        self.inner.iter().rev().find_map(read)
+    }
+
+    /// Returns the name at the end of a class's line.
+    pub(super) fn class(&self) -> Option<&str> {
+        self.after("class")?.rsplit(' ').next()
     }
 }
 
@@ -148,14 +274,25 @@ pub(super) fn bytes(number: &str, unit: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn blocks(text: &str) -> (Vec<Block>, usize) {
+        let params = "platform = \"eos\"\nports = [\"Ethernet[1-3]\"]\n\
+                      limit = \"8 packets\"\nrate = \"10G\"\nseed = 1\n";
+        let intent = Intent::new(toml::from_str(params).unwrap()).unwrap();
+        let mut facts = Facts::default();
+        let files = [File { name: "x".into(), text: text.into() }];
+        let blocks = read(&intent, &files, &mut facts);
+        (blocks, facts.findings.len())
+    }
+
+    fn inner(block: &Block) -> Vec<&str> {
+        block.inner.iter().map(|inner| inner.line.as_str()).collect()
+    }
+
     #[test]
     fn indentation_makes_blocks() {
-        let text = "a 1\n  b\n     c\n  d\n!\n  ! no\ne\n";
-        let files = [File { name: "x".into(), text: text.into() }];
-        let blocks = read(&files);
-        let inner: Vec<_> = blocks[0].inner.iter().map(|block| block.line).collect();
-        assert_eq!((blocks.len(), inner), (2, vec!["b", "d"]));
-        assert_eq!((blocks[0].inner[0].inner[0].line, blocks[1].at.line), ("c", 7));
+        let (blocks, _) = blocks("a 1\n  b\n     c\n  d\n!\n  ! no\ne\n");
+        assert_eq!((blocks.len(), inner(&blocks[0])), (2, vec!["b", "d"]));
+        assert_eq!((blocks[0].inner[0].inner[0].line.as_str(), blocks[1].at.line), ("c", 7));
         assert_eq!(
             (blocks[0].after("a"), blocks[0].after("a 1"), blocks[1].after("a")),
             (Some("1"), Some(""), None)
@@ -163,24 +300,42 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_is_gone_from_every_part_of_its_block() {
+    fn the_parts_of_a_block_are_one_without_what_is_taken_back() {
         let text = "If 1\n  a 5\n  b c\nif 2\n  a 5\nif 1\n  a 6\nif 1\n  no a\n  a 7\nno x\n";
-        let files = [File { name: "x".into(), text: text.into() }];
-        let inner = |block: &Block<'_>| -> Vec<String> {
-            block.inner.iter().map(|inner| inner.line.to_owned()).collect()
-        };
-        let all: Vec<_> = read(&files).iter().map(inner).collect();
-        let expected: [&[&str]; 5] = [&["b c"], &["a 5"], &[], &["no a", "a 7"], &[]];
+        let (blocks, findings) = blocks(text);
+        let all: Vec<_> = blocks.iter().map(inner).collect();
+        let expected: [&[&str]; 3] = [&["b c", "no a", "a 7"], &["a 5"], &[]];
+        assert_eq!((all, findings), (expected.map(<[_]>::to_vec).to_vec(), 0));
+    }
+
+    #[test]
+    fn interfaces_have_blocks_of_their_own_however_they_are_named() {
+        let (blocks, _) =
+            blocks("interface Ethernet1-3\n  A\ndefault int et 3\nINTERFACE  ethernet 2\n  no a\n");
+        let all: Vec<_> = blocks.iter().map(|block| (block.line.as_str(), inner(block))).collect();
+        let expected = [
+            ("interface Ethernet1", vec!["a"]),
+            ("interface Ethernet2", vec!["no a"]),
+            ("default interface Ethernet3", vec![]),
+        ];
         assert_eq!(all, expected);
-        for (line, what, is_gone) in [
-            ("class-map match-any A", "class-map A", true),
-            ("class-map match-any A", "class-map B", false),
-            ("queue-limit 8 packets", "queue-limit 9 bytes", true),
-            ("fields ip a", "fields ipv6", false),
-            ("qos map dscp 10 11 to traffic-class 5", "qos map dscp 10", false),
-            ("a", "a b", false),
+    }
+
+    #[test]
+    fn a_negation_that_takes_nothing_back_is_found_where_that_matters() {
+        for (text, count) in [
+            ("interface Ethernet1\n  service-policy output A\n  no service-policy output B\n", 1),
+            ("interface Ethernet1\n  service-policy output A\n  no serv out B\n", 1),
+            ("interface Ethernet1\n  service-policy output A\n  no shutdown\n", 0),
+            ("interface Ethernet1\n  no service-policy output B\n  service-policy output A\n", 0),
+            ("interface Ethernet9\n  service-policy output A\n  no service-policy output B\n", 0),
+            ("policy-map A\n  class B\n    bandwidth percent 5\n    no police\n", 1),
+            ("policy-map A\n  class B\n    bandwidth percent 5\n    no priority\n", 0),
+            ("interface Ethernet1\nservice-policy output A\nunset service-policy\n", 1),
+            ("interface Ethernet1-2/1-4\n  no service-policy\n", 1),
+            ("ip name-server 10.0.0.1\nno ip domain-lookup\n", 0),
         ] {
-            assert_eq!(is_taken_back(line, what), is_gone, "{line}: no {what}");
+            assert_eq!(blocks(text).1, count, "{text}");
         }
     }
 
@@ -188,5 +343,8 @@ mod tests {
     fn lists_of_dscps_have_ranges_and_names() {
         assert_eq!(numbers("1,3-5 ef"), [1, 3, 4, 5, 46]);
         assert_eq!(bytes("6", "kbytes"), Some(6000));
+        let (blocks, _) =
+            blocks("qos map dscp 1 2  4-5 to traffic-class 3\nno qos map dscp af11 2\n");
+        assert_eq!(blocks[0].line, "qos map dscp 1,4,5 to traffic-class 3");
     }
 }

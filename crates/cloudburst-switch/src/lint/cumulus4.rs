@@ -2,6 +2,7 @@
 
 use super::blocks::numbers;
 use super::facts::{Cap, EVERY_PORT, Facts, Field, Place, Seen, Share};
+use super::negations::{self, VERBS, are_related};
 use super::{File, lines};
 use crate::intent::Intent;
 use std::collections::BTreeMap;
@@ -23,6 +24,9 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
                 facts.routes.push(Seen::new((to.into(), via.into()), &at));
             }
             ["no", "ip", "route", to, ..] => facts.routes.retain(|route| route.value.0 != to),
+            [verb, ref what @ ..] if VERBS.contains(&verb) && are_related(intent, what, what) => {
+                negations::not_understood(facts, &at, line.trim());
+            }
             _ => {}
         }
     }

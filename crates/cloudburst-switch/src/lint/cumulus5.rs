@@ -2,7 +2,9 @@
 
 use super::blocks::numbers;
 use super::facts::{Cap, EVERY_PORT, Facts, Field, Place, Seen, Share};
-use super::{File, commands};
+use super::interfaces::named;
+use super::negations::are_related;
+use super::{File, commands, shell};
 use crate::intent::Intent;
 use std::collections::BTreeMap;
 
@@ -10,6 +12,10 @@ const NAME: &str = "default-global";
 /// The most percent of the memory for the tiny queues' pool: they need far less, and other traffic cannot use a static
 /// pool.
 const LARGEST_POOL: u64 = 10;
+
+/// Settings for all ports, which a port can replace by a profile of its own.
+const REPLACED: [&str; 4] =
+    ["congestion-control", "egress-queue-mapping", "egress-scheduler", "mapping"];
 
 #[derive(Default)]
 struct Found {
@@ -36,13 +42,19 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let nowhere = Place { file: files[0].name.clone(), line: 0 };
     let start = (0..64).map(|dscp| Seen::new((dscp, intent.start_of(dscp)), &nowhere));
     let mut found = Found { dscps: start.collect(), ..Found::default() };
+    let is_intended = |ports: &str| named(intent, ports).is_none_or(|ports| !ports.is_empty());
     facts.trimming.is_off = true;
-    for (at, line) in commands::read(files, "nv set", "nv unset") {
+    for (at, line) in
+        commands::read(intent, commands(intent, files, facts), ("nv set", "nv unset"), facts)
+    {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
-            ["nv", "set", "interface", port, "qos", "mapping", "profile", name] if name != NAME => {
-                let found = format!("{port} has mapping {name}");
-                facts.find(&at, found, NAME, "its DSCPs would go elsewhere: remove the line");
+            ["nv", "set", "interface", ports, "qos", kind, "profile", name]
+                if name != NAME && REPLACED.contains(&kind) && is_intended(ports) =>
+            {
+                let found = format!("{ports} has {kind} {name}");
+                let remedy = "it takes the place of the settings for all ports: remove the line";
+                facts.find(&at, found, NAME, remedy);
             }
             ["nv", "set", "qos", ref rest @ ..] => of_qos(intent, &mut found, facts, rest, &at),
             ["nv", "set", "system", "forwarding", "ecmp-hash", field, on] => {
@@ -65,7 +77,8 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
                 classes,
             ] if numbers(classes).contains(&intent.queue) => {
                 let eligible = &mut facts.trimming.eligible;
-                ports.split(',').for_each(|port| eligible.bind(port, NAME, &at));
+                let ports = named(intent, ports).unwrap_or_default();
+                ports.into_iter().for_each(|port| eligible.bind(port, NAME, &at));
                 eligible.entry(NAME);
             }
             ["nv", "set", "system", "forwarding", "packet-trim", ref rest @ ..] => {
@@ -86,6 +99,32 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
         }
     }
     resolve(intent, found, facts, &nowhere);
+}
+
+/// Returns the commands of scripts and of `nv config show -o commands`.
+fn commands(
+    intent: &Intent,
+    files: &[File],
+    facts: &mut Facts,
+) -> std::vec::IntoIter<(Place, String)> {
+    let mut all = Vec::new();
+    for command in shell::read(files, &["nv"]) {
+        let line = command.words.join(" ");
+        match command.words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["nv", "config", "apply" | "diff" | "history" | "save" | "show", ..]
+            | ["nv", "show", ..] => {}
+            ["nv", "config", ..] => shell::not_followed(facts, &command),
+            ["nv", _, ref path @ ..] if !command.is_sure => {
+                let may_be_any = path.is_empty() || path.iter().any(|word| word.starts_with('$'));
+                if may_be_any || are_related(intent, path, path) {
+                    shell::not_followed(facts, &command);
+                }
+            }
+            ["nv", ..] => all.push((command.at, line)),
+            _ => {}
+        }
+    }
+    all.into_iter()
 }
 
 fn of_hash(field: &str) -> Option<Field> {

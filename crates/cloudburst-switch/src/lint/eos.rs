@@ -20,7 +20,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let mut thresholds: BTreeMap<&str, Option<Seen<&str>>> = BTreeMap::new();
     let mut reserved: BTreeMap<&str, Option<Seen<u64>>> = BTreeMap::new();
     let mut applied = None;
-    let blocks = blocks::read(files);
+    let blocks = blocks::read(intent, files, facts);
     for block in &blocks {
         let words = block.words();
         if let Some(rest) = block.after(MAP)
@@ -32,10 +32,6 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             continue;
         }
         match words[..] {
-            ["no", "qos", "map", "dscp", ref dscps @ ..] => {
-                let start = |dscp| Seen::new((dscp, intent.start_of(dscp)), &block.at);
-                maps.extend(numbers(&dscps.join(" ")).into_iter().map(start));
-            }
             ["qos", "map", "traffic-class", class, "to", "tx-queue", queue] => {
                 let queue = queue.parse().ok();
                 queues.extend(numbers(class).into_iter().zip(queue));
@@ -45,14 +41,14 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             }
             ["platform", "trident", "mmu", "queue", "profile", name] => {
                 let queue = intent.queue.to_string();
-                let threshold = block.inner.iter().find_map(|inner| match inner.words()[..] {
+                let threshold = block.last(|inner| match inner.words()[..] {
                     ["egress", "unicast", "queue", of, "threshold", share] if of == queue => {
                         Seen::some(share, &inner.at)
                     }
                     _ => None,
                 });
                 thresholds.insert(name, threshold);
-                let of_tiny = block.inner.iter().find_map(|inner| match inner.words()[..] {
+                let of_tiny = block.last(|inner| match inner.words()[..] {
                     ["egress", "unicast", "queue", of, "reserved", "bytes", number]
                         if of == queue =>
                     {
@@ -119,16 +115,20 @@ fn hash(fields: &[&str]) -> Vec<Field> {
     fields.iter().filter_map(field).chain([Field::Protocol]).collect()
 }
 
-fn interface(intent: &Intent, facts: &mut Facts, port: &str, block: &Block<'_>) {
+fn interface(intent: &Intent, facts: &mut Facts, port: &str, block: &Block) {
     let default = intent.platform.default_queue();
-    for inner in &block.inner {
-        if inner.line == "qos trust dscp" {
-            facts.classifiers.bind(port, MAP, &inner.at);
-        } else if let Some(what) = inner.after("qos trust").or_else(|| inner.after("no qos trust"))
-        {
+    let trust =
+        |inner| Some((Block::after(inner, "qos trust").or(inner.after("no qos trust"))?, inner));
+    if let Some((what, inner)) = block.last(trust) {
+        facts.classifiers.bind(port, MAP, &inner.at);
+        if inner.line != "qos trust dscp" {
+            let what = if inner.line.starts_with("no ") { "no marks" } else { what };
             let remedy = "DSCPs would be ignored: remove the line";
             facts.find(&inner.at, format!("{port} trusts {what}"), "qos trust dscp", remedy);
-        } else if let Some(priority) = inner.after("priority-flow-control priority") {
+        }
+    }
+    for inner in &block.inner {
+        if let Some(priority) = inner.after("priority-flow-control priority") {
             let is_on = priority.ends_with(" no-drop");
             let queues = numbers(priority.trim_end_matches(" no-drop"));
             let all = queues.into_iter().filter(|_| is_on);
@@ -144,16 +144,11 @@ fn interface(intent: &Intent, facts: &mut Facts, port: &str, block: &Block<'_>) 
     }
 }
 
-fn tiny(facts: &mut Facts, port: &str, block: &Block<'_>) {
+fn tiny(facts: &mut Facts, port: &str, block: &Block) {
     facts.queues.bind(port, port, &block.at);
     facts.schedules.bind(port, port, &block.at);
     facts.queues.entry(port);
-    // The same queue may be configured in two files.
-    if let Some(share) = share(block)
-        && (facts.schedules.entry(port).tiny.is_none() || block.line_of("bandwidth").is_some())
-    {
-        facts.schedules.entry(port).tiny = Some(share);
-    }
+    facts.schedules.entry(port).tiny = share(block);
     for inner in &block.inner {
         let bounds = bounds(inner);
         match (inner.after("random-detect drop"), inner.after("random-detect ecn"), bounds) {
@@ -182,7 +177,7 @@ fn tiny(facts: &mut Facts, port: &str, block: &Block<'_>) {
 }
 
 /// Returns the thresholds of WRED, in bytes.
-fn bounds(line: &Block<'_>) -> Option<(u64, u64)> {
+fn bounds(line: &Block) -> Option<(u64, u64)> {
     let words = line.words();
     let of = |word: &str| {
         let at = words.iter().position(|each| *each == word)?;
@@ -192,24 +187,23 @@ fn bounds(line: &Block<'_>) -> Option<(u64, u64)> {
 }
 
 /// Returns the share of a queue. By default a queue is strict.
-fn share(block: &Block<'_>) -> Option<Seen<Share>> {
-    let percent = block.line_of("bandwidth");
-    match (block.line_of("no priority"), percent) {
-        (Some(_), percent) => {
-            let line = percent?;
-            Seen::some(Share::Weighted(line.number("percent")?), &line.at)
-        }
-        (None, _) => Seen::some(Share::Strict, &block.at),
+fn share(block: &Block) -> Option<Seen<Share>> {
+    let is_priority = |inner: &&Block| {
+        ["priority", "no priority", "default priority"]
+            .iter()
+            .any(|line| inner.after(line).is_some())
+    };
+    match block.inner.iter().rev().find(is_priority) {
+        Some(inner) if inner.line.starts_with("no ") => block.last(|inner| {
+            inner.after("bandwidth")?;
+            Seen::some(Share::Weighted(inner.number("percent")?), &inner.at)
+        }),
+        Some(inner) => Seen::some(Share::Strict, &inner.at),
+        None => Seen::some(Share::Strict, &block.at),
     }
 }
 
-impl<'a> Block<'a> {
-    fn line_of(&self, start: &str) -> Option<&Block<'a>> {
-        self.inner.iter().find(|inner| inner.line.starts_with(start))
-    }
-}
-
-fn decapsulation(facts: &mut Facts, block: &Block<'_>) {
+fn decapsulation(facts: &mut Facts, block: &Block) {
     if !block.inner.iter().any(|inner| inner.line == "tunnel type ipip") {
         return;
     }

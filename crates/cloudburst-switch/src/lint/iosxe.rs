@@ -24,16 +24,26 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     commands(intent, &texts, classes, facts);
 }
 
+/// Whether a file is a model: by its name, or by its contents where the name does not say.
 fn is_model(file: &File) -> bool {
-    file.text.trim_start().starts_with('{')
+    match file.name.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("json") => true,
+        Some("cfg") => false,
+        _ => file.text.trim_start().starts_with('{'),
+    }
 }
+
+/// The rendered commands that exist in no other form.
+const ONLY_COMMANDS: [&str; 3] = ["aeolus.cfg", "ecmp.cfg", "paths.cfg"];
 
 /// Splits the files into sets to be judged separately: the queues as commands, and the queues as a model. One would hide
 /// what the other lacks. Settings that exist only as commands, such as the hash, belong to both.
 pub(super) fn apart(files: &[File]) -> Vec<Vec<File>> {
     let is_queue = |file: &File| {
+        let name = file.name.rsplit('/').next().unwrap_or("");
+        let words = ["class-map", "service-policy"];
         !is_model(file)
-            && ["class-map", "service-policy"].iter().any(|word| file.text.contains(word))
+            && (!ONLY_COMMANDS.contains(&name) || words.iter().any(|word| file.text.contains(word)))
     };
     if !(files.iter().any(is_model) && files.iter().any(is_queue)) {
         return vec![files.to_vec()];
@@ -44,17 +54,19 @@ pub(super) fn apart(files: &[File]) -> Vec<Vec<File>> {
 
 /// Returns the file without the commands that attach a policy to a port. Lines keep their numbers.
 fn unbound(file: &File) -> File {
-    let is_bond = |line: &str| !is_model(file) && line.trim_start().starts_with("service-policy");
+    let is_bond = |line: &str| {
+        !is_model(file) && line.trim_start().to_lowercase().starts_with("service-policy")
+    };
     let lines = file.text.lines().map(|line| if is_bond(line) { "" } else { line });
     File { name: file.name.clone(), text: lines.collect::<Vec<_>>().join("\n") }
 }
 
 fn commands(intent: &Intent, files: &[File], mut classes: Classes, facts: &mut Facts) {
-    let blocks = blocks::read(files);
+    let blocks = blocks::read(intent, files, facts);
     for block in &blocks {
         if let Some(rest) = block.after("class-map") {
             let name = rest.rsplit(' ').next().unwrap_or(rest).to_owned();
-            let is_tiny = |inner: &Block<'_>| {
+            let is_tiny = |inner: &Block| {
                 let list = dscps_of(inner).map(numbers);
                 list.is_some_and(|list| list.contains(&intent.dscp))
             };
@@ -62,7 +74,7 @@ fn commands(intent: &Intent, files: &[File], mut classes: Classes, facts: &mut F
                 let others = block.inner.iter();
                 let others = others
                     .filter(|inner| inner.line.starts_with("match ") && dscps_of(inner).is_none());
-                others.for_each(|inner| blocks::alone(facts, inner.line, &inner.at));
+                others.for_each(|inner| blocks::alone(facts, &inner.line, &inner.at));
             }
             for inner in &block.inner {
                 let list = dscps_of(inner);
@@ -78,10 +90,15 @@ fn commands(intent: &Intent, files: &[File], mut classes: Classes, facts: &mut F
             for class in &block.inner {
                 let Some(of) = class.after("class") else { continue };
                 let of = policy.class(of);
+                let is_by_dscp =
+                    class.inner.iter().any(|inner| inner.line == "random-detect dscp-based");
                 let mut can_have_limit = false;
                 for inner in &class.inner {
                     let words = inner.words();
                     can_have_limit |= matches!(words[0], "bandwidth" | "shape" | "priority");
+                    if words[0] == "random-detect" && !is_by_dscp {
+                        continue;
+                    }
                     policy.action(of, &words, &inner.at, can_have_limit);
                 }
             }
@@ -98,8 +115,8 @@ fn commands(intent: &Intent, files: &[File], mut classes: Classes, facts: &mut F
     }
 }
 
-fn dscps_of<'a>(line: &Block<'a>) -> Option<&'a str> {
-    line.after("match dscp").or_else(|| line.after("match ip dscp"))
+fn dscps_of(line: &Block) -> Option<&str> {
+    line.after("match dscp")
 }
 
 fn bind(facts: &mut Facts, port: &str, name: &str, at: &Place) {
@@ -200,7 +217,7 @@ fn cap(limit: &[&str]) -> Cap {
     }
 }
 
-fn other(facts: &mut Facts, block: &Block<'_>) {
+fn other(facts: &mut Facts, block: &Block) {
     if let Some(rest) = block.after("ip cef load-sharing algorithm") {
         // All algorithms hash protocol and addresses; only this one hashes ports.
         let mut fields = vec![Field::SourceAddress, Field::DestinationAddress, Field::Protocol];

@@ -2,21 +2,26 @@
 
 use super::File;
 use super::facts::{Facts, Place};
+use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// The most parts of a path, far more than any configuration has. Each part becomes a nested value.
+/// The most parts of a path, far more than any configuration has. Each part can become a nested value.
 const MOST_PARTS: usize = 16;
 
-/// Merges all files into one value, patches last. Reports files that are not JSON.
+/// The rendered files, in the order in which the guide applies them.
+const RENDERED: [&str; 5] = ["qos", "ecmp", "paths", "aeolus", "trim"];
+
+/// A table that every whole configuration of SONiC has.
+const OF_WHOLE: &str = "DEVICE_METADATA";
+
+/// Merges or applies all files, in turn. Reports files that are not JSON, and operations that fail.
 pub(super) fn read(files: &[File], facts: &mut Facts) -> Value {
-    let mut all = Value::Object(Map::new());
-    let mut patches = Vec::new();
+    let mut read = Vec::new();
     for file in files {
         match serde_json::from_str::<Value>(&file.text) {
-            Ok(Value::Array(patch)) => patches.push((file, patch)),
-            Ok(value) => merge(&mut all, value),
+            Ok(value) => read.push((turn(file, &value), file, value)),
             Err(error) => {
                 let at = Place { file: file.name.clone(), line: error.line() };
                 let found = format!("it cannot be read: {error}");
@@ -24,10 +29,32 @@ pub(super) fn read(files: &[File], facts: &mut Facts) -> Value {
             }
         }
     }
-    for (file, patch) in patches {
-        apply(&mut all, &patch, file, facts);
+    read.sort_by_key(|(turn, ..)| *turn);
+    let mut all = Value::Object(Map::new());
+    for (_, file, value) in read {
+        match value {
+            Value::Array(patch) => apply(&mut all, patch, file, facts),
+            operation if operation["op"].is_string() => {
+                let at = Place { file: file.name.clone(), line: 0 };
+                let remedy = "the switch would not read it: put it into brackets";
+                facts.find(&at, "one operation", "a list of operations", remedy);
+            }
+            value => merge(&mut all, value),
+        }
     }
     all
+}
+
+/// Returns the place of a file in the order of application: what the switch has, the rendered files, and whatever else
+/// is given, in the order given. A shell sorts `leaf1/*` by name, and a patch replaces what `aeolus.json` merges into.
+fn turn(file: &File, value: &Value) -> usize {
+    let name = file.name.rsplit('/').next().unwrap_or("");
+    let stem = name.split('.').next();
+    match RENDERED.iter().position(|rendered| Some(*rendered) == stem) {
+        _ if value.get(OF_WHOLE).is_some() => 0,
+        Some(rendered) => 1 + rendered,
+        None => 1 + RENDERED.len(),
+    }
 }
 
 fn merge(into: &mut Value, from: Value) {
@@ -59,38 +86,46 @@ fn is_same_entry(one: &Value, other: &Value) -> bool {
     key.is_some_and(|key| one.get(key) == other.get(key))
 }
 
-/// Applies a JSON patch (RFC 6902), as far as it adds, replaces and removes members of objects.
-fn apply(all: &mut Value, patch: &[Value], file: &File, facts: &mut Facts) {
-    for step in patch {
-        let Some(path) = step["path"].as_str() else { continue };
-        match step["op"].as_str() {
-            Some("add" | "replace") => {}
-            Some("remove") => {
-                remove(all, path);
-                continue;
-            }
-            _ => continue,
-        }
-        let keys: Vec<&str> = path.split('/').skip(1).take(MOST_PARTS + 1).collect();
-        if keys.len() > MOST_PARTS {
-            let at = Place { file: file.name.clone(), line: 0 };
-            let found = format!("a path of more than {MOST_PARTS} parts");
-            facts.find(&at, found, "table, key and field", "correct the path");
-            continue;
-        }
-        let mut value = step["value"].clone();
-        for key in keys.into_iter().rev() {
-            value = Value::Object(Map::from_iter([(unescaped(key).into_owned(), value)]));
-        }
-        merge(all, value);
+/// Applies a JSON patch (RFC 6902). A switch refuses all of a patch if one operation fails; here the others are applied,
+/// so that each failure is one finding.
+fn apply(all: &mut Value, patch: Vec<Value>, file: &File, facts: &mut Facts) {
+    let is_whole = all.get(OF_WHOLE).is_some();
+    for (number, operation) in (1..).zip(patch) {
+        let [op, path] = ["op", "path"].map(|key| operation[key].as_str().unwrap_or("").to_owned());
+        let parts = [&operation["path"], &operation["from"]].map(parts).into_iter().max();
+        let (found, expected) = if parts > Some(MOST_PARTS) {
+            (format!("a path of more than {MOST_PARTS} parts"), "table, key and field".to_owned())
+        } else {
+            let parsed = serde_json::from_value::<PatchOperation>(operation);
+            let done = parsed.map_err(|error| error.to_string()).and_then(|operation| {
+                if let (PatchOperation::Add(add), false) = (&operation, is_whole) {
+                    make_parents(all, add.path.as_str());
+                }
+                let done = json_patch::patch(all, &[operation]);
+                done.map_err(|error| error.kind.to_string())
+            });
+            let Err(why) = done else { continue };
+            (format!("{op} {path} fails: {why}"), "an operation that succeeds".to_owned())
+        };
+        let at = Place { file: file.name.clone(), line: 0 };
+        let remedy = "the switch would refuse the whole patch: correct it, or give the configuration that it is for too";
+        facts.find(&at, format!("operation {number}: {found}"), expected, remedy);
     }
 }
 
-/// Removes the value at a patch's path, if it exists.
-fn remove(all: &mut Value, path: &str) {
-    let Some((parent, key)) = path.rsplit_once('/') else { return };
-    if let Some(parent) = all.pointer_mut(parent).and_then(Value::as_object_mut) {
-        parent.remove(&*unescaped(key));
+/// Returns the number of parts of a patch's path.
+fn parts(path: &Value) -> usize {
+    path.as_str().map_or(0, |path| path.matches('/').count())
+}
+
+/// Creates the tables and entries to which a path adds: a patch alone is for a switch that has them.
+fn make_parents(all: &mut Value, path: &str) {
+    let mut level = all;
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    for part in &parts[..parts.len().saturating_sub(1)] {
+        let Value::Object(entries) = level else { return };
+        let empty = || Value::Object(Map::new());
+        level = entries.entry(unescaped(part)).or_insert_with(empty);
     }
 }
 

@@ -49,14 +49,9 @@ impl Judge<'_> {
     fn bound<T>(&mut self, given: &Given<T>, what: &str) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         let mut without = Vec::new();
-        // These command lines take a port's name in any case, and print it in their own.
-        let any_case = matches!(
-            self.intent.platform,
-            Platform::Eos | Platform::Os10 | Platform::Nxos | Platform::IosXe
-        );
         let is_of = |bound: &&Seen<(String, String)>, port: &str| {
             let of = bound.value.0.as_str();
-            of == EVERY_PORT || of == port || (any_case && of.eq_ignore_ascii_case(port))
+            of == EVERY_PORT || of == port
         };
         for port in &self.intent.ports {
             let mut of_port = given.bound.iter().filter(|bound| is_of(bound, port)).peekable();

@@ -1,8 +1,10 @@
 //! Linux: the lines of `tc`, `ethtool`, `sysctl`, `ip` and `dcb` in scripts.
 
 use super::facts::{Aeolus, Cap, Facts, Field, Place, Seen, Share};
-use super::{File, lines};
+use super::iproute::{self, Meaning};
+use super::{File, negations, shell};
 use crate::intent::Intent;
+use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The settings of a port.
@@ -47,77 +49,115 @@ struct Filter<'a> {
 }
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
+    let commands = shell::read(files, &iproute::WATCHED);
+    let mut known = Vec::new();
+    for command in commands {
+        match iproute::read(intent, &command) {
+            Meaning::Nothing => {}
+            Meaning::Known(words) if command.is_sure => known.push((command, words)),
+            _ => shell::not_followed(facts, &command),
+        }
+    }
     let mut ports: BTreeMap<&str, Port<'_>> = BTreeMap::new();
     let mut of_ipv6: Option<Seen<&str>> = None;
     let mut tunnels: BTreeMap<&str, Seen<String>> = BTreeMap::new();
-    for (at, line) in lines(files, &['#']) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let after = |word: &str| {
-            let found = words.iter().position(|each| *each == word)?;
-            words.get(found + 1).copied()
-        };
+    let mut pauses: BTreeMap<(&str, u8), Place> = BTreeMap::new();
+    for (command, words) in &known {
+        let at = &command.at;
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let after = |word: &str| after(&words, word);
         match words[..] {
             ["tc", kind, ..] => {
                 let Some(name) = after("dev") else { continue };
                 let port =
                     ports.entry(name).or_insert_with(|| Port { at: at.clone(), ..Port::default() });
-                match kind {
-                    "qdisc" => qdisc(intent, port, &words, &at),
-                    "class" => class(port, &words, &at),
-                    "filter" => filter(port, &words, &at),
-                    _ => {}
+                let is_configured = !(port.classes.is_empty() && port.caps.is_empty());
+                let is_taken = match kind {
+                    "qdisc" => qdisc(intent, port, &words, at),
+                    "class" => class(port, &words, at),
+                    _ => filter(port, &words, at),
+                };
+                if !is_taken && is_configured {
+                    negations::not_understood(facts, at, &command.words.join(" "));
                 }
             }
             ["ethtool", "-K", name, ref told @ ..] => {
                 let port =
                     ports.entry(name).or_insert_with(|| Port { at: at.clone(), ..Port::default() });
-                for pair in told.chunks_exact(2) {
-                    if pair[1] == "off" {
-                        port.off.insert(pair[0]);
+                for pair in told.chunks(2) {
+                    if let [name, "off"] = *pair {
+                        port.off.insert(name);
                     } else {
                         port.off.remove(pair[0]);
                     }
                 }
             }
-            ["sysctl", "-w", set, ..] => {
-                if let Some(policy) = set.strip_prefix("net.ipv6.fib_multipath_hash_policy=") {
-                    of_ipv6 = Seen::some(policy, &at);
+            ["sysctl", ref told @ ..] => {
+                for set in told {
+                    if let Some(policy) = set.strip_prefix("net.ipv6.fib_multipath_hash_policy=") {
+                        of_ipv6 = Seen::some(policy, at);
+                    }
+                    sysctl(facts, set, at);
                 }
-                sysctl(facts, set, &at);
             }
-            ["ip", "route", "del" | "delete", to, ..] => {
-                let to = prefix(to);
-                let is_meant = |hop: &str| after("via").is_none_or(|via| via == hop);
-                facts.routes.retain(|Seen { value: (of, hop), .. }| *of != to || !is_meant(hop));
+            ["ip", "route", "flush"] => facts.routes.clear(),
+            ["ip", "route", verb, to, ref hops @ ..] => {
+                let hops: Vec<&str> = hops.iter().copied().filter(|word| *word != "via").collect();
+                let count = facts.routes.len();
+                facts.routes.retain(|Seen { value: (of, hop), .. }| match verb {
+                    "delete" => of != to || !(hops.is_empty() || hops.contains(&hop.as_str())),
+                    "replace" | "change" => of != to,
+                    _ => true,
+                });
+                if verb != "delete" {
+                    let hops = hops.into_iter().map(|hop| Seen::new((to.into(), hop.into()), at));
+                    facts.routes.extend(hops);
+                } else if facts.routes.len() == count
+                    && facts.routes.iter().any(|route| route.value.0 == to)
+                {
+                    negations::not_understood(facts, at, &command.words.join(" "));
+                }
             }
-            ["ip", "route", _, to, ..] => {
-                let via = after("via").map(|via| Seen::new((prefix(to), via.into()), &at));
-                facts.routes.extend(via);
+            ["ip", "link", "add", name, ..] => {
+                tunnels.extend(after("local").map(|local| (name, Seen::new(local.to_owned(), at))));
             }
-            ["ip", "link", "add", name, "type", "ipip", ..] => {
-                tunnels
-                    .extend(after("local").map(|local| (name, Seen::new(local.to_owned(), &at))));
+            ["ip", "link", "delete", name] => {
+                tunnels.remove(name);
+                ports.remove(name);
             }
-            ["ip", "link", "del" | "delete", name, ..] => {
+            ["ip", "link", "down", name] => {
                 tunnels.remove(name);
             }
-            ["nft", "add", "rule", .., "drop"] if line.contains("ip protocol 4 ") => {
-                let from =
-                    line.split_once("saddr != '{").and_then(|(_, from)| from.split_once('}'));
+            ["nft", "add", ..] => {
+                let line = words.join(" ");
+                let from = line.split_once("saddr != {").and_then(|(_, from)| from.split_once('}'));
                 let from = from.map(|(from, _)| from.split(',').map(|each| each.trim().to_owned()));
                 let guard = after("daddr").zip(from);
-                facts.decapsulates_from.extend(
-                    guard.map(|(to, from)| Seen::new((to.to_owned(), from.collect()), &at)),
-                );
+                facts
+                    .decapsulates_from
+                    .extend(guard.map(|(to, from)| Seen::new((to.to_owned(), from.collect()), at)));
             }
-            ["nft", "flush" | "delete", ..] => facts.decapsulates_from.clear(),
-            ["dcb", "pfc", ..] => {
-                let on = words.iter().filter_map(|word| word.strip_suffix(":on")?.parse().ok());
-                facts.pfc.extend(on.map(|priority| Seen::new(priority, &at)));
+            ["nft", ..] => facts.decapsulates_from.clear(),
+            ["dcb", "pfc", verb, ref told @ ..] => {
+                let Some(name) = after("dev") else { continue };
+                if verb == "replace" {
+                    pauses.retain(|(of, _), _| *of != name);
+                }
+                for (priorities, state) in told.iter().filter_map(|word| word.split_once(':')) {
+                    let one = priorities.parse::<u8>().ok();
+                    for priority in one.map_or(0..8, |one| one..one.saturating_add(1)) {
+                        if state == "off" {
+                            pauses.remove(&(name, priority));
+                        } else {
+                            pauses.insert((name, priority), at.clone());
+                        }
+                    }
+                }
             }
             _ => {}
         }
     }
+    facts.pfc.extend(pauses.into_iter().map(|((_, priority), at)| Seen { value: priority, at }));
     facts.decapsulates.extend(tunnels.into_values());
     if of_ipv6.as_ref().is_none_or(|policy| policy.value != "1") {
         let at =
@@ -135,21 +175,20 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     }
 }
 
-/// Returns a route's prefix, which may be given as an address.
-fn prefix(to: &str) -> String {
-    if to.contains('/') { to.into() } else { format!("{to}/32") }
+/// Returns the word that follows another.
+fn after<'a>(words: &[&'a str], word: &str) -> Option<&'a str> {
+    let found = words.iter().position(|each| *each == word)?;
+    words.get(found + 1).copied()
 }
 
 /// Whether a command of `tc` removes instead of setting.
 fn takes_back(words: &[&str]) -> bool {
-    matches!(words.get(2), Some(&("del" | "delete")))
+    words.get(2) == Some(&"delete")
 }
 
-fn qdisc<'a>(intent: &Intent, port: &mut Port<'a>, words: &[&'a str], at: &Place) {
-    let after = |word: &str| {
-        let found = words.iter().position(|each| *each == word)?;
-        words.get(found + 1).copied()
-    };
+/// Reads a command for qdiscs. Returns whether it has an effect, like those below.
+fn qdisc<'a>(intent: &Intent, port: &mut Port<'a>, words: &[&'a str], at: &Place) -> bool {
+    let after = |word: &str| after(words, word);
     if words.contains(&"root") {
         let is_gone = takes_back(words);
         let is_htb = words.contains(&"htb");
@@ -163,16 +202,18 @@ fn qdisc<'a>(intent: &Intent, port: &mut Port<'a>, words: &[&'a str], at: &Place
         let kind =
             words.iter().position(|word| *word == "root").and_then(|root| words.get(root + 1));
         port.root = (!is_gone && !is_htb).then(|| Seen::new(*kind.unwrap_or(&"nothing"), at));
+        if is_gone {
+            return true;
+        }
     }
     if words.contains(&"htb") {
         port.default = after("default").map(|default| format!("1:{default}"));
-        return;
+        return true;
     }
-    let Some(parent) = after("parent") else { return };
+    let Some(parent) = after("parent") else { return !takes_back(words) };
     if takes_back(words) {
-        port.caps.remove(parent);
-        port.red.remove(parent);
-        return;
+        let (cap, red) = (port.caps.remove(parent), port.red.remove(parent));
+        return cap.is_some() || red.is_some();
     }
     let limit = after("limit").and_then(|limit| limit.parse::<u64>().ok());
     let number = |word| after(word).and_then(|value| value.parse::<u64>().ok());
@@ -190,22 +231,19 @@ fn qdisc<'a>(intent: &Intent, port: &mut Port<'a>, words: &[&'a str], at: &Place
             let is_same = limit == intent.limit.bytes && intent.limit.in_packets;
             let cap = if is_same { Cap::Packets(intent.limit.packets) } else { Cap::Bytes(limit) };
             port.red.insert(parent, (Seen::new(cap, at), aeolus));
-            return;
+            return true;
         }
         _ => Cap::Not(words.last().copied().unwrap_or("").into()),
     };
     port.caps.insert(parent, Seen::new(cap, at));
+    true
 }
 
-fn class<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) {
-    let after = |word: &str| {
-        let found = words.iter().position(|each| *each == word)?;
-        words.get(found + 1).copied()
-    };
-    let Some(id) = after("classid") else { return };
+fn class<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) -> bool {
+    let after = |word: &str| after(words, word);
+    let Some(id) = after("classid") else { return false };
     if takes_back(words) {
-        port.classes.remove(id);
-        return;
+        return port.classes.remove(id).is_some();
     }
     let number = |word: &str| after(word).and_then(|number| number.parse().ok()).unwrap_or(0);
     let class = Class {
@@ -217,6 +255,7 @@ fn class<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) {
         priority: number("prio"),
     };
     port.classes.insert(id, class);
+    true
 }
 
 /// Parses a rate as `tc` does.
@@ -233,10 +272,11 @@ fn bits(text: &str) -> u64 {
     number.parse::<u64>().unwrap_or(0).saturating_mul(scale)
 }
 
-fn filter<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) {
+fn filter<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) -> bool {
     if takes_back(words) {
+        let count = port.filters.len();
         port.filters.retain(|filter| !is_meant(&filter.value.words, words));
-        return;
+        return port.filters.len() < count;
     }
     let byte = |text: &str| match text.strip_prefix("0x") {
         Some(digits) => u8::from_str_radix(digits, 16).ok(),
@@ -244,11 +284,11 @@ fn filter<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) {
     };
     let start = words.iter().position(|word| matches!(*word, "dsfield" | "tos" | "priority"));
     let flow = words.iter().position(|word| matches!(*word, "flowid" | "classid"));
-    let Some(flow) = flow else { return };
+    let Some(flow) = flow else { return false };
     let matches = words.iter().filter(|word| **word == "match").count();
     let (Some(start), true) = (start, words.contains(&"u32") && matches == 1) else {
         port.others.extend(words.get(flow + 1).map(|class| Seen::new(*class, at)));
-        return;
+        return true;
     };
     let of = |at: usize| words.get(at).copied();
     let told = of(start + 1).and_then(byte).zip(of(start + 2).and_then(byte));
@@ -257,7 +297,11 @@ fn filter<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) {
         let words = words.to_vec();
         port.filters.push(Seen::new(Filter { words, is_ipv6, value, mask, class }, at));
     }
+    true
 }
+
+/// The words before a filter's priority.
+const PRIORITY: [&str; 3] = ["prio", "pref", "preference"];
 
 /// Whether a filter is one of those that a command names: it has all the values that the command gives.
 fn is_meant(filter: &[&str], words: &[&str]) -> bool {
@@ -265,7 +309,7 @@ fn is_meant(filter: &[&str], words: &[&str]) -> bool {
         let at = words.iter().position(|word| keys.contains(word))?;
         words.get(at + 1).map(|&value| value.into())
     };
-    [&["parent"][..], &["prio", "pref", "preference"], &["protocol", "proto"]]
+    [&["parent"][..], &PRIORITY, &["protocol", "proto"]]
         .into_iter()
         .all(|keys| told(words, keys).is_none_or(|value| told(filter, keys) == Some(value)))
 }
@@ -311,11 +355,19 @@ fn resolve(intent: &Intent, facts: &mut Facts, name: &str, port: &Port<'_>) {
         let place = leaves.iter().position(|leaf| *leaf == class);
         place.and_then(|place| intent.tiny.get(place)).map_or(0, |tiny| tiny.queue)
     };
+    // The first matching filter counts, but the judge takes the last.
+    let priority = |filter: &&Seen<Filter<'_>>| {
+        let words = &filter.value.words;
+        let priority = PRIORITY.iter().find_map(|key| after(words, key));
+        priority.and_then(|priority| priority.parse::<u32>().ok()).unwrap_or(u32::MAX)
+    };
+    let mut in_turn: Vec<_> = port.filters.iter().rev().collect();
+    in_turn.sort_by_key(|filter| Reverse(priority(filter)));
     for (is_ipv6, family) in [(false, "ip"), (true, "ipv6")] {
         let of_family = format!("{name}, {family},");
         facts.classifiers.bind(name, &of_family, &port.at);
         let classifier = facts.classifiers.entry(&of_family);
-        for Seen { value: filter, at } in &port.filters {
+        for Seen { value: filter, at } in &in_turn {
             let queue = queue_of(filter.class);
             let is_meant = |dscp: &u8| (dscp << 2) & filter.mask == filter.value & filter.mask;
             let dscps = (0..64).filter(is_meant).filter(|_| filter.is_ipv6 == is_ipv6);

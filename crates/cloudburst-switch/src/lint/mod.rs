@@ -1,8 +1,9 @@
 //! Checks what a configuration sets against the intent.
 //!
 //! Each platform's parser reads only as much structure as it needs to find the facts: blocks by
-//! indentation, words of a line, or JSON. It skips everything else, so that a whole running
-//! configuration can be given.
+//! indentation, words of a line, commands of a script, or JSON. It skips everything else, so that a whole running
+//! configuration can be given, except lines that may undo what it reads and that it does not understand: these are
+//! findings.
 
 mod blocks;
 mod commands;
@@ -10,14 +11,18 @@ mod cumulus4;
 mod cumulus5;
 mod eos;
 mod facts;
+mod interfaces;
 mod iosxe;
+mod iproute;
 mod json;
 mod judge;
 mod linux;
+mod negations;
 mod nxos;
 mod openconfig;
 mod os10;
 mod picos;
+mod shell;
 mod sonic;
 
 use super::intent::Intent;

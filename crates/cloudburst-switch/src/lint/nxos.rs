@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 type Matches<'a> = BTreeMap<&'a str, Vec<Seen<&'a str>>>;
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
-    let blocks = blocks::read(files);
+    let blocks = blocks::read(intent, files, facts);
     let mut dscps: BTreeMap<&str, Vec<Seen<u8>>> = BTreeMap::new();
     // Other matches of classes.
     let mut others: Matches<'_> = Matches::new();
@@ -21,7 +21,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             dscps.entry(name).or_default();
             for inner in &block.inner {
                 if inner.line.starts_with("match ") && inner.after("match dscp").is_none() {
-                    others.entry(name).or_default().push(Seen::new(inner.line, &inner.at));
+                    others.entry(name).or_default().push(Seen::new(inner.line.as_str(), &inner.at));
                 }
                 let all = numbers(inner.after("match dscp").unwrap_or(""));
                 let all = all.into_iter().map(|dscp| Seen::new(dscp, &inner.at));
@@ -29,7 +29,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             }
         }
         if let Some(name) = block.after("interface")
-            && let Some(address) = block.inner.iter().find_map(|inner| inner.after("ip address"))
+            && let Some(address) = block.last(|inner| inner.after("ip address"))
         {
             loopbacks.insert(name.to_lowercase(), address.split('/').next().unwrap_or(address));
         }
@@ -39,8 +39,8 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
         if let Some(name) = block.after("policy-map type qos") {
             marking(facts, name, block, &dscps);
             for class in &block.inner {
-                let group = class.inner.iter().find_map(|inner| inner.after("set qos-group"));
-                let of = class.line.rsplit(' ').next().unwrap_or("");
+                let group = class.last(|inner| inner.after("set qos-group"));
+                let Some(of) = class.class() else { continue };
                 let is_tiny = group.and_then(|group| group.parse().ok()) == Some(intent.queue);
                 for Seen { value: line, at } in
                     others.get(of).into_iter().flatten().filter(|_| is_tiny)
@@ -51,7 +51,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
         } else if let Some(name) = block.after("policy-map type queuing") {
             let classes = queuing.entry(name).or_default();
             for class in &block.inner {
-                let Some(of) = class.line.rsplit(' ').next() else { continue };
+                let Some(of) = class.class() else { continue };
                 classes.insert(of);
                 queue(intent, facts, name, of, class);
             }
@@ -64,6 +64,9 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             other(facts, block);
         }
         pfc(facts, block);
+    }
+    if !blocks.iter().any(|block| block.line == "feature tunnel") {
+        facts.decapsulates.clear();
     }
     for (name, classes) in queuing {
         let all = (1..8).map(|n| format!("c-out-8q-q{n}")).chain(["c-out-8q-q-default".into()]);
@@ -79,24 +82,19 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
 }
 
 /// Reads the group of each class's packets, which is their queue.
-fn marking(
-    facts: &mut Facts,
-    name: &str,
-    block: &Block<'_>,
-    dscps: &BTreeMap<&str, Vec<Seen<u8>>>,
-) {
+fn marking(facts: &mut Facts, name: &str, block: &Block, dscps: &BTreeMap<&str, Vec<Seen<u8>>>) {
     let classifier = facts.classifiers.entry(name);
     // The first matching class counts, but the judge takes the last.
     for class in block.inner.iter().rev() {
-        let group = class.inner.iter().find_map(|inner| inner.after("set qos-group")?.parse().ok());
-        let of = class.line.rsplit(' ').next().unwrap_or("");
+        let group = class.last(|inner| inner.after("set qos-group")?.parse().ok());
+        let Some(of) = class.class() else { continue };
         let all = dscps.get(of).into_iter().flatten();
         let maps = all.map(|dscp| Seen::new((dscp.value, group.unwrap_or(0)), &dscp.at));
         classifier.maps.extend(maps);
     }
 }
 
-fn queue(intent: &Intent, facts: &mut Facts, name: &str, of: &str, class: &Block<'_>) {
+fn queue(intent: &Intent, facts: &mut Facts, name: &str, of: &str, class: &Block) {
     let own = format!("c-out-8q-q{}", intent.queue);
     facts.queues.entry(name);
     facts.schedules.entry(name);
@@ -147,7 +145,7 @@ fn cap(limit: &str) -> Cap {
     }
 }
 
-fn bounds(line: &Block<'_>) -> Option<(u64, u64)> {
+fn bounds(line: &Block) -> Option<(u64, u64)> {
     line.after("random-detect")?;
     let words = line.words();
     let of = |word: &str| {
@@ -157,7 +155,7 @@ fn bounds(line: &Block<'_>) -> Option<(u64, u64)> {
     of("minimum-threshold").zip(of("maximum-threshold"))
 }
 
-fn bind(facts: &mut Facts, port: &str, block: &Block<'_>) {
+fn bind(facts: &mut Facts, port: &str, block: &Block) {
     for inner in &block.inner {
         if let Some(name) = inner.after("service-policy type qos input") {
             facts.classifiers.bind(port, name, &inner.at);
@@ -169,16 +167,16 @@ fn bind(facts: &mut Facts, port: &str, block: &Block<'_>) {
     }
 }
 
-fn decapsulation(facts: &mut Facts, block: &Block<'_>, loopbacks: &BTreeMap<String, &str>) {
+fn decapsulation(facts: &mut Facts, block: &Block, loopbacks: &BTreeMap<String, &str>) {
     let is_ipip = block.inner.iter().any(|inner| inner.line.starts_with("tunnel mode ipip"));
-    let source = block.inner.iter().find_map(|inner| inner.after("tunnel source"));
+    let source = block.last(|inner| inner.after("tunnel source"));
     if let (true, Some(source)) = (is_ipip, source) {
         let address = loopbacks.get(&source.to_lowercase()).copied().unwrap_or(source);
         facts.decapsulates.push(Seen::new(address.to_owned(), &block.at));
     }
 }
 
-fn other(facts: &mut Facts, block: &Block<'_>) {
+fn other(facts: &mut Facts, block: &Block) {
     if let Some(rest) = block.after("ip load-sharing address") {
         let mut fields = vec![Field::Protocol];
         let (addresses, ports) = rest.split_once("port").unwrap_or((rest, ""));
@@ -203,7 +201,7 @@ fn other(facts: &mut Facts, block: &Block<'_>) {
     }
 }
 
-fn pfc(facts: &mut Facts, block: &Block<'_>) {
+fn pfc(facts: &mut Facts, block: &Block) {
     if let Some(queues) = block.after("pause pfc-cos") {
         facts.pfc.extend(numbers(queues).into_iter().map(|queue| Seen::new(queue, &block.at)));
     }

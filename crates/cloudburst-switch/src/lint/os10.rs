@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 const KILOBYTE: u64 = 1024;
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
-    let blocks = blocks::read(files);
+    let blocks = blocks::read(intent, files, facts);
     // Groups whose queue has another number.
     let mut queues: BTreeMap<u8, u8> = BTreeMap::new();
     // The queue of each class map.
@@ -27,8 +27,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             }
         }
         if let Some(name) = block.after("class-map type queuing") {
-            let queue =
-                block.inner.iter().find_map(|inner| inner.after("match queue")?.parse().ok());
+            let queue = block.last(|inner| inner.after("match queue")?.parse().ok());
             classes.extend(queue.map(|queue: u8| (name, queue)));
         }
     }
@@ -37,7 +36,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
         let Some(name) = block.after("policy-map type queuing") else { continue };
         for class in &block.inner {
             let queue = class.after("class").and_then(|class| classes.get(class)).copied();
-            let profile = class.inner.iter().find_map(|inner| inner.after("random-detect"));
+            let profile = class.last(|inner| inner.after("random-detect"));
             let profile = profile.filter(|_| queue == Some(intent.queue));
             dropping.extend(profile.map(|profile| (name, profile)));
         }
@@ -71,7 +70,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     }
 }
 
-fn bind(facts: &mut Facts, port: &str, block: &Block<'_>, dropping: &BTreeMap<&str, &str>) {
+fn bind(facts: &mut Facts, port: &str, block: &Block, dropping: &BTreeMap<&str, &str>) {
     for inner in &block.inner {
         if let Some(name) = inner.after("trust-map dscp") {
             facts.classifiers.bind(port, name, &inner.at);
@@ -85,7 +84,7 @@ fn bind(facts: &mut Facts, port: &str, block: &Block<'_>, dropping: &BTreeMap<&s
     }
 }
 
-fn policy(intent: &Intent, facts: &mut Facts, name: &str, queue: Option<u8>, class: &Block<'_>) {
+fn policy(intent: &Intent, facts: &mut Facts, name: &str, queue: Option<u8>, class: &Block) {
     let mut share = None;
     for inner in &class.inner {
         if let Some(percent) = inner.after("bandwidth").and_then(|_| inner.number("percent")) {
@@ -111,7 +110,7 @@ fn policy(intent: &Intent, facts: &mut Facts, name: &str, queue: Option<u8>, cla
     }
 }
 
-fn other(facts: &mut Facts, block: &Block<'_>) {
+fn other(facts: &mut Facts, block: &Block) {
     let words = block.words();
     match words[..] {
         ["load-balancing", "ip-selection", ref fields @ ..] => {
@@ -148,7 +147,7 @@ fn other(facts: &mut Facts, block: &Block<'_>) {
     }
 }
 
-fn pfc(facts: &mut Facts, block: &Block<'_>) {
+fn pfc(facts: &mut Facts, block: &Block) {
     if let Some(queues) = block.after("pfc-cos") {
         facts.pfc.extend(numbers(queues).into_iter().map(|queue| Seen::new(queue, &block.at)));
     }

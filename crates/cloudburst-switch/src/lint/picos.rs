@@ -1,7 +1,7 @@
 //! PicOS: `set` commands, which `delete` takes back.
 
 use super::facts::{Cap, Facts, Field, Place, Seen, Share};
-use super::{File, commands};
+use super::{File, commands, lines};
 use crate::intent::Intent;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,8 @@ struct Found<'a> {
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let mut found = Found::default();
     let mut fields = Vec::new();
-    let told = commands::read(files, "set", "delete");
+    let commands = lines(files, &['#']).map(|(at, line)| (at, line.replace('"', "")));
+    let told = commands::read(intent, commands, ("set", "delete"), facts);
     for (at, line) in &told {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {

@@ -14,13 +14,23 @@ fn one_form_of_a_configuration_does_not_hide_the_mistakes_of_the_other() {
             "",
         ),
         ("qos.native.json", "\"dscp\": [43]", "\"dscp\": [42]"),
+        ("qos.cfg", "", "! nothing\n"),
+        ("qos.native.json", "", "{}"),
     ] {
         let rendered = Rendered::of(&find("iosxe").leaf(1));
         let text = fs::read_to_string(rendered.path(file)).unwrap();
         assert!(text.contains(from), "{text}");
-        fs::write(rendered.path(file), text.replace(from, to)).unwrap();
+        let text = if from.is_empty() { to.into() } else { text.replace(from, to) };
+        fs::write(rendered.path(file), text).unwrap();
         assert_eq!(rendered.check().code, Some(1), "{file}: {from:?}");
     }
+    // A file is the form that its name says, whatever is left in it.
+    let rendered = Rendered::of(&find("iosxe").leaf(1));
+    let text = fs::read_to_string(rendered.path("qos.cfg")).unwrap();
+    let is_left = |line: &&str| !line.contains("class-map") && !line.contains("service-policy");
+    let text: Vec<&str> = text.lines().filter(is_left).collect();
+    fs::write(rendered.path("qos.cfg"), text.join("\n")).unwrap();
+    assert_eq!(rendered.check().code, Some(1));
     // A switch's configuration is one text, with settings that exist only as commands. The model is judged separately.
     let rendered = Rendered::of(&find("iosxe").leaf(1));
     let running = ["qos.cfg", "aeolus.cfg", "ecmp.cfg", "paths.cfg"]
@@ -73,6 +83,102 @@ fn a_patch_is_read_as_what_it_adds() {
 }
 
 #[test]
+fn a_patch_does_what_its_operations_say() {
+    for (operation, finding) in [
+        (
+            r#"{"op": "replace", "path": "/BUFFER_QUEUE", "value": {}}"#,
+            "Ethernet0 and 7 more ports without a limit",
+        ),
+        (
+            r#"{"op": "replace", "path": "/DSCP_TO_TC_MAP/CLOUDBURST", "value": {"43": "5"}}"#,
+            "63 DSCPs have no class",
+        ),
+        (
+            r#"{"op": "add", "path": "/QUEUE/Ethernet4|5", "value": {}}"#,
+            "Ethernet4 without the shares",
+        ),
+        (
+            r#"{"op": "move", "from": "/BUFFER_QUEUE/Ethernet4|5", "path": "/BUFFER_QUEUE/Ethernet4|4"}"#,
+            "Ethernet4 without a limit",
+        ),
+        (
+            r#"{"op": "copy", "from": "/SCHEDULER/cloudburst_default", "path": "/SCHEDULER/cloudburst_tiny"}"#,
+            "share of the tiny queue is 3",
+        ),
+        (
+            r#"{"op": "test", "path": "/BUFFER_QUEUE/Ethernet4|5/profile", "value": "other"}"#,
+            "test /BUFFER_QUEUE/Ethernet4|5/profile fails: value did not match",
+        ),
+        (r#"{"op": "remove", "path": "/QUEUE/Ethernet4|7"}"#, "remove /QUEUE/Ethernet4|7 fails"),
+        (
+            r#"{"op": "replace", "path": "/QUEUE/Ethernet4|7", "value": {}}"#,
+            "replace /QUEUE/Ethernet4|7 fails",
+        ),
+        (
+            r#"{"op": "merge", "path": "/QUEUE", "value": {}}"#,
+            "merge /QUEUE fails: unknown variant",
+        ),
+        (r#"{"op": "add", "path": "/QUEUE"}"#, "add /QUEUE fails: missing field"),
+    ] {
+        let mut parameters = find("sonic").leaf(1);
+        parameters = parameters.replace("aeolus = \"6144 bytes\"\n", "");
+        let rendered = Rendered::of(&parameters);
+        let patch = rendered.path("qos.patch.json");
+        let text = fs::read_to_string(&patch).unwrap();
+        let end = text.rfind(']').unwrap();
+        fs::write(&patch, format!("{},{operation}]", &text[..end])).unwrap();
+        let ended = rendered.check();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.code, Some(1), "{operation}");
+        assert!(said.contains(finding), "{operation} should say {finding:?}, not:\n{said}");
+    }
+}
+
+#[test]
+fn a_patch_of_a_whole_configuration_needs_the_tables_that_it_adds_to() {
+    let rendered = Rendered::of(&find("sonic").leaf(1));
+    let whole = rendered.path("config_db.json");
+    let files = ["aeolus.json", "ecmp.json", "paths.json", "qos.patch.json", "config_db.json"];
+    let files = files.map(|name| rendered.path(name));
+    let table = "{\"Ethernet0\": {}, \"Ethernet4\": {}, \"Ethernet8\": {}, \"Ethernet12\": {}, \"Ethernet16\": {}, \
+                 \"Ethernet20\": {}, \"Ethernet24\": {}, \"Ethernet28\": {}}";
+    let tables = ["DSCP_TO_TC_MAP", "TC_TO_QUEUE_MAP", "BUFFER_PROFILE", "SCHEDULER", "QUEUE"];
+    let tables: String = tables.iter().map(|name| format!("\"{name}\": {{}}, ")).collect();
+    for (more, code, finding) in [
+        ("\"BUFFER_QUEUE\": {},", 0, "confirmed"),
+        ("", 1, "add /BUFFER_QUEUE/Ethernet0|5 fails: path is invalid"),
+    ] {
+        let text =
+            format!("{{\"DEVICE_METADATA\": {{}}, {tables} {more} \"PORT_QOS_MAP\": {table}}}");
+        fs::write(&whole, text).unwrap();
+        let ended = rendered.check_files(&files);
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.code, Some(code), "{said}");
+        assert!(said.contains(finding), "{said}");
+    }
+}
+
+#[test]
+fn ports_may_be_configured_in_ranges() {
+    for (platform, range) in [
+        ("nxos", "interface Ethernet1/1-4, ethernet1/5 - 1/8\n"),
+        ("iosxe", "interface range Gi1-4 , TenGigabitEthernet0/0/1 - 4\n"),
+        ("os10", "interface range ethernet1/1/1-1/1/8\n"),
+        ("eos", "interface Ethernet1-8\n"),
+    ] {
+        let rendered = Rendered::of(&find(platform).leaf(1));
+        let text = fs::read_to_string(rendered.path("qos.cfg")).unwrap();
+        let port = find(platform).ports[0];
+        let (before, of_ports) = text.split_once(&format!("interface {port}\n")).unwrap();
+        let one = of_ports.split("interface ").next().unwrap();
+        fs::write(rendered.path("qos.cfg"), format!("{before}{range}{one}")).unwrap();
+        let names = ["qos.cfg", "aeolus.cfg", "ecmp.cfg", "paths.cfg"];
+        let ended = rendered.check_files(&names.map(|name| rendered.path(name)));
+        assert_eq!(ended.code, Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
+    }
+}
+
+#[test]
 fn a_path_without_end_is_found_and_never_followed() {
     let rendered = Rendered::of(&find("sonic").leaf(1));
     let path = "/a".repeat(200_000);
@@ -81,7 +187,7 @@ fn a_path_without_end_is_found_and_never_followed() {
     let ended = rendered.check();
     let said = String::from_utf8_lossy(&ended.stdout);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(said.contains("qos.patch.json: a path of more than 16 parts"), "{said}");
+    assert!(said.contains("qos.patch.json: operation 1: a path of more than 16 parts"), "{said}");
 }
 
 #[test]

@@ -30,6 +30,7 @@ const TAKEN_BACK: &[TakenBack] = &[
     taken_back(("picos", "paths.cli"), "delete protocols static route 10.102.2.5/32\n", "no route to 10.102.2.5/32"),
     taken_back(("sonic", "zz.patch.json"), "[{\"op\": \"remove\", \"path\": \"/BUFFER_QUEUE/Ethernet4|5\"}]",
         "Ethernet4 without a limit"),
+    taken_back(("sonic", "zz.patch.json"), "{\"op\": \"remove\", \"path\": \"/BUFFER_QUEUE\"}", "one operation; expected a list"),
     taken_back(("sonic", "aa.patch.json"), "[{\"op\": \"remove\", \"path\": \"/SWITCH_HASH/GLOBAL\"}]", "no ECMP hash"),
     taken_back(("cumulus4", "paths.frr"), "no ip route 10.102.2.5/32 10.3.0.2 swp6\n", "no route to 10.102.2.5/32"),
     taken_back(("cumulus5", "qos.nv"), "nv unset qos egress-scheduler default-global traffic-class 5\n",
@@ -79,6 +80,76 @@ const TAKEN_BACK: &[TakenBack] = &[
     taken_back(("linux", "paths.sh"), "ip route del 10.102.2.5\n", "no route to 10.102.2.5/32"),
     taken_back(("linux", "paths.sh"), "ip route delete 10.102.2.5/32 via 10.3.0.2\n", "no route to 10.102.2.5/32"),
     taken_back(("linux", "ecmp.sh"), "sysctl -w net.ipv4.fib_multipath_hash_policy=0\n", "lacks protocol, source port"),
+    // Interfaces in ranges, and in other spellings.
+    taken_back(("eos", "qos.cfg"), "interface Ethernet1-2\n   no uc-tx-queue 5\n", "Ethernet1 and 1 more ports without a limit"),
+    taken_back(("eos", "qos.cfg"), "interface Et2,4\n   no uc-tx-queue 5\n", "Ethernet2 and 1 more ports without a limit"),
+    taken_back(("eos", "qos.cfg"), "interface Ethernet 2\n   no uc-tx-queue 5\n", "Ethernet2 without a limit"),
+    taken_back(("eos", "qos.cfg"), "default interface Ethernet1-3\n", "Ethernet1 and 2 more ports without a limit"),
+    taken_back(("nxos", "qos.cfg"), "interface Ethernet1/1-2\n  no service-policy type qos input CLOUDBURST-IN\n",
+        "Ethernet1/1 and 1 more ports without a classifier"),
+    taken_back(("nxos", "qos.cfg"), "interface ethernet 1/2\n  no service-policy type qos input\n", "Ethernet1/2 without a classifier"),
+    taken_back(("nxos", "qos.cfg"), "int e1/2-1/3\n  no service-policy type qos input CLOUDBURST-IN\n",
+        "Ethernet1/2 and 1 more ports without a classifier"),
+    taken_back(("iosxe", "qos.cfg"), "interface range GigabitEthernet1 - 2\n no service-policy output CLOUDBURST-OUT\n",
+        "GigabitEthernet1 and 1 more ports without a limit"),
+    taken_back(("iosxe", "qos.cfg"), "interface Gi2\n no service-policy  output\n", "GigabitEthernet2 without a limit"),
+    taken_back(("os10", "qos.cfg"), "interface range ethernet1/1/1-1/1/2\n no service-policy output type queuing CLOUDBURST-OUT\n",
+        "ethernet1/1/1 and 1 more ports without a limit"),
+    taken_back(("os10", "qos.cfg"), "default interface range Ethernet 1/1/1-1/1/3,ethernet1/1/5\n",
+        "ethernet1/1/1 and 3 more ports without a limit"),
+    // Settings that undo another, and other forms of a negation.
+    taken_back(("eos", "qos.cfg"), "interface Ethernet2\n   uc-tx-queue 5\n      priority strict\n", "the tiny queue has strict priority"),
+    taken_back(("eos", "qos.cfg"), "interface Ethernet2\n   uc-tx-queue 5\n      default priority\n", "the tiny queue has strict priority"),
+    taken_back(("eos", "qos.cfg"), "default interface\nno qos map\n", "DSCP 40 goes to queue 5 too"),
+    taken_back(("eos", "paths.cfg"), "no ip routing\n", "routing is off"),
+    taken_back(("eos", "qos.cfg"), "interface Ethernet2\n   qos trust cos\n", "Ethernet2 trusts cos"),
+    taken_back(("nxos", "qos.cfg"), "class-map type qos match-any CLOUDBURST\n  no match dscp 40-47\n", "does not map DSCP 43"),
+    taken_back(("nxos", "qos.cfg"), "policy-map type queuing CLOUDBURST-OUT\n  no class type queuing c-out-8q-q3\n",
+        "CLOUDBURST-OUT lacks c-out-8q-q3"),
+    taken_back(("nxos", "qos.cfg"), "policy-map type qos CLOUDBURST-IN\n  class CLOUDBURST\n    set qos-group 0\n", "DSCP 43 goes to queue 0"),
+    taken_back(("iosxe", "qos.cfg"), "class-map match-any CLOUDBURST\n no match ip dscp 43\n", "does not map DSCP 43"),
+    taken_back(("iosxe", "aeolus.cfg"), "policy-map CLOUDBURST-OUT\n class CLOUDBURST\n  no random-detect dscp-based\n",
+        "has no selective dropping"),
+    taken_back(("cumulus5", "qos.nv"), "nv set interface swp2 qos egress-scheduler profile OTHER\n", "swp2 has egress-scheduler OTHER"),
+    taken_back(("cumulus5", "qos.nv"), "nv set interface swp1-3 qos mapping profile OTHER\n", "swp1-3 has mapping OTHER"),
+    taken_back(("cumulus5", "qos.nv"), "sudo nv unset qos mapping default-global dscp 44\n", "DSCP 44 goes to queue 5 too"),
+    // Negations that cannot be told.
+    taken_back(("eos", "qos.cfg"), "interface Ethernet2\n   no uc-tx-q 6\n", "`no uc-tx-q 6` is not understood"),
+    taken_back(("eos", "qos.cfg"), "interface Ethernet1-2/1-4\n   no uc-tx-queue 5\n", "`interface Ethernet1-2/1-4` is not understood"),
+    taken_back(("nxos", "qos.cfg"), "interface Ethernet1/2\n  no serv type qos inp CLOUDBURST-IN\n", "is not understood"),
+    taken_back(("nxos", "qos.cfg"), "policy-map type queuing CLOUDBURST-OUT\n  class type queuing c-out-8q-q5\n    no police\n",
+        "`no police` is not understood"),
+    taken_back(("iosxe", "paths.cfg"), "no ip route 10.102.2.5 255.255.255.255 10.3.0.2\n", "is not understood"),
+    taken_back(("os10", "ecmp.cfg"), "no load-balancing ip-selection l4-source-port\n", "is not understood"),
+    taken_back(("picos", "qos.cli"), "deactivate class-of-service\n", "is not understood"),
+    taken_back(("picos", "qos.cli"), "delete class-of-service interface te-1/1/[1-50]\n", "is not understood"),
+    taken_back(("cumulus4", "paths.frr"), "unset ip route 10.102.2.5/32\n", "is not understood"),
+    taken_back(("cumulus5", "qos.nv"), "nv unset qos mapping default-global dscp af11\n", "is not understood"),
+    taken_back(("cumulus5", "qos.nv"), "nv config replace other.yaml\n", "is not understood"),
+    taken_back(("cumulus5", "qos.nv"), "for port in 1 2; do nv unset interface swp$port qos mapping; done\n", "is not understood"),
+    // Linux
+    taken_back(("linux", "qos.sh"), "sudo /sbin/tc -force qdisc del root dev h2\n", "h2 has a queue 5 without limit"),
+    taken_back(("linux", "qos.sh"), "tc filter del dev h2 parent 1:0 prio 1\n", "h2, ip, does not map DSCP 43"),
+    taken_back(("linux", "qos.sh"), "tc filter del dev h2 parent 1: prio 9\n", "is not understood"),
+    taken_back(("linux", "qos.sh"), "tc filter flush dev h2\n", "is not understood"),
+    taken_back(("linux", "qos.sh"), "tc filter add dev h2 parent 1: pref 0 protocol ip u32 match ip dsfield 0xac 0xfc flowid 1:20\n",
+        "DSCP 43 goes to queue 0"),
+    taken_back(("linux", "qos.sh"), "for port in h1 h2; do tc qdisc del dev $port root; done\n", "is not understood"),
+    taken_back(("linux", "qos.sh"), "if true; then\n  tc qdisc del dev h2 root\nfi\n", "`tc qdisc del dev h2 root` is not understood"),
+    taken_back(("linux", "qos.sh"), "ip link del h2\n", "h2 without a limit"),
+    taken_back(("linux", "qos.sh"), "ethtool --offload h2 gro on\n", "h2 may join packets (gro)"),
+    taken_back(("linux", "qos.sh"), "ethtool -K h2 generic-receive-offload on tcp-segmentation-offload on\n", "h2 may join packets (tso, gro)"),
+    taken_back(("linux", "qos.sh"), "dcb pfc set dev h2 prio-pfc all:on\n", "priority flow control for queue 5"),
+    taken_back(("linux", "ecmp.sh"), "sysctl net.ipv4.fib_multipath_hash_policy=0\n", "lacks protocol, source port"),
+    taken_back(("linux", "ecmp.sh"), "sysctl -q -w net.ipv4.ip_forward=1 net/ipv4/fib_multipath_hash_policy=0\n", "lacks protocol, source port"),
+    taken_back(("linux", "ecmp.sh"), "sysctl --system\n", "is not understood"),
+    taken_back(("linux", "ecmp.sh"), "echo 0 > /proc/sys/net/ipv4/fib_multipath_hash_policy\n", "is not understood"),
+    taken_back(("linux", "paths.sh"), "ip -4 route del 10.102.2.5\n", "no route to 10.102.2.5/32"),
+    taken_back(("linux", "paths.sh"), "ip ro del 10.102.2.5/32\n", "no route to 10.102.2.5/32"),
+    taken_back(("linux", "paths.sh"), "ip route flush table main\n", "no route to 10.102.2.5/32"),
+    taken_back(("linux", "paths.sh"), "ip route replace 10.102.2.5/32 nexthop via 10.3.0.2 nexthop via 10.3.0.9\n", "by way of 10.3.0.9"),
+    taken_back(("linux", "paths.sh"), "ip route replace blackhole 10.102.2.5\n", "by way of blackhole"),
+    taken_back(("linux", "paths.sh"), "ip route del 10.102.2.5 via 10.3.0.9\n", "is not understood"),
 ];
 
 /// A leaf with `text` at the end of `file`.
@@ -144,6 +215,17 @@ fn what_is_taken_back_and_given_again_counts() {
             "interface GigabitEthernet2\n service-policy output MINE\n no service-policy output MINE\n",
         ),
         (
+            "eos",
+            "qos.cfg",
+            "interface Ethernet2\n   no qos trust\n   qos trust dscp\n   uc-tx-queue 5\n      priority strict\n      no priority\n",
+        ),
+        (
+            "linux",
+            "paths.sh",
+            "ip route replace 10.102.2.5/32 via 10.3.0.9\nip route replace 10.102.2.5/32 via 10.3.0.2\n\
+             dcb pfc set dev h2 prio-pfc all:on\ndcb pfc set dev h2 prio-pfc 5:off\n",
+        ),
+        (
             "linux",
             "qos.sh",
             "tc filter del dev h2 parent 1: prio 1\ntc filter add dev h2 parent 1: prio 1 protocol ip \
@@ -152,5 +234,93 @@ fn what_is_taken_back_and_given_again_counts() {
     ] {
         let (code, said) = with(platform, file, text);
         assert_eq!(code, Some(0), "{platform}: {said}");
+    }
+}
+
+#[test]
+fn tunnels_that_are_taken_back_are_missed() {
+    for (platform, file, text) in [
+        ("eos", "paths.cfg", "no ip decap-group CLOUDBURST\n"),
+        ("nxos", "paths.cfg", "no feature tunnel\n"),
+        ("nxos", "paths.cfg", "interface Tunnel 100\n  no tunnel source\n"),
+        ("linux", "paths.sh", "ip tunnel del cloudburst\n"),
+        ("linux", "paths.sh", "ip link set dev cloudburst down\n"),
+    ] {
+        let rendered = Rendered::of(&find(platform).spine(1));
+        let before = fs::read_to_string(rendered.path(file)).unwrap();
+        fs::write(rendered.path(file), before + text).unwrap();
+        let said = String::from_utf8_lossy(&rendered.check().stdout).into_owned();
+        assert!(said.contains("nothing decapsulates IP-in-IP packets"), "{text}: {said}");
+    }
+}
+
+#[test]
+fn negations_of_other_things_are_passed_over() {
+    // Above the configuration, they take back what the switch had before.
+    for (platform, file, before, after) in [
+        (
+            "eos",
+            "qos.cfg",
+            "interface Ethernet1-8\n   no uc-tx-queue 3\n   no qos trust\nno qos map dscp 43\n",
+            "no ip domain-lookup\nno aaa root\ninterface Ethernet2\n   no shutdown\n   no switchport\n   no ip redirects\n   \
+             uc-tx-queue 5\n      no bandwidth guaranteed\n      no shape rate\n   uc-tx-queue 3\n      no bandwidth percent\n\
+             interface Management1\n   no service-policy output X\nno interface Vlan7\nno ip route 10.9.9.9/32\n\
+             default logging event congestion-drops\nno ip routing vrf MGMT\n",
+        ),
+        (
+            "nxos",
+            "qos.cfg",
+            "interface Ethernet1/1-8\n  no service-policy type qos input OLD\npolicy-map type queuing CLOUDBURST-OUT\n  \
+             no class type queuing c-out-8q-q7\n",
+            "no ip domain-lookup\nno feature telnet\nno class-map type qos OLD\nno policy-map type qos OLD\n\
+             interface Ethernet1/1\n  no ip redirects\n  no ipv6 redirects\n  no shutdown\n  no lldp transmit\n",
+        ),
+        (
+            "iosxe",
+            "qos.cfg",
+            "interface GigabitEthernet1\n no service-policy output OLD\n",
+            "no ip domain lookup\nno ip http server\nno service pad\nservice timestamps log\nno cdp run\n\
+             interface GigabitEthernet1\n no ip address\n no negotiation auto\npolicy-map CLOUDBURST-OUT\n class CLOUDBURST\n  \
+             no priority\n",
+        ),
+        (
+            "os10",
+            "qos.cfg",
+            "no policy-map type queuing OLD\n",
+            "no dcbx enable\ninterface ethernet1/1/1\n no switchport\n no flowcontrol receive\n",
+        ),
+        (
+            "picos",
+            "qos.cli",
+            "delete class-of-service\n",
+            "delete vlans vlan-id 7\ndelete interface gigabit-ethernet ge-1/1/1 family\n",
+        ),
+        (
+            "cumulus4",
+            "paths.frr",
+            "no ip route 10.102.2.5/32 blackhole\n",
+            "no ip route 10.9.9.9/32 blackhole\nno ip forwarding\n",
+        ),
+        (
+            "cumulus5",
+            "qos.nv",
+            "nv unset qos mapping\nnv unset interface swp1 qos mapping\n",
+            "nv unset system ntp\nnv unset interface swp1 link\nnv unset qos remark\nnv config diff\nnv config apply -y\n\
+             nv set interface swp9 qos mapping profile OTHER\n",
+        ),
+        (
+            "linux",
+            "qos.sh",
+            "tc qdisc del dev h2 root || true\ntc filter del dev h2 parent 1: || true\n",
+            "for port in h1 h2; do ip link set $port up; done\nip route del 10.9.9.9\nip -6 route flush table main\n\
+             tc qdisc del dev eth9 root\ntc -s qdisc show dev h2 | grep pfifo\nip route flush cache\n\
+             sysctl -w net.ipv4.ip_forward=1\n[ -e x ] && echo tc\nexit 0\n",
+        ),
+    ] {
+        let rendered = Rendered::of(&find(platform).leaf(1));
+        let text = fs::read_to_string(rendered.path(file)).unwrap();
+        fs::write(rendered.path(file), format!("{before}{text}{after}")).unwrap();
+        let ended = rendered.check();
+        assert_eq!(ended.code, Some(0), "{platform}: {}", String::from_utf8_lossy(&ended.stdout));
     }
 }
