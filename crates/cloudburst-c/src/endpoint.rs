@@ -115,8 +115,8 @@ pub extern "C" fn cbrst_with(
         if priority > SendOptions::MAX_PRIORITY {
             return Err(Failure::invalid(format!("`priority` is {priority}: expected 0 to 7")));
         }
-        let deadline = (deadline_ms > 0).then(|| Duration::from_millis(deadline_ms));
-        let options = SendOptions { deadline, priority, ..SendOptions::default() };
+        let mut options = SendOptions::default().priority(priority);
+        options.deadline = (deadline_ms > 0).then(|| Duration::from_millis(deadline_ms));
         out.write(Some(Box::new(Endpoint(endpoint.with(options)))));
         Ok(())
     })

@@ -4,7 +4,7 @@
 use crate::pairing::CodeFrom;
 use clap::{Args, Parser};
 use cloudburst_net::{Capacity, Classes, Code, Order, PathMap};
-use cloudburst_program::{Bits, Bytes, Seconds};
+use cloudburst_program::{Bytes, Seconds};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -150,7 +150,7 @@ pub struct SendArgs {
     pub rate: f64,
 
     /// The link's capacity in bits per second, such as 100M or 10G; auto is what the interface reports
-    #[arg(long, value_name = "BITS", default_value = "auto", value_parser = capacity)]
+    #[arg(long, value_name = "BITS", default_value = "auto")]
     pub capacity: Capacity,
 
     /// Let the receiver request the data at the rate of its link: for many senders to one receiver
@@ -267,7 +267,7 @@ pub struct DoctorArgs {
     pub dscp: Option<u8>,
 
     /// The link's capacity in bits per second, such as 100M or 10G; auto is what the interface reports
-    #[arg(long, value_name = "BITS", default_value = "auto", value_parser = capacity)]
+    #[arg(long, value_name = "BITS", default_value = "auto")]
     pub capacity: Capacity,
 
     /// How long to wait for an answer to one source port
@@ -375,26 +375,5 @@ impl Configured for RecvArgs {
 impl Configured for DoctorArgs {
     fn config(&self) -> Option<&Path> {
         self.config.as_deref()
-    }
-}
-
-/// Parses the capacity of a link: `auto`, or bits per second.
-fn capacity(text: &str) -> Result<Capacity, &'static str> {
-    if text == "auto" {
-        return Ok(Capacity::Auto);
-    }
-    let bits = text.parse::<Bits>().map(|bits| bits.0.into());
-    bits.map_err(|_| "expected auto, or at least 8k, such as 100M, 2.5G or 1000000000")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_capacity_is_a_number_or_auto() {
-        assert_eq!(capacity("auto"), Ok(Capacity::Auto));
-        assert_eq!(capacity("1G"), Ok(Capacity::BitsPerSecond(1_000_000_000)));
-        assert!(capacity("7999").is_err() && capacity("Auto").is_err());
     }
 }

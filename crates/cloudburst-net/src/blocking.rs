@@ -2,7 +2,7 @@
 
 use crate::calls::{Calls as AsyncCalls, Handled, Request as AsyncRequest, RequestParts, Response};
 use crate::endpoint::{Counters, Endpoint as AsyncEndpoint};
-use crate::error::{Closed, SendError};
+use crate::error::{BoxError, Closed, SendError};
 use crate::inner::Inner;
 use crate::io::GrantedBuffers;
 use crate::names;
@@ -199,8 +199,37 @@ impl Request {
     ///
     /// See [`SendError`].
     pub fn reply(self, bytes: impl Into<Bytes>) -> Result<Receipt, SendError> {
+        self.reply_or_refuse(Some(bytes.into()))
+    }
+
+    fn reply_or_refuse(self, bytes: Option<Bytes>) -> Result<Receipt, SendError> {
         let Self { request, options } = self;
-        block_on(Inner::engine_of(request.endpoint()), request.reply_with(bytes.into(), options))
+        block_on(Inner::engine_of(request.endpoint()), request.reply_with(bytes, options))
+    }
+
+    /// Refuses the request, because the application is overloaded. See [`AsyncRequest::refuse`].
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security, SendError};
+    /// # use std::thread;
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// # let address = server.local_addr();
+    /// let caller = thread::spawn(move || client.call(address, "a job"));
+    /// server.recv_request()?.refuse()?; // while there is too much work
+    /// # assert_eq!(caller.join().map_err(|_| "it panicked")?, Err(SendError::Overloaded));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn refuse(self) -> Result<Receipt, SendError> {
+        self.reply_or_refuse(None)
     }
 
     /// Confirms with an empty response that the application has accepted the request.
@@ -258,7 +287,7 @@ impl Endpoint {
     /// # let loopback = "127.0.0.1:0".parse()?;
     /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
     /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// let urgent = client.with(SendOptions { priority: 7, ..SendOptions::default() });
+    /// let urgent = client.with(SendOptions::default().priority(7));
     /// urgent.send(server.local_addr(), "hello")?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -652,6 +681,42 @@ impl Endpoint {
     /// because it cannot be dropped. Everything else, panics included, is as with
     /// [`AsyncEndpoint::serve`].
     pub fn serve<B: Into<Bytes>>(&self, limit: usize, handler: impl Fn(RequestParts) -> B + Sync) {
+        self.serve_in_threads(limit, |request| Handled::Answered(handler(request).into()));
+    }
+
+    /// Serves requests with a `handler` that may fail, as [`serve`](Self::serve) does with one that cannot.
+    /// Errors are as with [`AsyncEndpoint::try_serve`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Overloaded, Security, SendError};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// let address = server.local_addr();
+    /// std::thread::spawn(move || {
+    ///     server.try_serve(8, |request| {
+    ///         if request.bytes.len() > 5 { Err(Overloaded) } else { Ok(request.bytes) }
+    ///     });
+    /// });
+    /// assert_eq!(client.call(address, "hello"), Ok("hello".into()));
+    /// assert_eq!(client.call(address, "too much"), Err(SendError::Overloaded));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_serve<B, E>(
+        &self,
+        limit: usize,
+        handler: impl Fn(RequestParts) -> Result<B, E> + Sync,
+    ) where
+        B: Into<Bytes>,
+        E: Into<BoxError>,
+    {
+        self.serve_in_threads(limit, |request| handler(request).into());
+    }
+
+    fn serve_in_threads(&self, limit: usize, handler: impl Fn(RequestParts) -> Handled + Sync) {
         thread::scope(|scope| {
             for threads in 1..limit.max(1) {
                 let builder = thread::Builder::new().name("cbrst-serve".into());
@@ -664,13 +729,10 @@ impl Endpoint {
         });
     }
 
-    fn serve_here<B: Into<Bytes>>(&self, handler: &impl Fn(RequestParts) -> B) {
+    fn serve_here(&self, handler: &impl Fn(RequestParts) -> Handled) {
         while let Ok(request) = self.block_on(self.endpoint.recv_request()) {
-            let handle = || handler(request.parts()).into();
-            let handled = match catch_unwind(AssertUnwindSafe(handle)) {
-                Ok(response) => Handled::Answered(response),
-                Err(_) => Handled::Panicked,
-            };
+            let handle = || handler(request.parts());
+            let handled = catch_unwind(AssertUnwindSafe(handle)).unwrap_or(Handled::Panicked);
             self.block_on(self.endpoint.finish(request, handled));
         }
     }
@@ -693,6 +755,13 @@ impl Endpoint {
 impl From<AsyncEndpoint> for Endpoint {
     fn from(endpoint: AsyncEndpoint) -> Self {
         Self { endpoint, options: SendOptions::default() }
+    }
+}
+
+impl From<Endpoint> for AsyncEndpoint {
+    /// The same endpoint for async callers. The settings of the blocking handle stay behind.
+    fn from(endpoint: Endpoint) -> Self {
+        endpoint.endpoint
     }
 }
 

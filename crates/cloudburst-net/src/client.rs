@@ -37,7 +37,7 @@ use tower_service::Service;
 /// # tokio::spawn(async move {
 /// #     server.serve(100, |request| async move { request.bytes.to_ascii_uppercase() }).await
 /// # });
-/// let soon = SendOptions { deadline: Some(Duration::from_secs(1)), ..SendOptions::default() };
+/// let soon = SendOptions::default().deadline(Duration::from_secs(1));
 /// let service = client.client(address).with(soon);
 /// assert_eq!(service.peer(), address);
 /// assert_eq!(service.oneshot(Bytes::from("hello")).await?, "HELLO");
@@ -49,7 +49,7 @@ pub struct Client {
     peer: SocketAddr,
     options: SendOptions,
     permit: Option<Permit>,
-    waiting: Option<Outcome<'static, Result<Permit, SendError>>>,
+    waiting: Option<Outcome<Result<Permit, SendError>>>,
 }
 
 impl Endpoint {
@@ -105,7 +105,7 @@ impl Client {
 impl Service<Bytes> for Client {
     type Response = Bytes;
     type Error = SendError;
-    type Future = Outcome<'static, Result<Bytes, SendError>>;
+    type Future = Outcome<Result<Bytes, SendError>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         if self.permit.is_none() {

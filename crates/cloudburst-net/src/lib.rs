@@ -51,8 +51,8 @@
 //!
 //! # Calls
 //!
-//! [`Endpoint::call`] sends a request and waits for its response; [`Endpoint::serve`] answers requests, and
-//! [`Endpoint::recv_request`] hands them out one by one. `Ok` from a call means that the application at the
+//! [`Endpoint::call`] sends a request and waits for its response; [`Endpoint::serve`] and
+//! [`Endpoint::try_serve`] answer requests, and [`Endpoint::recv_request`] hands them out one by one. `Ok` from a call means that the application at the
 //! other end has answered, if only with an empty response ([`Request::accept`]). [`Endpoint::call_many`]
 //! calls many peers at once, and yields their responses as they arrive. [`SendError`] says why there is no
 //! response, and whether the request may have been delivered. Plain messages are independent of calls on the
@@ -141,7 +141,7 @@ pub use calls::{Calls, Request, RequestParts, Response};
 #[cfg(feature = "tower")]
 pub use client::Client;
 pub use endpoint::{Counters, Endpoint};
-pub use error::{BuildError, Closed, SendError};
+pub use error::{BuildError, Closed, Overloaded, SendError};
 pub use io::{EcnCounts, GrantedBuffers, IoCounters, SendErrors};
 #[cfg(feature = "metrics")]
 pub use metrics::Metrics;

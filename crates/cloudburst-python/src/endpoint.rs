@@ -249,6 +249,7 @@ pub(crate) fn options(timeout: Option<f64>, priority: u8) -> PyResult<SendOption
     if priority > SendOptions::MAX_PRIORITY {
         return Err(PyValueError::new_err(format!("priority is {priority}: expected 0 to 7")));
     }
-    let deadline = deadline(timeout)?;
-    Ok(SendOptions { deadline, priority, ..SendOptions::default() })
+    let mut options = SendOptions::default().priority(priority);
+    options.deadline = deadline(timeout)?;
+    Ok(options)
 }

@@ -149,12 +149,11 @@ fn config(choices: &mut Choices<'_>, flags: u8, host: usize, hosts: usize) -> Co
 pub(crate) fn options(choices: &mut Choices<'_>) -> SendOptions {
     let byte = choices.u8();
     let deadline = [None, Some(1), Some(20), Some(200), Some(2_000)][usize::from(byte % 5)];
-    SendOptions {
-        deadline: deadline.map(Duration::from_millis),
-        code: CODES.get(usize::from(byte / 5) % (CODES.len() + 1)).copied(),
-        policy: POLICIES.get(usize::from(byte / 35)).copied(),
-        priority: byte % (SendOptions::MAX_PRIORITY + 1),
-    }
+    let mut options = SendOptions::default().priority(byte % (SendOptions::MAX_PRIORITY + 1));
+    options.deadline = deadline.map(Duration::from_millis);
+    options.code = CODES.get(usize::from(byte / 5) % (CODES.len() + 1)).copied();
+    options.policy = POLICIES.get(usize::from(byte / 35)).copied();
+    options
 }
 
 fn classes(text: &str) -> Classes {

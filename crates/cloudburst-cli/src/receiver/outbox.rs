@@ -75,7 +75,7 @@ impl Outbox {
         if to_peer >= MAX_REPLIES_TO_PEER || self.courier.under_way().count() >= MAX_REPLIES {
             return;
         }
-        let options = SendOptions { deadline: Some(self.deadline), ..SendOptions::default() };
+        let options = SendOptions::default().deadline(self.deadline);
         let _ = self.courier.send(reply, peer, frame, options);
     }
 }

@@ -306,6 +306,12 @@ impl<I: PacketIo> Engine<I> {
         self.shared.tell_closing();
     }
 
+    /// The bytes of the response to a request on which the application has not acted, because it is
+    /// overloaded.
+    pub fn overload_response(&self, request: RequestId) -> Bytes {
+        coupling::overload_response(&mut &self.shared.parts, request)
+    }
+
     /// The number of messages of `role` in the application's queue.
     pub fn readable(&self, role: Role) -> usize {
         self.shared.parts.readable(role)

@@ -16,6 +16,7 @@ use crate::rng::SplitMix64;
 /// assert_eq!(code.to_string(), "lt-systematic:dense");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Degree {
     /// Always the degree d, if d is odd and 2 d <= n.
     ///

@@ -1,8 +1,19 @@
 //! The capacity of an endpoint's link.
 
+use super::ConfigError;
 use core::fmt;
+use core::str::FromStr;
+use parse_size::ByteSuffix;
+
+/// The fewest bits a second that an endpoint can be paced to.
+pub(super) const MIN_CAPACITY: u64 = 8_000;
 
 /// The capacity of an endpoint's link, in each direction.
+///
+/// Its text form is `auto`, or bits a second with an optional unit, such as `100M` or `2.5G`: k, M, G and T
+/// are powers of 1,000.
+///
+/// It converts from `u64` alone: with another integer type, an integer literal would no longer be one.
 ///
 /// ```
 /// use cloudburst_core::config::{Capacity, Config};
@@ -11,6 +22,7 @@ use core::fmt;
 /// assert_eq!(config.capacity, Capacity::BitsPerSecond(10_000_000_000));
 /// assert_eq!(Config::default().capacity, Capacity::Auto);
 /// assert_eq!(Capacity::Auto.bits_per_second(), 1_000_000_000); // without an interface to ask
+/// assert_eq!("10G".parse(), Ok(config.capacity));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -44,12 +56,49 @@ impl From<u64> for Capacity {
     }
 }
 
+impl FromStr for Capacity {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        // A `B` would mean bytes.
+        let parser = parse_size::Config::new().with_byte_suffix(ByteSuffix::Deny);
+        let bits = parser.parse_size(text).ok().filter(|bits| *bits >= MIN_CAPACITY);
+        bits.map(Self::BitsPerSecond).ok_or_else(|| ConfigError {
+            field: "capacity",
+            value: format!("`{text}`"),
+            expected: "`auto`, or at least 8k bits a second, such as 100M, 2.5G or 1000000000",
+        })
+    }
+}
+
 impl fmt::Display for Capacity {
     /// Writes `auto`, or the bits a second.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Auto => f.pad("auto"),
             Self::BitsPerSecond(bits) => bits.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capacity_is_read_as_people_and_as_it_itself_write_it() {
+        for (text, bits) in [("8k", 8_000), ("100M", 100_000_000), ("2.5G", 2_500_000_000)] {
+            let capacity = text.parse::<Capacity>().unwrap();
+            assert_eq!(capacity, bits.into(), "{text}");
+            assert_eq!(capacity.to_string().parse(), Ok(capacity));
+        }
+        assert_eq!(Capacity::Auto.to_string().parse(), Ok(Capacity::Auto));
+        for wrong in ["", "Auto", "7999", "-1", "10GB", "10Gbit", "fast", "99999999T"] {
+            let said = wrong.parse::<Capacity>().unwrap_err();
+            assert_eq!((said.field, said.value), ("capacity", format!("`{wrong}`")));
         }
     }
 }

@@ -1,10 +1,13 @@
 //! Validation of settings, and the error for invalid ones.
 
+use super::capacity::MIN_CAPACITY;
 use super::{BurstPolicy, Config, MAX_BLOCKS_IN_FLIGHT, MAX_PORTS, MAX_TRAIN};
 use crate::code::Code;
 use crate::path::Downlink;
 
 /// A setting with an invalid value, which the caller must change.
+///
+/// Crates that check settings of their own construct it, so it is not `#[non_exhaustive]`.
 ///
 /// # Example
 ///
@@ -47,7 +50,7 @@ impl Config {
         if !(576..=65_535).contains(&self.mtu) {
             return refuse("mtu", &self.mtu, "between 576 and 65535 bytes");
         }
-        if self.capacity.bits_per_second() < 8_000 {
+        if self.capacity.bits_per_second() < MIN_CAPACITY {
             return refuse("capacity", &self.capacity, "at least 8000 bits a second");
         }
         if !(self.rate > 0.0 && self.rate <= 1.0) {

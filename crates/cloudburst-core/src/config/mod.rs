@@ -98,6 +98,9 @@ pub enum PullOrder {
 
 /// All settings of an endpoint. Every limit is mandatory: no value means "no limit".
 ///
+/// Write it with `..Config::default()`, as below: a version that is otherwise compatible may add fields. For
+/// this syntax, it is not `#[non_exhaustive]`.
+///
 /// # Example
 ///
 /// ```

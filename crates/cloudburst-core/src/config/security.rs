@@ -102,8 +102,11 @@ mod tests {
         ] {
             assert_eq!(text.parse::<PresharedKey>().map(drop), Err(error), "{text}");
         }
-        let short = PresharedKey::try_from(&key[..31]);
-        assert_eq!(short.map(drop), Err(KeyError::Bytes { came: 31 }));
+        let short = Err(KeyError::Bytes { came: 31 });
+        assert_eq!(PresharedKey::try_from(&key[..31]).map(drop), short);
+        assert_eq!(PresharedKey::try_from(key[..31].to_vec()).map(drop), short);
+        assert_eq!(PresharedKey::try_from(key.to_vec()).unwrap().bytes(), &key);
+        assert_eq!(PresharedKey::from(&key).bytes(), &key);
     }
 
     #[test]

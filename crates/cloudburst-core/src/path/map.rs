@@ -7,6 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 /// An egress is a number that only the owner of the sockets interprets: a socket, or a socket with a
 /// flow label or an outer header. The core passes it through.
 ///
+/// Drivers and path maps construct it, so it is not `#[non_exhaustive]`.
+///
 /// # Example
 ///
 /// ```
@@ -33,7 +35,7 @@ impl Via {
     }
 }
 
-/// The relation of an address to an endpoint.
+/// The relation of an address to an endpoint: one of these three, so it is not `#[non_exhaustive]`.
 ///
 /// # Example
 ///

@@ -3,14 +3,16 @@
 //! Every driver goes through these functions: [`Endpoint`](super::Endpoint), which owns the parts,
 //! and the threads of [`burst::Engine`](crate::burst::Engine), which lock them.
 
-use super::calls::{Forgotten, Prepared, refusal, response, withdrawal};
+use super::calls::{Forgotten, Prepared, overload, refusal, response, withdrawal};
 use super::{
-    CallId, Calls, Event, Receiver, ReceiverEvent, SendOptions, Sender, SenderEvent, Transmit,
+    CallId, Calls, Event, Receiver, ReceiverEvent, RequestId, SendOptions, Sender, SenderEvent,
+    Transmit,
 };
 use crate::error::SendError;
 use crate::path::Via;
 use crate::time::Instant;
 use crate::wire::{Capabilities, Kind, Role, WireError};
+use bytes::Bytes;
 use core::ops::DerefMut;
 use core::time::Duration;
 use std::net::SocketAddr;
@@ -193,6 +195,22 @@ pub(crate) fn hang_up(parts: &mut impl Parts, now: Instant, call: CallId) {
     }
 }
 
+/// The bytes of the response to a request on which the application has not acted, because it is
+/// overloaded.
+pub(crate) fn overload_response(halves: &mut impl Halves, request: RequestId) -> Bytes {
+    refuse(&halves.sender(), request, overload)
+}
+
+/// The bytes of a response that refuses a request. A caller that does not declare `CANCEL` is told
+/// that there is no response.
+fn refuse(sender: &Sender, request: RequestId, refusal: fn(CallId) -> Bytes) -> Bytes {
+    if sender.supports(request.peer, Capabilities::CANCEL) {
+        refusal(request.call)
+    } else {
+        response(request.call, None)
+    }
+}
+
 /// Begins to close. Messages under way continue, and so do the requests that the application has
 /// taken. All other requests are refused, as far as there is room for the refusals. Another call
 /// refuses those that are left and those that have arrived since.
@@ -208,11 +226,7 @@ pub(crate) fn close(parts: &mut impl Parts, now: Instant) {
         }
         let Some(message) = receiver.recv(Role::Request) else { return };
         let Some(request) = calls.refuse(now, message) else { continue };
-        let bytes = if sender.supports(request.peer, Capabilities::CANCEL) {
-            refusal(request.call)
-        } else {
-            response(request.call, None)
-        };
+        let bytes = refuse(&sender, request.id(), refusal);
         sender.say(now, request.peer, Role::Response, bytes, request.deadline);
     }
 }
@@ -245,7 +259,6 @@ mod tests {
     use crate::path::Egresses;
     use crate::proto::Endpoint;
     use crate::rng::Seed;
-    use bytes::Bytes;
     use core::ops::Deref;
 
     /// Halves whose application takes a message as soon as the receiver's guard is dropped.

@@ -230,6 +230,25 @@ impl Endpoint {
         Ok(id)
     }
 
+    /// Refuses a request on which the application has not acted, because it is overloaded. The call
+    /// ends with [`CallFailure::Overloaded`].
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]. On an error, nothing was sent.
+    pub fn refuse(
+        &mut self,
+        now: Instant,
+        request: &Request,
+        options: &SendOptions,
+    ) -> Result<MessageId, SendError> {
+        let frame = coupling::overload_response(self, request.id());
+        let id = self.sender.send(now, request.peer, Role::Response, frame, options)?;
+        self.calls.release(request.id());
+        self.calls.count_overloaded();
+        Ok(id)
+    }
+
     /// Stops the burst of a message at once. Threads that share an endpoint may already hold a
     /// batch of it, which they still send.
     pub fn cancel(&mut self, id: MessageId) {

@@ -69,7 +69,8 @@ pub enum RejectReason {
 /// The number of latest symbols on a path of which a report counts CE marks.
 pub const MARK_MEMORY: u16 = 15;
 
-/// The number of symbols of a message that arrived on one path.
+/// The number of symbols of a message that arrived on one path. It has all that its four bytes on the wire
+/// hold, so it is not `#[non_exhaustive]`.
 ///
 /// # Example
 ///

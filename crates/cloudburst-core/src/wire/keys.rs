@@ -16,7 +16,7 @@ use twox_hash::XxHash3_128;
 ///
 /// let key: PresharedKey = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff".parse()?;
 /// let key = PresharedKey::from([7; 32]);
-/// let key = PresharedKey::try_from(vec![7; 32].as_slice())?;
+/// let key = PresharedKey::try_from(vec![7; 32])?; // such as the contents of a file
 /// # Ok::<(), cloudburst_core::config::KeyError>(())
 /// ```
 #[derive(Clone)]
@@ -116,6 +116,20 @@ impl PresharedKey {
 impl From<[u8; 32]> for PresharedKey {
     fn from(key: [u8; 32]) -> Self {
         Self(key)
+    }
+}
+
+impl From<&[u8; 32]> for PresharedKey {
+    fn from(key: &[u8; 32]) -> Self {
+        Self(*key)
+    }
+}
+
+impl TryFrom<Vec<u8>> for PresharedKey {
+    type Error = KeyError;
+
+    fn try_from(key: Vec<u8>) -> Result<Self, KeyError> {
+        key.as_slice().try_into()
     }
 }
 

@@ -73,7 +73,7 @@ impl Kind {
 }
 
 /// The role of a message for the application that receives it. All symbols of a message carry the
-/// same role.
+/// same role. It is not `#[non_exhaustive]`, because its two bits on the wire have no other value.
 ///
 /// # Example
 ///

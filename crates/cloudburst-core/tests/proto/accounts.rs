@@ -64,8 +64,7 @@ fn messages_that_are_under_way_and_those_that_ended_are_told_apart() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(1, 0));
     pair.set_links(Side::B, None, &lossy(1.0));
-    let options =
-        SendOptions { deadline: Some(Duration::from_millis(500)), ..SendOptions::default() };
+    let options = SendOptions::default().deadline(Duration::from_millis(500));
     let id = pair.send_from(Side::A, message(1_000, 1), options);
     assert_eq!(peer_of(&mut pair, Side::A).sent.unfinished, 1);
     assert!(matches!(pair.outcome(id), Outcome::Unknown(_)));

@@ -142,7 +142,7 @@ fn a_peer_that_speaks_another_version_is_named_to_connects_and_to_messages() {
     let mut endpoint = endpoint(Config::default());
     let peer = Side::B.address(0);
     let id = endpoint.connect(now, peer, Some(SECOND)).unwrap();
-    let options = SendOptions { deadline: Some(2 * SECOND), ..SendOptions::default() };
+    let options = SendOptions::default().deadline(2 * SECOND);
     let message = endpoint.send(now, peer, message(10, 1), &options).unwrap();
     let transmit = endpoint.poll_transmit(now, &mut packet).unwrap();
     let keys = [HelloKey::new(&KEY)];

@@ -20,7 +20,7 @@ fn pair() -> Pair {
 
 /// A sends a message to each of `count` addresses without a host.
 fn send_to_nobody(pair: &mut Pair, count: u32) {
-    let options = SendOptions { deadline: Some(Duration::from_secs(60)), ..Default::default() };
+    let options = SendOptions::default().deadline(Duration::from_secs(60));
     for number in 0..count {
         let [_, a, b, c] = number.to_be_bytes();
         let peer = SocketAddr::from(([11, a, b, c], 9));

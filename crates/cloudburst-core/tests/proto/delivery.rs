@@ -32,8 +32,7 @@ fn every_code_and_policy_delivers() {
         for policy in [BurstPolicy::Oblivious, BurstPolicy::default()] {
             let code: Code = code.parse().unwrap();
             let mut pair = Pair::new(Setup::default());
-            let options =
-                SendOptions { code: Some(code), policy: Some(policy), ..Default::default() };
+            let options = SendOptions::default().code(code).policy(policy);
             for (seed, length) in [0, 1, 1340, 5_000, 93_000].into_iter().enumerate() {
                 let sent = message(length, seed as u64);
                 let id = pair.send_from(Side::A, sent.clone(), options);

@@ -24,7 +24,7 @@ fn symbols_show_the_length_of_a_message_and_none_of_its_bytes() {
     let clear: HashSet<&[u8]> = bytes.windows(8).collect();
     for code in ["rlf256", "lt", "lt-systematic"] {
         let mut pair = Pair::new(Setup::default());
-        let options = SendOptions { code: Some(code.parse().unwrap()), ..SendOptions::default() };
+        let options = SendOptions::default().code(code.parse().unwrap());
         let symbols = packets(&mut pair, Kind::Symbol, &bytes, options);
         assert!(symbols.len() > 14 && pair.b.inbox[0].bytes == bytes);
         for packet in symbols {

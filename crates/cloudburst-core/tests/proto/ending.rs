@@ -15,12 +15,8 @@ use std::sync::Arc;
 fn cancelling_stops_the_burst_at_once() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(1, 0));
-    let policy = Some(BurstPolicy::Oblivious);
-    let id = pair.send_from(
-        Side::A,
-        message(2_000_000, 1),
-        SendOptions { policy, ..SendOptions::default() },
-    );
+    let options = SendOptions::default().policy(BurstPolicy::Oblivious);
+    let id = pair.send_from(Side::A, message(2_000_000, 1), options);
     pair.run_for(Duration::from_millis(2));
     pair.a.endpoint.cancel(id);
     let sent = pair.a.counters().sender.symbols_sent;
@@ -100,7 +96,7 @@ fn who_does_not_know_its_address_accepts_nothing_and_the_sender_learns_that_it_i
         let mut pair = Pair::new(Setup::default());
         pair.b.endpoint.set_path_map(Arc::new(Nameless)).unwrap();
         pair.tap = Some(Vec::new());
-        let options = SendOptions { deadline: Some(deadline), ..SendOptions::default() };
+        let options = SendOptions::default().deadline(deadline);
         let start = pair.now;
         let id = pair.send_from(Side::A, message(10, 1), options);
         assert_eq!(pair.outcome(id), Outcome::Rejected(Rejection::NotAccepted));
@@ -124,7 +120,7 @@ fn who_does_not_know_its_address_accepts_nothing_and_the_sender_learns_that_it_i
 fn who_was_met_long_ago_counts_as_silent_now() {
     let mut pair = Pair::new(Setup::default());
     pair.b.endpoint.set_path_map(Arc::new(Nameless)).unwrap();
-    let options = SendOptions { deadline: Some(Duration::from_secs(12)), ..SendOptions::default() };
+    let options = SendOptions::default().deadline(Duration::from_secs(12));
     let id = pair.send_from(Side::A, message(10, 1), options);
     pair.run_for(Duration::from_secs(1));
     (0..4).for_each(|path| pair.set_down(path, true));
@@ -203,10 +199,7 @@ fn a_message_too_large_is_refused_by_the_caller_or_by_the_receiver() {
 #[test]
 fn options_out_of_range_are_refused_by_name() {
     let mut pair = Pair::new(Setup::default());
-    let options = SendOptions {
-        policy: Some(BurstPolicy::Budgeted { margin: f32::NAN }),
-        ..SendOptions::default()
-    };
+    let options = SendOptions::default().policy(BurstPolicy::Budgeted { margin: f32::NAN });
     let refused =
         pair.a.endpoint.send(pair.now, Side::B.address(0), Bytes::new(), &options).unwrap_err();
     assert_eq!(refused.to_string(), "setting `policy.margin` is NaN: it must be between 0 and 4");

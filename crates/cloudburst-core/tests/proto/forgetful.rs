@@ -10,7 +10,7 @@ use cloudburst_core::wire::Verdict;
 use core::time::Duration;
 
 fn patient() -> SendOptions {
-    SendOptions { deadline: Some(Duration::from_secs(120)), ..SendOptions::default() }
+    SendOptions::default().deadline(Duration::from_secs(120))
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn an_oblivious_burst_stops_while_the_receiver_is_busy_too() {
     let mut pair = Pair::new(setup);
     pair.b.takes = false;
     pair.deliver(message(1, 0));
-    let policy = Some(cloudburst_core::config::BurstPolicy::Oblivious);
-    let id = pair.send_from(Side::A, message(20_000, 1), SendOptions { policy, ..patient() });
+    let options = patient().policy(cloudburst_core::config::BurstPolicy::Oblivious);
+    let id = pair.send_from(Side::A, message(20_000, 1), options);
     pair.run_for(Duration::from_millis(100));
     let sent = pair.a.counters().sender.symbols_sent;
     pair.run_for(Duration::from_secs(2));

@@ -232,7 +232,7 @@ fn when_nothing_arrives_no_path_is_blamed_and_all_are_used() {
     let mut pair = Pair::new(Setup::default());
     deliver(&mut pair, 20, 20_000);
     set_dead(&mut pair, 4, true);
-    let options = SendOptions { deadline: Some(Duration::from_secs(30)), ..Default::default() };
+    let options = SendOptions::default().deadline(Duration::from_secs(30));
     pair.send_from(Side::A, message(93_000, 1), options);
     pair.run_for(Duration::from_secs(5));
     assert_eq!(degraded(&pair), []);

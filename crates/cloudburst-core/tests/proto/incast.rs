@@ -232,7 +232,8 @@ impl Switch {
         bytes: usize,
         policy: Option<BurstPolicy>,
     ) {
-        let options = SendOptions { policy, ..SendOptions::default() };
+        let mut options = SendOptions::default();
+        options.policy = policy;
         let now = self.now;
         let endpoint = &mut self.hosts[from].endpoint;
         endpoint.send(now, address(to), message(bytes, from as u64), &options).unwrap();

@@ -16,12 +16,10 @@ use cloudburst_core::wire::seal::Sealer;
 use cloudburst_core::wire::{Answer, Capabilities, Kind, Prefix, Report, Verdict};
 use core::time::Duration;
 
-const OPTIONS: SendOptions = SendOptions {
-    deadline: Some(Duration::from_secs(1)),
-    code: None,
-    policy: Some(BurstPolicy::Pulled { window: Some(4) }),
-    priority: 4,
-};
+fn options() -> SendOptions {
+    let policy = BurstPolicy::Pulled { window: Some(4) };
+    SendOptions::default().deadline(Duration::from_secs(1)).policy(policy)
+}
 
 /// An endpoint with a message of 500 KB, in three blocks, to a receiver whose packets the test
 /// writes.
@@ -43,7 +41,7 @@ impl Victim {
         let now = Instant::from_nanos(1_000_000_000);
         let via = Via { egress: 0, local: None, remote: ([10, 0, 0, 2], 7000).into() };
         let bytes = Bytes::from(vec![1; 500_000]);
-        let message = sender.send(now, via.remote, bytes, &OPTIONS).unwrap();
+        let message = sender.send(now, via.remote, bytes, &options()).unwrap();
         let fields = AcceptFields { capabilities, ..accept_fields(Incarnation([9; 16])) };
         let flow = accept_by_hand(&mut sender, now, PathId(0), &fields).forward;
         Self { sender, now, sealer: Sealer::new(flow.answers), via, message }
@@ -194,7 +192,7 @@ fn a_probe_of_a_block_that_is_none_begins_no_message() {
 fn pulled_messages_both_ways_do_not_delay_each_other() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(5_000, 1));
-    let options = SendOptions { policy: Some(BurstPolicy::Pulled { window: None }), ..OPTIONS };
+    let options = options().policy(BurstPolicy::Pulled { window: None });
     for seed in 0..4 {
         pair.send_from(Side::A, message(256_000, seed), options);
         pair.send_from(Side::B, message(256_000, seed), options);

@@ -3,6 +3,7 @@
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::path::Via;
+use cloudburst_core::proto::SendOptions;
 use cloudburst_core::wire::symbol::{SymbolView, TrimmedView};
 use cloudburst_core::wire::{Kind, Prefix, answer};
 use proptest::prelude::*;
@@ -12,14 +13,7 @@ fn real_packets() -> Vec<(Side, Vec<u8>)> {
     let mut pair = Pair::new(Setup { link: crate::common::lossy(0.2), ..Setup::default() });
     pair.tap = Some(Vec::new());
     pair.send(message(20_000, 1));
-    pair.send_from(
-        Side::A,
-        message(5_000, 2),
-        cloudburst_core::proto::SendOptions {
-            code: Some("lt".parse().unwrap()),
-            ..Default::default()
-        },
-    );
+    pair.send_from(Side::A, message(5_000, 2), SendOptions::default().code("lt".parse().unwrap()));
     pair.settle();
     pair.tap.take().unwrap().into_iter().map(|(side, _, packet)| (side, packet)).collect()
 }

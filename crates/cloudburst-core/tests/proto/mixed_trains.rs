@@ -78,7 +78,7 @@ impl Star {
     }
 
     fn send(&mut self, peer: usize, length: usize, priority: u8) -> MessageId {
-        let options = SendOptions { priority, deadline: Some(DEADLINE), ..SendOptions::default() };
+        let options = SendOptions::default().priority(priority).deadline(DEADLINE);
         let bytes = message(length, 1);
         self.hosts[0].endpoint.send(self.now, address(peer), bytes, &options).unwrap()
     }

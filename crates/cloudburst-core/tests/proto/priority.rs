@@ -15,7 +15,7 @@ fn slow() -> Pair {
 }
 
 fn with(priority: u8) -> SendOptions {
-    SendOptions { priority, ..SendOptions::default() }
+    SendOptions::default().priority(priority)
 }
 
 /// How many short messages of `priority`, of which 32 are always under way, are delivered before a

@@ -13,8 +13,7 @@ use core::time::Duration;
 const WINDOW: usize = 12;
 
 fn options() -> SendOptions {
-    let policy = Some(BurstPolicy::Pulled { window: Some(WINDOW as u16) });
-    SendOptions { policy, ..SendOptions::default() }
+    SendOptions::default().policy(BurstPolicy::Pulled { window: Some(WINDOW as u16) })
 }
 
 fn deliver(pair: &mut Pair, length: usize) -> Receipt {
@@ -122,13 +121,13 @@ fn a_receiver_that_forgot_the_message_is_sent_it_again() {
 #[test]
 fn codes_without_source_symbols_are_burst() {
     let mut pair = pair(4);
-    let code = Some(Code::Lt(Degree::Fixed(5)));
-    let id = pair.send_from(Side::A, message(70_000, 1), SendOptions { code, ..options() });
+    let code = Code::Lt(Degree::Fixed(5));
+    let id = pair.send_from(Side::A, message(70_000, 1), options().code(code));
     assert!(matches!(pair.outcome(id), Outcome::Delivered(_)));
     let before = pair.b.endpoint.counters().receiver;
     assert_eq!(before.pulls_sent, 0);
-    let code = Some(Code::LtSystematic(Degree::Dense));
-    let id = pair.send_from(Side::A, message(70_000, 1), SendOptions { code, ..options() });
+    let code = Code::LtSystematic(Degree::Dense);
+    let id = pair.send_from(Side::A, message(70_000, 1), options().code(code));
     assert!(matches!(pair.outcome(id), Outcome::Delivered(_)));
     assert!(pair.b.endpoint.counters().receiver.pulls_sent > 0);
 }

@@ -145,8 +145,7 @@ impl Net {
     }
 
     fn send(&mut self, from: usize, to: usize) {
-        let options =
-            SendOptions { deadline: Some(Duration::from_secs(60)), ..SendOptions::default() };
+        let options = SendOptions::default().deadline(Duration::from_secs(60));
         let bytes = Bytes::from(vec![7; LENGTH]);
         let id = self.hosts[from].send(self.now, address(to, 0), bytes, &options).unwrap();
         self.under_way.insert((from, id), to);

@@ -109,7 +109,7 @@ fn a_blackout_that_is_no_restart_leaves_no_doubt() {
     let id = pair.send_from(
         Side::A,
         message(93_000, 1),
-        SendOptions { deadline: Some(Duration::from_secs(30)), ..Default::default() },
+        SendOptions::default().deadline(Duration::from_secs(30)),
     );
     pair.run_for(Duration::from_micros(100));
     for path in 0..4 {
@@ -158,7 +158,7 @@ fn restarts_at_any_moment_deliver_nothing_twice_and_leave_nobody_hanging() {
 fn a_blackout_right_after_the_handshake_leaves_no_doubt_either() {
     for blackout in [100, 1_000, 8_000] {
         let mut pair = Pair::new(Setup::default());
-        let options = SendOptions { deadline: Some(Duration::from_secs(30)), ..Default::default() };
+        let options = SendOptions::default().deadline(Duration::from_secs(30));
         let id = pair.send_from(Side::A, message(20_000, 1), options);
         // The OPEN has arrived, and its answer is on the way.
         pair.run_for(Duration::from_micros(160));

@@ -41,7 +41,7 @@ fn a_call_that_nobody_answers_ends_by_its_deadline() {
     let patience = Duration::from_millis(300);
     let request = pair.a.endpoint.prepare(Some(patience), b"a request");
     let (now, to) = (pair.now, Side::B.address(0));
-    let options = SendOptions { deadline: Some(patience), ..SendOptions::default() };
+    let options = SendOptions::default().deadline(patience);
     pair.a.endpoint.call(now, to, &request, &options).unwrap();
     pair.run(|pair| !pair.a.answers.is_empty());
     assert_eq!(pair.a.answers[&request.id()], Err(CallFailure::Deadline));
@@ -60,7 +60,8 @@ fn a_call_has_one_deadline_whatever_its_options_say() {
         let patience = Duration::from_millis(300);
         let request = pair.a.endpoint.prepare(Some(patience), b"a request");
         let (now, to) = (pair.now, Side::B.address(0));
-        let options = SendOptions { deadline, ..SendOptions::default() };
+        let mut options = SendOptions::default();
+        options.deadline = deadline;
         pair.a.endpoint.call(now, to, &request, &options).unwrap();
         pair.run(|pair| !pair.a.answers.is_empty());
         assert_eq!(pair.now, now + patience);
@@ -240,6 +241,18 @@ fn what_was_answered_or_is_not_known_to_be_there_is_not_withdrawn() {
     pair.a.endpoint.hang_up(pair.now, id);
     assert_eq!(pair.a.endpoint.unfinished(), 0);
     assert_eq!(pair.a.counters().sender.symbols_sent, sent + 1, "the request");
+}
+
+#[test]
+fn an_overloaded_application_refuses_a_request_on_which_it_has_not_acted() {
+    let mut pair = Pair::new(Setup::default());
+    let id = taken(&mut pair, Duration::from_secs(10));
+    let (request, options) = (pair.b.requests[0].clone(), SendOptions::default());
+    pair.b.endpoint.refuse(pair.now, &request, &options).unwrap();
+    pair.settle();
+    assert_eq!(pair.a.answers[&id], Err(CallFailure::Overloaded));
+    let calls = pair.b.counters().calls;
+    assert_eq!((calls.requests_overloaded, calls.requests_unanswered), (1, 0));
 }
 
 #[test]

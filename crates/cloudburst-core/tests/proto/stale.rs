@@ -13,7 +13,7 @@ fn delayed(delay: Duration) -> LinkConfig {
 }
 
 fn within(seconds: u64) -> SendOptions {
-    SendOptions { deadline: Some(Duration::from_secs(seconds)), ..SendOptions::default() }
+    SendOptions::default().deadline(Duration::from_secs(seconds))
 }
 
 #[test]

@@ -69,8 +69,7 @@ impl Star {
     }
 
     pub(crate) fn send(&mut self, peer: usize, length: usize) -> MessageId {
-        let options =
-            SendOptions { deadline: Some(Duration::from_secs(600)), ..Default::default() };
+        let options = SendOptions::default().deadline(Duration::from_secs(600));
         self.hosts[0].send(self.now, address(peer, 0), vec![7; length].into(), &options).unwrap()
     }
 

@@ -30,7 +30,7 @@ fn without_any_stop_the_outcome_is_unknown_at_the_deadline_though_the_message_ar
     pair.deliver(message(1, 0));
     pair.set_links(Side::B, None, &dead());
     let start = pair.now;
-    let options = SendOptions { deadline: Some(Duration::from_secs(2)), ..SendOptions::default() };
+    let options = SendOptions::default().deadline(Duration::from_secs(2));
     let id = pair.send_from(Side::A, message(5_000, 1), options);
     assert_eq!(pair.outcome(id), Outcome::Unknown(Indeterminate::Deadline));
     assert_eq!(pair.now.saturating_since(start), Duration::from_secs(2));
@@ -42,8 +42,7 @@ fn without_any_stop_the_outcome_is_unknown_at_the_deadline_though_the_message_ar
 #[test]
 fn an_oblivious_burst_stops_with_the_stop() {
     let mut pair = Pair::new(Setup::default());
-    let policy = Some(BurstPolicy::Oblivious);
-    let options = SendOptions { policy, ..SendOptions::default() };
+    let options = SendOptions::default().policy(BurstPolicy::Oblivious);
     let id = pair.send_from(Side::A, message(93_000, 1), options);
     pair.outcome(id);
     let sent = pair.a.counters().sender.symbols_sent;
@@ -57,13 +56,9 @@ fn an_oblivious_burst_that_nobody_hears_ends_at_its_caps() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(1, 0));
     pair.set_links(Side::A, None, &dead());
-    let policy = Some(BurstPolicy::Oblivious);
-    let deadline = Some(Duration::from_secs(5));
-    let id = pair.send_from(
-        Side::A,
-        message(93_000, 1),
-        SendOptions { policy, deadline, ..SendOptions::default() },
-    );
+    let deadline = Duration::from_secs(5);
+    let options = SendOptions::default().policy(BurstPolicy::Oblivious).deadline(deadline);
+    let id = pair.send_from(Side::A, message(93_000, 1), options);
     let before = pair.a.counters().sender.symbols_sent;
     assert_eq!(pair.outcome(id), Outcome::Unknown(Indeterminate::Deadline));
     let sent = pair.a.counters().sender.symbols_sent - before;
@@ -77,10 +72,9 @@ fn packets_are_capped_even_where_the_deadline_is_far() {
     let mut pair = Pair::new(setup);
     pair.deliver(message(1, 0));
     pair.set_links(Side::A, None, &dead());
-    let deadline = Some(Duration::from_secs(300));
+    let options = SendOptions::default().deadline(Duration::from_secs(300));
     let before = pair.a.counters().sender.symbols_sent;
-    let id =
-        pair.send_from(Side::A, message(93_000, 1), SendOptions { deadline, ..Default::default() });
+    let id = pair.send_from(Side::A, message(93_000, 1), options);
     pair.outcome(id);
     let sent = pair.a.counters().sender.symbols_sent - before;
     assert_eq!(sent, 2 * 66 + 256);
@@ -101,9 +95,8 @@ fn a_false_stop_is_not_believed() {
         .collect();
     assert!(!stops.is_empty());
     pair.set_links(Side::A, None, &dead());
-    let deadline = Some(Duration::from_secs(1));
-    let id =
-        pair.send_from(Side::A, message(3_000, 2), SendOptions { deadline, ..Default::default() });
+    let options = SendOptions::default().deadline(Duration::from_secs(1));
+    let id = pair.send_from(Side::A, message(3_000, 2), options);
     pair.run_for(Duration::from_millis(10));
     for (_, via, packet) in &stops {
         let mut replayed = packet.clone();

@@ -39,7 +39,7 @@ fn pair(a: Config, b: Config) -> Pair {
 }
 
 fn deliver(pair: &mut Pair, length: usize, policy: BurstPolicy) -> Receipt {
-    let options = SendOptions { policy: Some(policy), ..SendOptions::default() };
+    let options = SendOptions::default().policy(policy);
     let id = pair.send_from(Side::A, message(length, 7), options);
     match pair.outcome(id) {
         Outcome::Delivered(receipt) => receipt,

@@ -123,10 +123,9 @@ fn what_is_reported_as_delivered_is_in_the_applications_queue() {
     };
     let (ended, outcomes) = unbounded();
     // Bursts that continue until STOP cause late symbols, and so further STOPs.
-    let policy = Some(BurstPolicy::Oblivious);
+    let options = SendOptions::default().policy(BurstPolicy::Oblivious);
     // All are taken at once, and a busy machine is slow to deliver the last one.
-    let deadline = Some(Duration::from_secs(60));
-    let options = SendOptions { policy, deadline, ..SendOptions::default() };
+    let options = options.deadline(Duration::from_secs(60));
     for seed in 0..2_000 {
         let ended = ended.clone();
         let bytes = crate::common::message(seed as usize % 3_000, seed);

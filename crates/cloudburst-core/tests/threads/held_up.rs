@@ -121,7 +121,7 @@ fn says(server: &mut Endpoint, now: Instant) -> Vec<Vec<u8>> {
 fn a_stop_that_another_thread_has_in_hand_is_believed_before_the_deadline() {
     let Client { engine, clock, to_client, from_client, end } = client();
     let (ended, outcomes) = unbounded();
-    let options = SendOptions { deadline: Some(DEADLINE), ..SendOptions::default() };
+    let options = SendOptions::default().deadline(DEADLINE);
     let on_end = Box::new(move |outcome| ended.send(outcome).unwrap());
     engine.send(SERVER.into(), Role::Plain, "a message".into(), &options, on_end).unwrap();
 
@@ -146,7 +146,7 @@ fn a_response_in_the_sockets_is_read_before_its_call_times_out() {
     let Client { engine, clock, to_client, from_client, end } = client();
     let (answered, answers) = unbounded();
     let patience = Duration::from_millis(400);
-    let options = SendOptions { deadline: Some(patience), ..SendOptions::default() };
+    let options = SendOptions::default().deadline(patience);
     let call = engine.calls(|calls| calls.prepare(Some(patience), b"a request"));
     let on_answer = Box::new(move |result| answered.send(result).unwrap());
     engine.call(SERVER.into(), &call, &options, on_answer).unwrap();

@@ -136,7 +136,7 @@ impl Cluster {
     ) -> Result<Answer, Failure> {
         let failed = |reason: String| Failure::Agent { agent: agent.to_string(), reason };
         let command = serde_json::to_vec(command).map_err(|error| failed(error.to_string()))?;
-        let options = SendOptions { deadline: Some(within), ..SendOptions::default() };
+        let options = SendOptions::default().deadline(within);
         let answer = self.endpoint.with(options).call(agent, command);
         let answer = answer.map_err(|error| {
             failed(format!("{error}; is `cbrst-eval agent` running there, with the same key?"))

@@ -167,7 +167,7 @@ impl Transport for Cloudburst {
         let port =
             *ports.get(ask.id as usize % ports.len().max(1)).ok_or("the host has no port")?;
         let to = SocketAddr::new(peer.address, port);
-        let options = SendOptions { deadline: Some(ask.within), ..SendOptions::default() };
+        let options = SendOptions::default().deadline(ask.within);
         let endpoint = self.endpoints[0].blocking();
         let response = endpoint.with(options).call(to, ask.encode());
         let response = response.map_err(|error| error.to_string())?;

@@ -33,7 +33,7 @@ type Ended = (usize, Result<Bytes, SendError>);
 /// # let servers = [server.local_addr(); 2];
 /// # tokio::spawn(async move { server.serve(3, |request| async move { request.bytes }).await });
 /// let mut calls = client.call_many(servers.map(|server| (server, "query"))).begin();
-/// while let Some(Response { index, peer, result }) = calls.next().await {
+/// while let Some(Response { index, peer, result, .. }) = calls.next().await {
 ///     match result {
 ///         Ok(answer) => println!("request {index}: {peer} answered {answer:?}"),
 ///         Err(error) => eprintln!("request {index}: {error}"),
@@ -43,6 +43,7 @@ type Ended = (usize, Result<Bytes, SendError>);
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Response {
     /// The index of the request, counted from 0.
     pub index: usize,

@@ -271,20 +271,20 @@ impl Request {
     /// # }
     /// ```
     pub fn reply(self, bytes: impl Into<Bytes>) -> Outgoing<Reply> {
-        Outgoing::new(Reply { request: self, bytes: bytes.into() })
+        Outgoing::new(Reply { request: self, bytes: Some(bytes.into()) })
     }
 
     pub(crate) async fn reply_with(
         mut self,
-        bytes: Bytes,
+        bytes: Option<Bytes>,
         options: SendOptions,
     ) -> Result<Receipt, SendError> {
         let endpoint = self.upgrade()?;
-        let (options, frame) = (self.options(options)?, self.response(Some(&bytes)));
+        let (options, frame) = (self.options(options)?, self.frame(&endpoint, bytes.as_deref())?);
         let peer = self.request.peer;
         let begin = || endpoint.burst(peer, Role::Response, frame.clone(), &options);
         let sending = endpoint.when_room(begin).await?;
-        self.release(&endpoint);
+        self.begun(&endpoint, bytes.as_deref());
         // Neither messages under way nor requests keep an endpoint alive.
         drop((frame, endpoint));
         let receipt = sending.await?;
@@ -319,11 +319,41 @@ impl Request {
         self.reply(Bytes::new())
     }
 
-    /// Begins to send the response, and returns while it is under way.
-    pub(super) async fn reply_detached(mut self, bytes: Bytes) -> Result<(), SendError> {
+    /// Refuses the request: the application is overloaded, has not acted on it, and never will. The caller
+    /// gets [`SendError::Overloaded`](crate::SendError::Overloaded), and may send the request again, later or
+    /// elsewhere. Everything else is as with [`reply`](Self::reply).
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security, SendError};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// let address = server.local_addr();
+    /// let job = tokio::spawn(async move { client.call(address, "a job").await });
+    /// server.recv_request().await?.refuse().await?; // while there is too much work
+    /// assert_eq!(job.await?, Err(SendError::Overloaded));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn refuse(self) -> Outgoing<Reply> {
+        Outgoing::new(Reply { request: self, bytes: None })
+    }
+
+    /// Begins to send the response, or the refusal of an overloaded application, and returns while it is
+    /// under way.
+    pub(super) async fn reply_detached(mut self, bytes: Option<Bytes>) -> Result<(), SendError> {
         let endpoint = self.upgrade()?;
         let options = self.options(SendOptions::default())?;
-        let frame = self.response(Some(&bytes));
+        let frame = self.frame(&endpoint, bytes.as_deref())?;
         let peer = self.request.peer;
         let begin = || {
             let (request, deadline) = (self.request.clone(), self.deadline);
@@ -347,9 +377,17 @@ impl Request {
             endpoint.start(peer, Role::Response, frame.clone(), &options, on_end)
         };
         endpoint.when_room(begin).await?;
-        self.release(&endpoint);
+        self.begun(&endpoint, bytes.as_deref());
         self.replied = true;
         Ok(())
+    }
+
+    /// Handles that the response with `bytes`, or a refusal, is under way.
+    fn begun(&mut self, endpoint: &Endpoint, bytes: Option<&[u8]>) {
+        self.release(endpoint);
+        if bytes.is_none() {
+            endpoint.inner.unless_closed(|engine| engine.calls(Calls::count_overloaded));
+        }
     }
 
     /// Releases the request: its response is under way, or there is none, so that a shutdown need not wait
@@ -365,8 +403,13 @@ impl Request {
         endpoint.inner.unless_closed(|engine| engine.calls(Calls::count_unanswered));
     }
 
-    fn response(&self, bytes: Option<&[u8]>) -> Bytes {
-        response(self.request.call, bytes)
+    /// The response with `bytes`, or the refusal of an overloaded application.
+    fn frame(&self, endpoint: &Endpoint, bytes: Option<&[u8]>) -> Result<Bytes, SendError> {
+        if bytes.is_some() {
+            return Ok(response(self.request.call, bytes));
+        }
+        endpoint.inner.check_process()?;
+        Ok(endpoint.inner.engine.overload_response(self.request.id()))
     }
 
     fn upgrade(&self) -> Result<Endpoint, SendError> {
@@ -380,7 +423,7 @@ impl Request {
         match self.deadline.saturating_duration_since(Instant::now()).min(most) {
             left if left.is_zero() => Err(SendError::NotStarted),
             _ if self.is_cancelled() => Err(SendError::Cancelled),
-            left => Ok(SendOptions { deadline: Some(left), ..options }),
+            left => Ok(options.deadline(left)),
         }
     }
 }
@@ -398,7 +441,7 @@ impl Drop for Request {
         }
         if let Ok(options) = options {
             // If there is no room or time for this, the caller waits until its deadline.
-            let frame = self.response(None);
+            let frame = response(self.request.call, None);
             let _ = endpoint.start(self.request.peer, Role::Response, frame, &options, |_| {});
         }
         self.release(&endpoint);

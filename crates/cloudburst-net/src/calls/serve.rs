@@ -2,14 +2,17 @@
 
 use super::{Request, RequestParts};
 use crate::endpoint::Endpoint;
+use crate::error::{BoxError, Overloaded};
 use bytes::Bytes;
 use cloudburst_core::proto::Calls;
 use core::convert::Infallible;
-use core::fmt::Display;
+use core::error::Error;
 use core::future::{Future, poll_fn};
+use core::iter;
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll};
-use futures_util::future::{FutureExt, NeverError};
+use futures_core::TryFuture;
+use futures_util::future::{FutureExt, TryFutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,18 +21,24 @@ pub(crate) enum Handled {
     Answered(Bytes),
     Panicked,
     /// The handler returned an error.
-    Failed(String),
+    Failed(BoxError),
     /// The response is no longer awaited.
     Cancelled,
 }
 
+impl<B: Into<Bytes>, E: Into<BoxError>> From<Result<B, E>> for Handled {
+    fn from(result: Result<B, E>) -> Self {
+        result.map_or_else(|error| Self::Failed(error.into()), |bytes| Self::Answered(bytes.into()))
+    }
+}
+
 /// A service that answers requests: the part of `tower::Service` that is needed here.
 trait Service {
-    type Response: Into<Bytes>;
-    type Error: Display;
-    type Future: Future<Output = Result<Self::Response, Self::Error>>;
+    /// The error of a service that will answer nothing more.
+    type Broken;
+    type Future: Future<Output = Handled>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>>;
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Broken>>;
 
     fn call(&mut self, request: RequestParts) -> Self::Future;
 }
@@ -40,39 +49,42 @@ struct Function<F>(F);
 impl<F, R> Service for Function<F>
 where
     F: FnMut(RequestParts) -> R,
-    R: Future<Output = Bytes>,
+    R: Future<Output = Handled>,
 {
-    type Response = Bytes;
-    type Error = Infallible;
-    type Future = NeverError<R>;
+    type Broken = Infallible;
+    type Future = R;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: RequestParts) -> NeverError<R> {
-        self.0(request).never_error()
+    fn call(&mut self, request: RequestParts) -> R {
+        self.0(request)
     }
 }
 
+/// A service of `tower`, and what makes its results those of a handler.
 #[cfg(feature = "tower")]
-struct Tower<S>(S);
+struct Tower<S: tower_service::Service<RequestParts>> {
+    service: S,
+    into: fn(Result<S::Response, S::Error>) -> Handled,
+}
 
 #[cfg(feature = "tower")]
 impl<S> Service for Tower<S>
 where
-    S: tower_service::Service<RequestParts, Response: Into<Bytes>, Error: Display>,
+    S: tower_service::Service<RequestParts>,
 {
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
+    type Broken = S::Error;
+    type Future =
+        futures_util::future::Map<S::Future, fn(Result<S::Response, S::Error>) -> Handled>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.0.poll_ready(context)
+        self.service.poll_ready(context)
     }
 
-    fn call(&mut self, request: RequestParts) -> S::Future {
-        self.0.call(request)
+    fn call(&mut self, request: RequestParts) -> Self::Future {
+        self.service.call(request).map(self.into)
     }
 }
 
@@ -122,10 +134,63 @@ impl Endpoint {
         F: FnMut(RequestParts) -> R,
         R: Future<Output: Into<Bytes>>,
     {
-        // Converted here: the compiler could not prove that the futures of services are `Send` if a handler
-        // returns a `&'static str`.
-        let into: fn(R::Output) -> Bytes = Into::into;
+        // Converted here, and likewise below: the compiler could not prove that the futures of services are
+        // `Send` if the types that they convert from have lifetimes, such as `&'static str` has.
+        let into: fn(R::Output) -> Handled = |response| Handled::Answered(response.into());
         let handler = Function(move |request| handler(request).map(into));
+        match self.serve_by(limit, handler).await {
+            Ok(()) => {}
+            Err(never) => match never {},
+        }
+    }
+
+    /// Serves requests with a `handler` that may fail, as [`serve`](Self::serve) does with one that cannot.
+    ///
+    /// If the error is [`Overloaded`], or if that is among its sources, the caller gets
+    /// [`SendError::Overloaded`](crate::SendError::Overloaded), which says that it may send the request
+    /// again. Any other error is logged, and the caller is told that there is no answer
+    /// ([`SendError::Unanswered`](crate::SendError::Unanswered)): put errors that callers are to see into
+    /// responses.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Overloaded, RequestParts, Security, SendError};
+    /// # use std::error::Error;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// # let address = server.local_addr();
+    /// # let has_room = || false;
+    /// let double = async |request: RequestParts| -> Result<String, Box<dyn Error + Send + Sync>> {
+    ///     let number: u32 = str::from_utf8(&request.bytes)?.parse()?;
+    ///     if number > 1_000 && !has_room() {
+    ///         return Err(Overloaded.into());
+    ///     }
+    ///     Ok((2 * number).to_string())
+    /// };
+    /// tokio::select! {
+    ///     () = server.try_serve(100, double) => {}
+    ///     () = async {
+    ///         assert_eq!(client.call(address, "21").await, Ok("42".into()));
+    ///         assert_eq!(client.call(address, "many").await, Err(SendError::Unanswered));
+    ///         assert_eq!(client.call(address, "1001").await, Err(SendError::Overloaded));
+    ///     } => {}
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn try_serve<F, R>(&self, limit: usize, mut handler: F)
+    where
+        F: FnMut(RequestParts) -> R,
+        R: TryFuture<Ok: Into<Bytes>, Error: Into<BoxError>>,
+    {
+        let into: fn(Result<R::Ok, R::Error>) -> Handled = Handled::from;
+        let handler =
+            Function(move |request| TryFutureExt::into_future(handler(request)).map(into));
         match self.serve_by(limit, handler).await {
             Ok(()) => {}
             Err(never) => match never {},
@@ -136,8 +201,8 @@ impl Endpoint {
     /// Requires the feature `tower`.
     ///
     /// While one request waits for the service to be ready, no further request is taken: they wait at their
-    /// callers. If the service answers with an error, that is logged, and the caller is told that there is no
-    /// answer ([`SendError::Unanswered`](crate::SendError::Unanswered)).
+    /// callers. Errors with which the service answers are those of [`try_serve`](Self::try_serve): a service
+    /// that sheds load answers with [`Overloaded`], as in the second example.
     ///
     /// # Errors
     ///
@@ -168,15 +233,35 @@ impl Endpoint {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// A service that refuses requests instead of letting them wait:
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Overloaded, RequestParts};
+    /// # use std::convert::Infallible;
+    /// # use tower::{BoxError, ServiceBuilder, load_shed, service_fn};
+    /// # async fn serve(server: Endpoint) -> Result<(), BoxError> {
+    /// fn overloaded(error: BoxError) -> BoxError {
+    ///     if error.is::<load_shed::error::Overloaded>() { Overloaded.into() } else { error }
+    /// }
+    ///
+    /// let service = ServiceBuilder::new()
+    ///     .map_err(overloaded)
+    ///     .load_shed()
+    ///     .concurrency_limit(10)
+    ///     .service(service_fn(async |request: RequestParts| Ok::<_, Infallible>(request.bytes)));
+    /// server.serve_with(100, service).await
+    /// # }
+    /// ```
     #[cfg(feature = "tower")]
     pub async fn serve_with<S>(&self, limit: usize, service: S) -> Result<(), S::Error>
     where
-        S: tower_service::Service<RequestParts, Response: Into<Bytes>, Error: Display>,
+        S: tower_service::Service<RequestParts, Response: Into<Bytes>, Error: Into<BoxError>>,
     {
-        self.serve_by(limit, Tower(service)).await
+        self.serve_by(limit, Tower { service, into: Handled::from }).await
     }
 
-    async fn serve_by<S: Service>(&self, limit: usize, mut service: S) -> Result<(), S::Error> {
+    async fn serve_by<S: Service>(&self, limit: usize, mut service: S) -> Result<(), S::Broken> {
         let mut handling = FuturesUnordered::new();
         let mut open = true;
         loop {
@@ -218,22 +303,14 @@ impl Endpoint {
     }
 
     /// Runs `handler` and sends its response. `None` if the service panicked before it returned a future.
-    async fn handle<R, B, E>(&self, request: Request, handler: Option<R>)
+    async fn handle<R>(&self, request: Request, handler: Option<R>)
     where
-        R: Future<Output = Result<B, E>>,
-        B: Into<Bytes>,
-        E: Display,
+        R: Future<Output = Handled>,
     {
         let handled = match handler {
             None => Handled::Panicked,
             Some(handler) => {
-                let response = async {
-                    match handler.await {
-                        Ok(response) => Handled::Answered(response.into()),
-                        Err(error) => Handled::Failed(error.to_string()),
-                    }
-                };
-                let mut handler = pin!(Some(response));
+                let mut handler = pin!(Some(handler));
                 let mut cancelled = pin!(request.cancelled());
                 let handled = poll_fn(|context| match catch_poll(handler.as_mut(), context) {
                     Poll::Ready(Some(handled)) => Poll::Ready(handled),
@@ -255,8 +332,13 @@ impl Endpoint {
         let peer = request.peer();
         match handled {
             Handled::Answered(response) => {
-                if let Err(error) = request.reply_detached(response).await {
+                if let Err(error) = request.reply_detached(Some(response)).await {
                     tracing::debug!(%peer, %error, "a response was not sent");
+                }
+            }
+            Handled::Failed(error) if is_overload(&*error) => {
+                if let Err(error) = request.reply_detached(None).await {
+                    tracing::debug!(%peer, %error, "the refusal of a request was not sent");
                 }
             }
             Handled::Panicked => {
@@ -264,13 +346,17 @@ impl Endpoint {
                 tracing::error!(%peer, "the handler of a request panicked: its caller gets no answer");
             }
             Handled::Failed(error) => {
-                tracing::warn!(%peer, error, "a service failed: its caller gets no answer");
+                tracing::warn!(%peer, %error, "a service failed: its caller gets no answer");
             }
             Handled::Cancelled => {
                 tracing::debug!(%peer, "a response is no longer awaited: its handler was dropped");
             }
         }
     }
+}
+
+fn is_overload(error: &(dyn Error + 'static)) -> bool {
+    iter::successors(Some(error), |&error| error.source()).any(|error| error.is::<Overloaded>())
 }
 
 /// Polls `handling`. The output is `None` if it panics.

@@ -128,6 +128,29 @@ pub enum BuildError {
     },
 }
 
+impl From<BuildError> for io::Error {
+    /// The kind is that of the system's error, if there is one, or [`io::ErrorKind::InvalidInput`]. The
+    /// [`BuildError`] is in [`io::Error::get_ref`].
+    fn from(error: BuildError) -> Self {
+        let kind = match &error {
+            BuildError::Bind { source, .. }
+            | BuildError::NoRawSocket { source, .. }
+            | BuildError::SocketOption { source, .. }
+            | BuildError::Qlog { source, .. }
+            | BuildError::System { source, .. } => source.kind(),
+            BuildError::NoSecurity
+            | BuildError::Dscp { .. }
+            | BuildError::Dscps { .. }
+            | BuildError::KnownAs { .. }
+            | BuildError::Paths(_)
+            | BuildError::Config(_)
+            | BuildError::Sockets { .. }
+            | BuildError::UnfitSocket { .. } => io::ErrorKind::InvalidInput,
+        };
+        Self::new(kind, error)
+    }
+}
+
 fn list(addresses: &[SocketAddr]) -> String {
     addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -171,6 +194,16 @@ fn after_raw_refusal(error: &io::Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_io_error_has_the_kind_of_the_systems_and_the_error_itself() {
+        let (addr, source) = ("127.0.0.1:7".parse().unwrap(), Errno::EADDRINUSE.into());
+        let error = io::Error::from(BuildError::Bind { addr, source });
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        assert!(error.get_ref().unwrap().is::<BuildError>());
+        let error = io::Error::from(BuildError::NoSecurity);
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
 
     #[test]
     fn a_remedy_is_named_only_for_what_it_remedies() {

@@ -4,4 +4,7 @@ mod build;
 mod send;
 
 pub use build::BuildError;
-pub use send::{Closed, SendError};
+pub use send::{Closed, Overloaded, SendError};
+
+/// Any error of a handler or of a service.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;

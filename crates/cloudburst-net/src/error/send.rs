@@ -5,6 +5,7 @@ use cloudburst_core::error::{Indeterminate, LocalError, Rejection, SendError as 
 use cloudburst_core::path::OrderError;
 use cloudburst_core::proto::CallFailure;
 use cloudburst_core::wire::RejectReason;
+use std::io;
 use std::net::SocketAddr;
 
 /// Why a message, a connect or a reply was not delivered or may not have been, or why a call has no
@@ -201,11 +202,17 @@ pub enum SendError {
     /// not to reply.
     #[error("the callee has dropped the request without a reply: see its log")]
     Unanswered,
+    /// The callee's application has refused the request, because it is overloaded, and has not acted on it.
+    #[error(
+        "not executed: the callee's application is overloaded and has refused the request; call again \
+         later, or call another peer"
+    )]
+    Overloaded,
 }
 
 impl SendError {
-    /// Whether one end had no room: the receiver, whose application does not take messages fast enough, or
-    /// this endpoint, which has too many under way. Send less, or later.
+    /// Whether one end had no room: the receiver, whose application does not take messages fast enough or is
+    /// overloaded, or this endpoint, which has too many under way. Send less, or later.
     ///
     /// # Example
     ///
@@ -228,7 +235,10 @@ impl SendError {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub const fn is_busy(&self) -> bool {
-        matches!(self, Self::Full { .. } | Self::TooManyCalls { .. } | Self::Busy)
+        matches!(
+            self,
+            Self::Full { .. } | Self::TooManyCalls { .. } | Self::Busy | Self::Overloaded
+        )
     }
 
     /// Whether the deadline passed before the send or the call ended. More time may help; see
@@ -260,7 +270,8 @@ impl SendError {
     }
 
     /// Whether the receiver may have the message: sending it again may deliver it, or run the call,
-    /// twice. If this is `false`, the message was certainly not delivered and never will be.
+    /// twice. If this is `false`, the message was certainly not delivered and never will be; of a call, the
+    /// callee's application has not acted on the request and never will.
     ///
     /// `true` for [`Forked`](Self::Forked), too: the process that built the endpoint may have sent
     /// the message.
@@ -328,7 +339,50 @@ impl From<CallFailure> for SendError {
             CallFailure::Unknown(reason) => reason.into(),
             CallFailure::Deadline => Self::NoResponse,
             CallFailure::Unanswered => Self::Unanswered,
+            CallFailure::Overloaded => Self::Overloaded,
         }
+    }
+}
+
+impl From<SendError> for io::Error {
+    /// For callers whose other errors are of this type. The [`SendError`], which says more, is in
+    /// [`io::Error::get_ref`].
+    fn from(error: SendError) -> Self {
+        let kind = match error {
+            SendError::TooLarge { .. } | SendError::Option(_) | SendError::Order { .. } => {
+                io::ErrorKind::InvalidInput
+            }
+            SendError::NoPath { .. } => io::ErrorKind::HostUnreachable,
+            SendError::Gone { .. } | SendError::Closing => io::ErrorKind::NotConnected,
+            SendError::Full { .. } | SendError::TooManyCalls { .. } | SendError::Overloaded => {
+                io::ErrorKind::ResourceBusy
+            }
+            SendError::Refused(_) => io::ErrorKind::ConnectionRefused,
+            SendError::NoAnswer
+            | SendError::NotAccepted
+            | SendError::OtherVersion { .. }
+            | SendError::NotSent(_)
+            | SendError::NotStarted
+            | SendError::Deadline
+            | SendError::Busy
+            | SendError::PartlySent(_)
+            | SendError::NoResponse => io::ErrorKind::TimedOut,
+            SendError::PeerRestarted => io::ErrorKind::ConnectionReset,
+            SendError::Closed => io::ErrorKind::ConnectionAborted,
+            SendError::OutOfIds
+            | SendError::Cancelled
+            | SendError::CancelledLate
+            | SendError::Forked { .. }
+            | SendError::Unanswered => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}
+
+impl From<Closed> for io::Error {
+    /// The kind is [`io::ErrorKind::NotConnected`].
+    fn from(closed: Closed) -> Self {
+        Self::new(io::ErrorKind::NotConnected, closed)
     }
 }
 
@@ -355,6 +409,43 @@ impl From<CallFailure> for SendError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this endpoint is closed, and all its messages were taken")]
 pub struct Closed;
+
+/// An error of a handler or of a service: it is overloaded, and has not acted on the request.
+///
+/// Return it from a handler of [`Endpoint::try_serve`](crate::Endpoint::try_serve) or from a service of
+/// `Endpoint::serve_with`; it may be the [`source`](core::error::Error::source) of another error. The caller
+/// gets [`SendError::Overloaded`], and may send the request again, later or elsewhere. See also
+/// [`Request::refuse`](crate::Request::refuse).
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Overloaded, RequestParts, Security, SendError};
+/// # use tokio::sync::Semaphore;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?, build()?);
+/// # let address = server.local_addr();
+/// tokio::spawn(async move {
+///     let connections = Semaphore::new(0); // none is free
+///     let handler = async |request: RequestParts| {
+///         let _connection = connections.try_acquire().map_err(|_| Overloaded)?;
+///         Ok::<_, Overloaded>(request.bytes)
+///     };
+///     server.try_serve(100, handler).await
+/// });
+/// let refused = client.call(address, "hello").await;
+/// assert_eq!(refused, Err(SendError::Overloaded));
+/// assert!(refused.is_err_and(|error| error.is_busy() && !error.may_have_been_delivered()));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, thiserror::Error)]
+#[error("the service is overloaded, and has not acted on the request")]
+pub struct Overloaded;
 
 const fn after_refusal_by_peer(reason: RejectReason) -> &'static str {
     match reason {
@@ -406,6 +497,7 @@ mod tests {
             (SendError::Forked { built_in: 1, here: 2 }, false, true),
             (SendError::NoResponse, true, true),
             (SendError::Unanswered, false, true),
+            (SendError::Overloaded, false, false),
         ] {
             let expected = (is_timeout, may_have_been_delivered);
             assert_eq!((error.is_timeout(), error.may_have_been_delivered()), expected, "{error}");
@@ -462,6 +554,7 @@ mod tests {
             (SendError::Full { messages: 1, bytes: 1 }, [true, false, false]),
             (SendError::TooManyCalls { calls: 1 }, [true, false, false]),
             (SendError::Busy, [true, false, false]),
+            (SendError::Overloaded, [true, false, false]),
             (SendError::Deadline, [false; 3]),
             (SendError::Refused(RejectReason::Closing), [false, true, false]),
             (SendError::Closing, [false, false, true]),
@@ -482,6 +575,22 @@ mod tests {
         let refused = SendError::Refused(RejectReason::Corrupt);
         assert_eq!(refused.source().unwrap().to_string(), RejectReason::Corrupt.to_string());
         assert!(SendError::NoAnswer.source().is_none());
+    }
+
+    #[test]
+    fn an_io_error_times_out_where_the_error_does_and_keeps_it() {
+        for (error, kind) in [
+            (SendError::Deadline, io::ErrorKind::TimedOut),
+            (SendError::NoAnswer, io::ErrorKind::TimedOut),
+            (SendError::Closing, io::ErrorKind::NotConnected),
+            (SendError::Overloaded, io::ErrorKind::ResourceBusy),
+            (SendError::Refused(RejectReason::Closing), io::ErrorKind::ConnectionRefused),
+        ] {
+            let wrapped = io::Error::from(error.clone());
+            assert_eq!(wrapped.kind(), kind, "{error}");
+            assert_eq!(wrapped.get_ref().unwrap().downcast_ref(), Some(&error));
+        }
+        assert_eq!(io::Error::from(Closed).kind(), io::ErrorKind::NotConnected);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 fn within(deadline: Duration) -> SendOptions {
-    SendOptions { deadline: Some(deadline), ..SendOptions::default() }
+    SendOptions::default().deadline(deadline)
 }
 
 /// Servers that echo requests.

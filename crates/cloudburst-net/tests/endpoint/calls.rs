@@ -11,7 +11,7 @@ use std::time::Duration;
 use tracing::Level;
 
 fn within(deadline: Duration) -> SendOptions {
-    SendOptions { deadline: Some(deadline), ..SendOptions::default() }
+    SendOptions::default().deadline(deadline)
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const DEADLINE: Duration = Duration::from_millis(300);
 
 fn within_deadline() -> SendOptions {
-    SendOptions { deadline: Some(DEADLINE), ..SendOptions::default() }
+    SendOptions::default().deadline(DEADLINE)
 }
 
 /// A socket that answers nothing, and its address.
@@ -132,7 +132,7 @@ fn closing_waits_for_a_connect_that_can_still_succeed() {
     });
     let closing = client.clone();
     let closed = thread::spawn(move || closing.shutdown(PATIENCE));
-    let unsendable = SendOptions { priority: 8, ..SendOptions::default() };
+    let unsendable = SendOptions::default().priority(8);
     eventually("it closes", || {
         let refused = client.with(unsendable).try_send(address, "late").map(drop);
         refused == Err(SendError::Closing)

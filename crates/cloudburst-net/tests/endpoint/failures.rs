@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const DEADLINE: Duration = Duration::from_millis(300);
 
 fn within_deadline() -> SendOptions {
-    SendOptions { deadline: Some(DEADLINE), ..SendOptions::default() }
+    SendOptions::default().deadline(DEADLINE)
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_broadcast_address_is_named_as_such_and_not_as_a_firewall() {
 fn what_has_no_time_is_certainly_not_delivered() {
     let (client, server) = (blocking(), blocking());
     client.send(server.local_addr(), "a session").unwrap();
-    let no_time = SendOptions { deadline: Some(Duration::ZERO), ..SendOptions::default() };
+    let no_time = SendOptions::default().deadline(Duration::ZERO);
     let result = client.with(no_time).send(server.local_addr(), "hello");
     assert_eq!(result, Err(SendError::NotStarted));
     assert_eq!(server.recv().unwrap().bytes, "a session");

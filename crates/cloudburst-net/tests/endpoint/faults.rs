@@ -1,7 +1,7 @@
 //! Over links that lose, reorder, duplicate and damage packets, each message arrives exactly once.
 
 use crate::common::{behind_relay, builder, bytes};
-use cloudburst_net::{BurstPolicy, Endpoint, SendOptions};
+use cloudburst_net::{BurstPolicy, Endpoint};
 use cloudburst_netem::{LinkConfig, Loss, Trim};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -110,10 +110,9 @@ async fn trimming() {
     let trimmable = || builder().capacity(200_000_000).trimmable(44);
     let client = trimmable().build().expect("an endpoint");
     let (server, relay) = behind_relay(trimmable(), vec![(link, LinkConfig::default())], 11);
-    let policy = Some(BurstPolicy::Pulled { window: Some(32) });
+    let policy = BurstPolicy::Pulled { window: Some(32) };
     for n in 0..5 {
-        let options = SendOptions { policy, ..SendOptions::default() };
-        client.send(relay.addr(), numbered(n, 90_000)).options(options).await.expect("delivered");
+        client.send(relay.addr(), numbered(n, 90_000)).policy(policy).await.expect("delivered");
         assert!(server.recv().await.expect("the server is open").bytes == numbered(n, 90_000));
     }
     let receiver = server.counters().receiver;

@@ -35,7 +35,7 @@ impl Panicking {
 }
 
 fn soon() -> SendOptions {
-    SendOptions { deadline: Some(Duration::from_millis(100)), ..SendOptions::default() }
+    SendOptions::default().deadline(Duration::from_millis(100))
 }
 
 fn silent() -> (UdpSocket, SocketAddr) {

@@ -1,7 +1,9 @@
 //! Messages of all sizes arrive as they were sent, and are answered.
 
 use crate::common::{PATIENCE, blocking, builder, builder_on, bytes, endpoint};
-use cloudburst_net::{Endpoint, PathMap, Security};
+use cloudburst_net::{Bytes, Endpoint, PathMap, Security, blocking};
+use std::future::IntoFuture;
+use std::io;
 use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
@@ -18,6 +20,39 @@ async fn an_async_question_is_answered() {
     server.send(question.peer, "answer").await.unwrap();
     assert_eq!(client.recv().await.unwrap().bytes, "answer");
     assert_eq!(server.try_recv(), Ok(None));
+}
+
+#[tokio::test]
+async fn sends_calls_and_connects_can_be_spawned_and_outlive_their_handle() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let connect = tokio::spawn(client.connect(to).into_future());
+    let send = tokio::spawn(client.send(to, "a message").into_future());
+    let call = tokio::spawn(client.call(to, "a request").into_future());
+    drop(client);
+    connect.await.unwrap().unwrap();
+    send.await.unwrap().unwrap();
+    server.recv_request().await.unwrap().reply("an answer").await.unwrap();
+    assert_eq!(call.await.unwrap().unwrap(), "an answer");
+}
+
+/// What a function does whose errors are those of the standard library.
+async fn echo(client: blocking::Endpoint) -> io::Result<Bytes> {
+    let server = builder().build()?;
+    let client = Endpoint::from(client);
+    client.send(server.local_addr(), "a message").await?;
+    let message = server.recv().await?;
+    server.send(message.peer, message).await?;
+    Ok(client.recv().await?.into())
+}
+
+#[tokio::test]
+async fn errors_and_messages_convert_to_the_types_of_others() {
+    assert_eq!(echo(blocking()).await.unwrap(), "a message");
+    let closed = blocking();
+    closed.shutdown(Duration::ZERO);
+    let error = echo(closed).await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotConnected);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Handlers run concurrently, within a limit, and end when they are no longer awaited.
 
 use crate::common::{PATIENCE, blocking, endpoint, eventually};
-use cloudburst_net::{RequestParts, SendError};
+use cloudburst_net::{Overloaded, RequestParts, SendError};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -158,6 +158,64 @@ fn a_blocking_handler_can_ask_whether_anybody_waits() {
         assert!(server.shutdown(PATIENCE));
     });
     assert_eq!(client.counters().calls.responses_dropped, 0);
+}
+
+/// An error of a service, with what caused it.
+#[derive(Debug)]
+struct Caused(Overloaded);
+
+impl std::fmt::Display for Caused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("no connection to the database is free")
+    }
+}
+
+impl std::error::Error for Caused {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+#[tokio::test]
+async fn an_overloaded_handler_tells_its_caller_that_it_has_not_acted() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let service = server.clone();
+    let serving = tokio::spawn(async move {
+        let handler = async |request: RequestParts| match &request.bytes[..] {
+            b"full" => Err(Caused(Overloaded).into()),
+            b"nonsense" => Err("that is nonsense".into()),
+            _ => Ok::<_, Box<dyn std::error::Error + Send + Sync>>("an answer"),
+        };
+        service.try_serve(8, handler).await;
+    });
+    assert_eq!(client.call(to, "hello").await.unwrap(), "an answer");
+    assert_eq!(client.call(to, "nonsense").await, Err(SendError::Unanswered));
+    let error = client.call(to, "full").await.unwrap_err();
+    assert_eq!(error, SendError::Overloaded);
+    assert!(error.is_busy() && !error.may_have_been_delivered());
+    let calls = server.counters().calls;
+    assert_eq!((calls.requests_overloaded, calls.requests_unanswered), (1, 1));
+    assert!(server.shutdown(PATIENCE).await, "no request is held");
+    serving.await.unwrap();
+}
+
+#[test]
+fn a_blocking_service_can_refuse_requests_too() {
+    let (client, server) = (blocking(), blocking());
+    let to = server.local_addr();
+    thread::scope(|scope| {
+        scope.spawn(|| server.try_serve(2, |_| Err::<Vec<u8>, _>(Overloaded)));
+        assert_eq!(client.call(to, "a request"), Err(SendError::Overloaded));
+        assert!(server.shutdown(PATIENCE));
+    });
+
+    let server = blocking();
+    let to = server.local_addr();
+    let caller = thread::spawn(move || client.call(to, "a request"));
+    let receipt = server.recv_request().unwrap().refuse().unwrap();
+    assert_eq!(caller.join().unwrap(), Err(SendError::Overloaded));
+    assert_eq!((receipt.bytes, server.counters().calls.requests_overloaded), (9, 1));
 }
 
 /// Panics when it is dropped, unless its thread is panicking already.

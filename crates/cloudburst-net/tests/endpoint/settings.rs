@@ -126,12 +126,11 @@ fn trimming_and_outer_headers_are_refused_together() {
 #[test]
 fn tasks_and_threads_can_share_what_the_library_gives_them() {
     fn shared<T: Send + Sync>() {}
-    fn moved<T: Send>() {}
     shared::<(Endpoint, Builder, blocking::Endpoint, Config, Security, PathMap)>();
     shared::<(Sending, Calls, Request, RequestParts, Message, Receipt)>();
     shared::<(blocking::Sending, blocking::Calls, blocking::Request)>();
     shared::<(BuildError, SendError, PathMapError, Closed, ConfigError)>();
-    moved::<(Incoming<Message>, Incoming<Request>, PeerSink)>();
+    shared::<(Incoming<Message>, Incoming<Request>, PeerSink)>();
     #[cfg(feature = "tower")]
-    moved::<cloudburst_net::Client>();
+    shared::<cloudburst_net::Client>();
 }

@@ -96,7 +96,7 @@ async fn a_sink_tells_of_each_failure_once_and_goes_on() {
     let (client, server) = (endpoint(), endpoint());
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let soon = Duration::from_millis(50);
-    let options = SendOptions { deadline: Some(soon), ..SendOptions::default() };
+    let options = SendOptions::default().deadline(soon);
     let mut sink = client.sink(silent.local_addr().unwrap()).with(options);
     sink.feed("nobody is there".into()).await.unwrap();
     assert!(sink.flush().await.unwrap_err().is_timeout());

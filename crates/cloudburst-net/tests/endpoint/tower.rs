@@ -1,14 +1,15 @@
 //! `tower` services: readiness means room, and errors are reported.
 
 use crate::common::{PATIENCE, builder, endpoint};
-use cloudburst_net::{Bytes, Config, RequestParts, SendError};
-use std::future::{Future, Ready, ready};
+use cloudburst_net::{Bytes, Config, Overloaded, RequestParts, SendError};
+use std::convert::Infallible;
+use std::future::{Future, Ready, pending, ready};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tower::{Service, ServiceExt, service_fn};
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt, load_shed, service_fn};
 
 /// Waits until a condition holds, while the other tasks go on.
 async fn until(mut holds: impl FnMut() -> bool) {
@@ -64,6 +65,31 @@ async fn callers_of_a_service_that_fails_have_no_answer_and_others_have_theirs()
     assert_eq!(client.call(to, "hello").await.unwrap(), "hello");
     assert!(server.shutdown(Duration::from_secs(20)).await);
     assert_eq!(serving.await.unwrap(), Ok(()));
+}
+
+#[tokio::test]
+async fn callers_of_a_service_that_sheds_load_may_call_again() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    fn overloaded(error: BoxError) -> BoxError {
+        if error.is::<load_shed::error::Overloaded>() { Overloaded.into() } else { error }
+    }
+    let service =
+        ServiceBuilder::new().map_err(overloaded).load_shed().concurrency_limit(1).service(
+            service_fn(async |_: RequestParts| pending::<Result<Bytes, Infallible>>().await),
+        );
+    let serving = tokio::spawn({
+        let server = server.clone();
+        async move { server.serve_with(8, service).await }
+    });
+    let mut calls = client.call_many([(to, "one"), (to, "two"), (to, "three")]).begin();
+    for _ in 0..2 {
+        assert_eq!(calls.next().await.unwrap().result, Err(SendError::Overloaded));
+    }
+    assert_eq!(server.counters().calls.requests_overloaded, 2);
+    drop(calls);
+    assert!(server.shutdown(PATIENCE).await);
+    serving.await.unwrap().unwrap();
 }
 
 /// Is ready for as many requests as it is told, and broken after the last.

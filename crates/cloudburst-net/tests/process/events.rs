@@ -25,8 +25,7 @@ pub(crate) fn each_send_is_a_span_with_its_outcome_and_each_message_that_came_an
     // No endpoint answers there.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let nobody = silent.local_addr().unwrap();
-    let deadline = Some(Duration::from_millis(50));
-    let options = SendOptions { deadline, ..SendOptions::default() };
+    let options = SendOptions::default().deadline(Duration::from_millis(50));
     let error = one.with(options).send(nobody, bytes(5, 2)).unwrap_err();
     drop(one.try_send(nobody, bytes(6, 3)).unwrap());
     let [rejected, dropped] = &log.spans(Level::DEBUG, &format!("peer={nobody}"))[..] else {

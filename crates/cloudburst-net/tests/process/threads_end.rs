@@ -26,7 +26,7 @@ pub(crate) fn nothing_is_left_of_an_endpoint() {
     assert_eq!((count("task"), count("fd")), before, "the last drop waits for the threads");
 
     let (one, other) = (blocking(), blocking());
-    let soon = SendOptions { deadline: Some(Duration::from_millis(50)), ..SendOptions::default() };
+    let soon = SendOptions::default().deadline(Duration::from_millis(50));
     one.with(soon).call(other.local_addr(), "nobody answers").unwrap_err();
     assert_eq!(count("task"), before.0 + 4, "calls need none");
     drop((one, other));

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 const ANSWERED: u8 = 0;
 const DROPPED: u8 = 1;
 const REFUSED: u8 = 2;
+const OVERLOADED: u8 = 3;
 
 /// The identifier of a call, its token on the wire: 64 bits that only its caller and its callee
 /// know.
@@ -113,6 +114,12 @@ pub(in crate::proto) fn refusal(call: CallId) -> Bytes {
     write_response(call, REFUSED, &[])
 }
 
+/// The bytes of a response which says that the application is overloaded, and has not acted on the
+/// request. Only for peers that declare `CANCEL`.
+pub(in crate::proto) fn overload(call: CallId) -> Bytes {
+    write_response(call, OVERLOADED, &[])
+}
+
 /// The call that a response answers. `None` if it says that there is no answer.
 pub(in crate::proto) fn answered(mut response: &[u8]) -> Option<CallId> {
     let call = CallId(response.try_get_u64().ok()?);
@@ -136,6 +143,7 @@ pub(super) fn parse_response(mut bytes: Bytes) -> Option<(CallId, Result<Bytes, 
         ANSWERED => Some((call, Ok(bytes))),
         DROPPED if bytes.is_empty() => Some((call, Err(CallFailure::Unanswered))),
         REFUSED if bytes.is_empty() => Some((call, Err(refused))),
+        OVERLOADED if bytes.is_empty() => Some((call, Err(CallFailure::Overloaded))),
         _ => None,
     }
 }
@@ -183,12 +191,13 @@ mod tests {
             (response(call, Some(b"")), &[0], Ok(Bytes::new())),
             (response(call, None), &[1], Err(CallFailure::Unanswered)),
             (refusal(call), &[2], Err(closing)),
+            (overload(call), &[3], Err(CallFailure::Overloaded)),
         ] {
             assert_eq!(&wire[8..], tail);
             assert_eq!(answered(&wire), said.is_ok().then_some(call));
             assert_eq!(parse_response(wire), Some((call, said)));
         }
-        for tail in [&[][..], &[3], &[1, 0], &[2, 0]] {
+        for tail in [&[][..], &[4], &[1, 0], &[2, 0], &[3, 0]] {
             let malformed = [&[0, 0, 0, 0, 0, 0, 0, 7], tail].concat();
             assert_eq!(parse_response(malformed.into()), None);
         }

@@ -8,6 +8,6 @@ mod frame;
 mod table;
 
 pub use frame::{CallId, Prepared, Request, RequestId, response};
-pub(super) use frame::{answered, refusal, withdrawal};
+pub(super) use frame::{answered, overload, refusal, withdrawal};
 pub(super) use table::Forgotten;
 pub use table::{CallCounters, CallFailure, Calls};

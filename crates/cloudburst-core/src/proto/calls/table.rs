@@ -24,6 +24,8 @@ pub enum CallFailure {
     Deadline,
     /// The callee's application has dropped the request.
     Unanswered,
+    /// The callee's application is overloaded, and has not acted on the request.
+    Overloaded,
 }
 
 /// Counters of the calls that an endpoint has made and served since it was created.
@@ -53,6 +55,8 @@ pub struct CallCounters {
     pub requests_expired: u64,
     /// Requests that the application dropped without a reply, or whose reply did not get through.
     pub requests_unanswered: u64,
+    /// Requests that the application took and refused, because it was overloaded.
+    pub requests_overloaded: u64,
     /// Requests that were refused because this endpoint was closing. The application has not seen
     /// them.
     pub requests_refused: u64,
@@ -304,6 +308,11 @@ impl Calls {
     /// through.
     pub fn count_unanswered(&mut self) {
         self.counters.requests_unanswered += 1;
+    }
+
+    /// Counts a request that the application refused, because it was overloaded.
+    pub fn count_overloaded(&mut self) {
+        self.counters.requests_overloaded += 1;
     }
 
     /// Counts a panic of one of the application's handlers.

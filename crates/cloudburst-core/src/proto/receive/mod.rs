@@ -68,6 +68,7 @@ use std::sync::Arc;
 /// }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Message {
     /// The sender's address, at which it accepts messages. A sender behind an address translator
     /// has none of its own; this is then an alias ([`is_alias`](crate::path::is_alias)), which is
@@ -81,6 +82,12 @@ pub struct Message {
     pub arrived_at: Instant,
     /// The bytes, as they were sent.
     pub bytes: Bytes,
+}
+
+impl From<Message> for Bytes {
+    fn from(message: Message) -> Self {
+        message.bytes
+    }
 }
 
 /// An event for the driver of a receiver.

@@ -238,7 +238,7 @@ impl Sender {
 
         let code = options.code.unwrap_or(self.config.code);
         let headers = self.peers.get(&peer).map_or(0, |peer| peer.headers);
-        let policy = options.policy(len.saturating_sub(header), &self.config);
+        let policy = options.policy_for(len.saturating_sub(header), &self.config);
         // If the peer turns out not to pull, its symbols are two bytes shorter than they could be.
         let pulled = matches!(policy, BurstPolicy::Pulled { .. });
         let more = if pulled { UNASKED_LEN } else { 0 };

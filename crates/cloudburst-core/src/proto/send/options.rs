@@ -9,15 +9,18 @@ use core::time::Duration;
 /// # Example
 ///
 /// ```
+/// # use cloudburst_core::code::Code;
+/// # use cloudburst_core::config::BurstPolicy;
 /// # use cloudburst_core::proto::SendOptions;
 /// # use core::time::Duration;
-/// let urgent = SendOptions {
-///     priority: SendOptions::MAX_PRIORITY,
-///     deadline: Some(Duration::from_millis(50)),
-///     ..SendOptions::default()
-/// };
+/// let urgent = SendOptions::default()
+///     .priority(SendOptions::MAX_PRIORITY)
+///     .deadline(Duration::from_millis(50));
+/// let as_in_the_paper = urgent.code(Code::Rlf256).policy(BurstPolicy::Oblivious);
+/// assert_eq!(as_in_the_paper.priority, 7);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SendOptions {
     /// How long the message may take.
     pub deadline: Option<Duration>,
@@ -35,9 +38,37 @@ pub struct SendOptions {
 }
 
 impl SendOptions {
+    /// Sets [`deadline`](Self#structfield.deadline).
+    #[must_use]
+    pub const fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Sets [`priority`](Self#structfield.priority).
+    #[must_use]
+    pub const fn priority(mut self, priority: u8) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Sets [`code`](Self#structfield.code).
+    #[must_use]
+    pub const fn code(mut self, code: Code) -> Self {
+        self.code = Some(code);
+        self
+    }
+
+    /// Sets [`policy`](Self#structfield.policy).
+    #[must_use]
+    pub const fn policy(mut self, policy: BurstPolicy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
     /// The policy of a message of `len` bytes. A message whose code is not systematic is budgeted
     /// instead of pulled, because the receiver could not count what a block still needs.
-    pub(super) fn policy(&self, len: usize, config: &Config) -> BurstPolicy {
+    pub(super) fn policy_for(&self, len: usize, config: &Config) -> BurstPolicy {
         let code = self.code.unwrap_or(config.code);
         let default = if len >= config.pull_above {
             BurstPolicy::Pulled { window: None }

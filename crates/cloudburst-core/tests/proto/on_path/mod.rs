@@ -163,7 +163,7 @@ impl Triangle {
 
     fn send(&mut self, from: usize, to: SocketAddr, len: usize) -> Result<MessageId, SendError> {
         let bytes = message(len, len as u64);
-        let options = SendOptions { deadline: Some(DEADLINE), ..SendOptions::default() };
+        let options = SendOptions::default().deadline(DEADLINE);
         self.hosts[from].endpoint.send(self.now, to, bytes, &options)
     }
 

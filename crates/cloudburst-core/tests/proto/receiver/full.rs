@@ -58,7 +58,7 @@ fn a_message_that_meets_a_full_receiver_arrives_when_there_is_room() {
         pair.deliver(message(10, life));
         pair.restart(Side::A);
     }
-    let options = SendOptions { deadline: Some(60 * SECOND), ..SendOptions::default() };
+    let options = SendOptions::default().deadline(60 * SECOND);
     let id = pair.send_from(Side::A, message(5_000, 9), options);
     let outcome = pair.outcome(id);
     assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");

@@ -36,7 +36,7 @@ const UP: &str = "link set wire up";
 const ADDRESS: &str = "address add 10.9.0.1/24 dev wire";
 
 fn within(deadline: Duration) -> SendOptions {
-    SendOptions { deadline: Some(deadline), ..SendOptions::default() }
+    SendOptions::default().deadline(deadline)
 }
 
 fn soon() -> SendOptions {

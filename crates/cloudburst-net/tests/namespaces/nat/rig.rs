@@ -19,7 +19,7 @@ pub(crate) type Exchange =
     fn(&blocking::Endpoint, &blocking::Endpoint, SocketAddr) -> Result<(), Failed>;
 
 pub(crate) fn within(deadline: Duration) -> SendOptions {
-    SendOptions { deadline: Some(deadline), ..SendOptions::default() }
+    SendOptions::default().deadline(deadline)
 }
 
 /// An endpoint there, at a port of the system's choice, that spreads packets over `paths`.
