@@ -116,14 +116,15 @@ fn read(
         table.into_iter().partition(|(key, value)| PROGRAMS.contains(&&**key) && value.is_table());
     let mut found = Vec::new();
     for (key, value) in general {
-        known(path, &all, &key, "")?;
+        let tables = if value.is_table() { &PROGRAMS[..] } else { &[] };
+        known(path, &all, tables, &key, "")?;
         found.push((key, value));
     }
     for (program, value) in tables {
         let Value::Table(table) = value else { continue };
         let at = PROGRAMS.iter().position(|name| *name == program).unwrap_or_default();
         for (key, value) in table {
-            known(path, &all[at..=at], &key, &program)?;
+            known(path, &all[at..=at], &[], &key, &program)?;
             if program == own {
                 found.push((key, value));
             }
@@ -144,8 +145,15 @@ fn settings(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(is_setting)
 }
 
-/// Checks that at least one of the programs has the setting.
-fn known(path: &Path, programs: &[Command], key: &str, of: &str) -> Result<(), ConfigError> {
+/// Checks that at least one of the programs has the setting. `tables` are names that it may have been meant to have,
+/// besides those of settings.
+fn known(
+    path: &Path,
+    programs: &[Command],
+    tables: &[&str],
+    key: &str,
+    of: &str,
+) -> Result<(), ConfigError> {
     if programs.iter().any(|program| option(program, key).is_some()) {
         return Ok(());
     }
@@ -154,9 +162,10 @@ fn known(path: &Path, programs: &[Command], key: &str, of: &str) -> Result<(), C
         ": it can be given only on the command line".into()
     } else {
         let names = programs.iter().flat_map(settings).filter_map(Arg::get_long);
-        let close = names.map(|name| (strsim::jaro_winkler(key, name), name));
-        let closest = close.max_by(|one, other| one.0.total_cmp(&other.0));
-        let closest = closest.filter(|(similarity, _)| *similarity > 0.7);
+        let names = names.chain(tables.iter().copied());
+        let apart = names.map(|name| (strsim::osa_distance(key, name), name));
+        // One slip for each three letters.
+        let closest = apart.min().filter(|(slips, _)| *slips <= (key.len() / 3).max(1));
         closest.map_or_else(
             || ": the long options that --help lists are settings".into(),
             |(_, name)| format!(": did you mean {name:?}?"),
@@ -174,9 +183,12 @@ fn words(option: &Arg, path: &Path, key: &str, value: &Value) -> Result<Vec<Stri
         reason: reason.to_owned(),
     };
     let is_flag = matches!(option.get_action(), ArgAction::SetTrue);
+    let is_optional = option.get_num_args().is_some_and(|range| range.min_values() == 0);
     let takes_many = matches!(option.get_action(), ArgAction::Append);
     let values = match value {
         Value::Boolean(said) if is_flag => return Ok(vec![said.to_string()]),
+        Value::Boolean(true) if is_optional => return Ok(without_value(option, key)),
+        Value::Boolean(false) if is_optional => return Ok(Vec::new()),
         _ if is_flag => return Err(wrong(value, "expected true or false")),
         Value::Array(values) if takes_many => values.iter().collect(),
         Value::Array(_) => return Err(wrong(value, "expected one value")),
@@ -201,6 +213,14 @@ fn words(option: &Arg, path: &Path, key: &str, value: &Value) -> Result<Vec<Stri
         words.push(word);
     }
     Ok(words)
+}
+
+/// Returns the words that an option has if the command line gives it without a value.
+fn without_value(option: &Arg, key: &str) -> Vec<String> {
+    let alone = Command::new("setting").arg(option.clone());
+    let parsed = alone.try_get_matches_from(["setting".into(), format!("--{key}")]).ok();
+    let words = parsed.as_ref().and_then(|parsed| parsed.get_raw(option.get_id().as_str()));
+    words.into_iter().flatten().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 /// Formats a value as in TOML, and tables as `{...}`.
@@ -270,6 +290,15 @@ capacity = \"10G\"
     }
 
     #[test]
+    fn an_option_whose_value_may_be_left_out_is_set_by_true() {
+        let metrics = |text: &str| parse::<RecvArgs>(text, "cbrst-recv").map(|recv| recv.metrics);
+        assert_eq!(metrics("metrics = true"), Ok("127.0.0.1:9464".parse().ok()));
+        assert_eq!(metrics("metrics = \"[::1]:1\""), Ok("[::1]:1".parse().ok()));
+        assert_eq!(metrics("metrics = false"), Ok(None));
+        assert!(metrics("metrics = 1").is_err());
+    }
+
+    #[test]
     fn settings_that_are_held_elsewhere_are_left_out() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c.toml");
@@ -293,7 +322,11 @@ capacity = \"10G\"
             ("paths = \"ecmp:0\"", "ecmp:N"),
             ("deadline = true", "expected a string or a number"),
             ("dscp = 43\ndscp = 44", "c.toml: line 2: "),
-            ("[sned]\ndscp = 43", "no setting \"sned\""),
+            ("[sned]\ndscp = 43", "no setting \"sned\": did you mean \"send\"?"),
+            ("[Recv]\ndscp = 43", "no setting \"Recv\": did you mean \"recv\"?"),
+            ("Recv = 1", "no setting \"Recv\": the long options that"),
+            ("bogus = 1", "no setting \"bogus\": the long options that"),
+            ("adaptive_rates = true", "did you mean \"adaptive-rate\"?"),
         ] {
             let error = parse::<SendArgs>(text, "cbrst-send h:1 file").unwrap_err();
             assert!(error.contains(said), "{text}: {error}");

@@ -12,6 +12,7 @@
 //! code that the receiver shows; no message of either end allows guesses to be tried offline.
 
 use crate::signals::Interrupts;
+use crate::ui;
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
@@ -203,7 +204,7 @@ impl Pairing {
             };
             guesses += 1;
             if guesses == MAX_CODES {
-                return Err(PairingError::Guessed(guesser));
+                return Err(PairingError::Guessed(ui::peer(guesser)));
             }
         }
     }

@@ -173,15 +173,15 @@ mod tests {
         let slow = (1..=100).map(|tick| tick * 100_000);
         let fast = (1..=20).map(|tick| 10_000_000 + tick * 500_000);
         let (rate, now) = seen(slow.chain(fast));
-        assert_eq!(rate.text(now, None), "5.0 MB/s");
-        assert_eq!(rate.text(now, Some(325_000_000)), "5.0 MB/s 1:01");
+        assert_eq!(rate.text(now, None), "5.00 MB/s");
+        assert_eq!(rate.text(now, Some(325_000_000)), "5.00 MB/s 1:01");
         assert!(rate.samples.len() <= 21, "{}", rate.samples.len());
     }
 
     #[test]
     fn the_rate_begins_with_the_transfer() {
         let (rate, now) = seen([200_000, 400_000]);
-        assert_eq!(rate.text(now, None), "2.0 MB/s");
+        assert_eq!(rate.text(now, None), "2.00 MB/s");
         let now = Instant::now();
         assert_eq!(Rate::new(now, 0).text(now, Some(1)), "");
     }
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn what_does_not_move_is_stalled_until_it_does() {
         let (mut rate, now) = seen([1_000_000; 11]);
-        assert_eq!(rate.text(now, None), "909.1 kB/s", "of 1.1 s");
-        assert_eq!(rate.text(now + 999 * MS, None), "476.4 kB/s");
+        assert_eq!(rate.text(now, None), "909.09 kB/s", "of 1.1 s");
+        assert_eq!(rate.text(now + 999 * MS, None), "476.42 kB/s");
         assert_eq!(rate.text(now + 1000 * MS, None), "stalled 2 s");
         assert_eq!(rate.text(now + 2500 * MS, None), "stalled 3 s");
         rate.sample(now + 2600 * MS, 1_000_001);

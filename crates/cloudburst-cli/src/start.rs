@@ -18,7 +18,7 @@ pub(crate) fn run<A: Parser + Configured, P>(
     plan: impl FnOnce(A, Option<OsString>) -> Result<P, PlanError>,
     run: impl FnOnce(P) -> Exit,
 ) -> Exit {
-    let key = env::var_os(key::VARIABLE);
+    let key = env::var_os(key::VARIABLE).filter(|key| !key.is_empty());
     // The environment takes precedence over settings files.
     let holds: &[&str] = if key.is_some() { &["key-file"] } else { &[] };
     let args = cloudburst_program::parse::<A>().and_then(|args| {

@@ -4,11 +4,12 @@ use crate::Exit;
 use crate::plan::CommonPlan;
 use crate::progress::Progress;
 pub(crate) use cloudburst_program::{complain, escaped};
-use indicatif::{MultiProgress, ProgressDrawTarget};
+use indicatif::{DecimalBytes, MultiProgress, ProgressDrawTarget};
 use serde::Serialize;
 use std::error::Error;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::iter;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -200,25 +201,24 @@ impl Write for LineWriter {
     }
 }
 
-/// Formats a number of bytes with a unit, in powers of 1000.
-pub(crate) fn bytes(count: u64) -> String {
-    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
-    let mut value = count as f64;
-    let mut unit = "B";
-    for next in UNITS {
-        if value < 999.5 {
-            break;
-        }
-        value /= 1000.0;
-        unit = next;
+/// Returns the address as users know it: a socket of both families has IPv4 peers at IPv6 addresses.
+pub(crate) fn peer(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => (ip, address.port()).into(),
+        IpAddr::V6(_) => address,
     }
-    if unit == "B" { format!("{count} B") } else { format!("{value:.1} {unit}") }
 }
 
-/// Returns the note on bytes that an earlier attempt has left; empty if there are none.
-pub(crate) fn besides(resumed: u64) -> String {
-    if resumed == 0 {
-        return String::new();
+/// Formats a number of bytes with a unit, in powers of 1000.
+pub(crate) fn bytes(count: u64) -> String {
+    DecimalBytes(count).to_string()
+}
+
+/// Says how much of a file was transferred: `count` bytes, besides those that an earlier attempt has left.
+pub(crate) fn transferred(count: u64, resumed: u64) -> String {
+    match (count, resumed) {
+        (_, 0) => bytes(count),
+        (0, _) => format!("already there: {} compared by digest", bytes(resumed)),
+        _ => format!("{} after {} of an earlier attempt", bytes(count), bytes(resumed)),
     }
-    format!(" after {} of an earlier attempt", bytes(resumed))
 }

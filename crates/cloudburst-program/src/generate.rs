@@ -56,7 +56,12 @@ fn man(mut command: Command, out: &mut Vec<u8>) -> io::Result<()> {
         command.get_subcommands().filter(|each| each.get_name() != "help").cloned().collect();
     let more = command.get_after_long_help().or_else(|| command.get_after_help());
     let more = more.map(ToString::to_string).unwrap_or_default();
-    let page = Man::new(command);
+    let name = command.get_name().to_owned();
+    let mut usage = synopsis(&name, &command);
+    for subcommand in &subcommands {
+        usage += &synopsis(&format!("{name} {}", subcommand.get_name()), subcommand);
+    }
+    let page = Man::new(command.override_usage(usage));
     page.render_title(out)?;
     page.render_name_section(out)?;
     page.render_synopsis_section(out)?;
@@ -89,10 +94,30 @@ fn man(mut command: Command, out: &mut Vec<u8>) -> io::Result<()> {
     roff.to_writer(out)
 }
 
+/// Returns one line of the synopsis, with all arguments and their values.
+fn synopsis(name: &str, command: &Command) -> String {
+    let mut line = name.to_owned();
+    let (arguments, options): (Vec<&Arg>, Vec<&Arg>) = command
+        .get_arguments()
+        .filter(|each| !each.is_hide_set())
+        .partition(|each| each.is_positional());
+    for option in options {
+        let short = option.get_short().map(|short| format!("-{short}|")).unwrap_or_default();
+        line += &match option.is_required_set() {
+            true => format!(" {short}{option}"),
+            false => format!(" [{short}{option}]"),
+        };
+    }
+    for argument in arguments {
+        line += &format!(" {argument}");
+    }
+    line + "\n"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::{CommandFactory, Parser};
+    use clap::{ArgAction, CommandFactory, Parser};
 
     #[derive(Debug, Parser)]
     #[command(name = "program", after_long_help = "Exit codes:\n  0    done")]
@@ -129,11 +154,33 @@ mod tests {
     }
 
     #[test]
+    fn the_synopsis_shows_the_values_of_options_and_what_may_be_repeated() {
+        let command = Command::new("program")
+            .arg(Arg::new("recursive").short('r').long("recursive").action(ArgAction::SetTrue))
+            .arg(Arg::new("rate").long("rate").value_name("R"))
+            .arg(Arg::new("out").long("out").value_name("DIR").required(true))
+            .arg(Arg::new("metrics").long("metrics").value_name("ADDR").num_args(0..=1))
+            .arg(Arg::new("hidden").long("hidden").hide(true))
+            .arg(Arg::new("addr").value_name("ADDR").required(true))
+            .arg(Arg::new("files").value_name("FILE").num_args(1..).required(true));
+        let mut page = Vec::new();
+        write(command, Form::Man, &mut page).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        let (_, synopsis) = page.split_once(".SH SYNOPSIS\n").unwrap();
+        let synopsis = synopsis.lines().next().unwrap();
+        let expected = "\\fBprogram\\fR [-r|--recursive] [--rate <R>] --out <DIR> [--metrics [<ADDR>]] \
+                        [-h|--help] <ADDR> <FILE>...";
+        assert_eq!(synopsis.replace("\\-", "-"), expected);
+    }
+
+    #[test]
     fn a_page_has_the_options_of_subcommands_and_what_help_says_last() {
         let mut page = Vec::new();
         write(Arguments::command(), Form::Man, &mut page).unwrap();
         let page = String::from_utf8(page).unwrap();
-        let expected = [".TH program 1", "THE SUBCOMMAND RUN", "\\-\\-out", ".SH \"EXIT CODES\""];
+        let synopsis = "\\fBprogram\\fR run \\-\\-out <OUT>";
+        let expected =
+            [".TH program 1", synopsis, "THE SUBCOMMAND RUN", "\\-\\-out", ".SH \"EXIT CODES\""];
         for part in expected {
             assert!(page.contains(part), "{part} in {page}");
         }

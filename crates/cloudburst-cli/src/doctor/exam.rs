@@ -3,7 +3,8 @@
 use super::{ExamError, FULL};
 use crate::plan::DoctorPlan;
 use crate::protocol::{Body, Frame, InvocationId, TransferId, Vitals};
-use crate::sender::{Failure, address};
+use crate::sender::Failure;
+use crate::sender::address::{self, Probe};
 use bytes::Bytes;
 use cloudburst_net::{BurstPolicy, Capacity, Endpoint, PathMap, SendError, SendOptions, blocking};
 use core::time::Duration;
@@ -141,9 +142,8 @@ impl Examiner {
             padding: Bytes::from(vec![0; padding]),
         };
         // No packet more than is needed: each is accounted for.
-        let policy = Some(BurstPolicy::Budgeted { margin: 0.0 });
-        let options =
-            SendOptions { deadline: Some(self.deadline), policy, ..SendOptions::default() };
+        let policy = BurstPolicy::Budgeted { margin: 0.0 };
+        let options = SendOptions::default().deadline(self.deadline).policy(policy);
         let question = Frame { transfer, body }.encode();
         match self.endpoint.with(options).send(self.peer, question) {
             Ok(receipt) => Ok(Some((transfer, receipt.packets))),
@@ -165,10 +165,12 @@ impl Examiner {
     }
 
     /// Explains why the last question was not delivered.
-    pub(super) fn explain_silence(&self) -> Failure {
-        let known = |error| Failure::of_peer(self.peer, self.deadline, error);
-        let known = self.silence.as_ref().and_then(known);
-        known.unwrap_or_else(|| address::explain_silence(self.peer, self.deadline))
+    pub(super) fn explain_silence(&self, probe: &Probe) -> Failure {
+        let (peer, waited) = (self.peer, self.deadline);
+        let known = self.silence.as_ref();
+        let known = known.and_then(|error| Failure::of_peer(peer, waited, error));
+        let known = known.unwrap_or(Failure::NoAnswer { peer, waited });
+        known.explained(|| probe.refusal(address::LATE))
     }
 
     /// Sends `packets` single packets and compares the counters of both ends. `None`: the port does not

@@ -27,9 +27,10 @@ use crate::Exit;
 use crate::plan::{DoctorPlan, Target};
 use crate::protocol::{MAX_CHUNK, Reason, Vitals};
 use crate::sender::Failure;
-use crate::sender::address::{self, ResolveError};
+use crate::sender::address::{self, Probe, ResolveError};
 use crate::ui::{self, JsonTo};
 use cloudburst_net::{BuildError, SendError};
+use core::time::Duration;
 use std::io;
 use std::net::SocketAddr;
 
@@ -109,12 +110,14 @@ fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
     let peer = address::resolve(host, plan.deadline)?;
     let no_route = |source| ExamError::NoRoute { peer, source };
     let local = address::local_for(peer).map_err(no_route)?;
-    if let Some(failure) = address::early_refusal(peer) {
+    // Before the probes with a short TTL: a host that refuses those, too, soon no longer says so.
+    let probe = Probe::send(peer).map_err(no_route)?;
+    if let Some(failure) = probe.refusal(Duration::ZERO) {
         return Err(ExamError::Silence(failure));
     }
     let ways = trace::trace(local, peer, plan.ports, plan.dscp).map_err(ExamError::Trace)?;
 
-    let (mut one, addresses, vitals) = first_answer(plan, local, peer)?;
+    let (mut one, addresses, vitals) = first_answer(plan, local, &probe, peer)?;
     let mut all = Examiner::new(plan, local, peer, plan.ports)?;
     let by_all = all.try_ask(FULL)?.map(|(_, vitals)| vitals);
     let asker = if by_all.is_some() { &mut all } else { &mut one };
@@ -138,6 +141,7 @@ fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
 fn first_answer(
     plan: &DoctorPlan,
     local: SocketAddr,
+    probe: &Probe,
     peer: SocketAddr,
 ) -> Result<(Examiner, Addresses, Vitals), ExamError> {
     for tries in 0..=plan.ports {
@@ -149,12 +153,13 @@ fn first_answer(
             let mut all = Examiner::new(plan, local, peer, plan.ports)?;
             match all.ask(FULL) {
                 Ok(Some(_)) | Err(ExamError::NoVitals) => {}
-                Ok(None) => return Err(ExamError::Silence(all.explain_silence())),
+                Ok(None) => return Err(ExamError::Silence(all.explain_silence(probe))),
                 Err(error) => return Err(error),
             }
         }
     }
-    Err(ExamError::Silence(address::explain_silence(peer, plan.deadline)))
+    let silent = Failure::NoAnswer { peer, waited: plan.deadline };
+    Err(ExamError::Silence(silent.explained(|| probe.refusal(address::LATE))))
 }
 
 /// Returns the state of this end.

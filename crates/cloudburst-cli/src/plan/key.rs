@@ -3,7 +3,6 @@
 use super::PlanError;
 use cloudburst_net::{PresharedKey, Security};
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -107,14 +106,6 @@ impl core::fmt::Debug for Key {
     }
 }
 
-/// Formats bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 fn read(path: &Path) -> Result<String, PlanError> {
     use io::Read;
     let mut text = String::new();
@@ -122,15 +113,4 @@ fn read(path: &Path) -> Result<String, PlanError> {
         .and_then(|file| file.take(MAX_KEY_FILE).read_to_string(&mut text))
         .map_err(|source| PlanError::KeyFile { path: path.to_owned(), source })?;
     Ok(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_and_keys_are_the_same() {
-        assert_eq!(hex(&[0x00, 0x9f, 0xc1]), "009fc1");
-        assert!(hex(&[0xab; 32]).parse::<PresharedKey>().is_ok());
-    }
 }

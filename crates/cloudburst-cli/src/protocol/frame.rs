@@ -1,11 +1,12 @@
 //! Frames and their encoding.
 
-use super::cursor::{Cursor, put_address};
+use super::fields::{get_address, get_array, put_address};
 use super::{
     FilePath, InvocationId, MAX_CHUNK, MAX_LINK, MAX_PREFIXES, MAX_WINDOW, NameError, Reason,
     TransferId, VERSION, Vitals,
 };
-use bytes::Bytes;
+use bytes::{Buf, Bytes, TryGetError};
+use core::mem;
 use core::time::Duration;
 use std::net::SocketAddr;
 
@@ -141,18 +142,18 @@ pub struct Attributes {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The frame is shorter than its fields.
-    #[error("a frame of {got} bytes ends before its fields do")]
+    #[error("the next field of a frame has {expected} bytes, and {got} are left")]
     TooShort {
-        /// Bytes in the frame.
+        /// Bytes left in the frame.
         got: usize,
+        /// Bytes of the next field.
+        expected: usize,
     },
     /// The frame is longer than its fields.
-    #[error("a frame of {got} bytes has fields for only {expected}")]
+    #[error("a frame has {extra} bytes after its fields")]
     TooLong {
-        /// Bytes in the frame.
-        got: usize,
-        /// Bytes in its fields.
-        expected: usize,
+        /// Bytes after the fields.
+        extra: usize,
     },
     /// The frame does not begin with `CBF`.
     #[error("not a frame of the file protocol")]
@@ -173,6 +174,12 @@ pub enum FrameError {
         /// Its value.
         got: u64,
     },
+}
+
+impl From<TryGetError> for FrameError {
+    fn from(TryGetError { requested, available }: TryGetError) -> Self {
+        Self::TooShort { got: available, expected: requested }
+    }
 }
 
 impl Frame {
@@ -268,60 +275,66 @@ impl Frame {
     ///
     /// The first field that is invalid: see [`FrameError`].
     pub fn decode(bytes: &Bytes) -> Result<Self, FrameError> {
-        let mut cursor = Cursor::new(bytes);
-        if cursor.array()? != MAGIC {
+        let mut rest = bytes.clone();
+        if get_array(&mut rest)? != MAGIC {
             return Err(FrameError::Magic);
         }
-        let (version, kind) = (cursor.u8()?, cursor.u8()?);
-        let session = InvocationId(cursor.array()?);
-        let transfer = TransferId { session, file: cursor.u32()? };
+        let (version, kind) = (rest.try_get_u8()?, rest.try_get_u8()?);
+        let session = InvocationId(get_array(&mut rest)?);
+        let transfer = TransferId { session, file: rest.try_get_u32()? };
         if version != VERSION {
             return Err(FrameError::Version { transfer, got: version });
         }
         let body = match Kind::from_wire(kind)? {
-            Kind::Offer => Body::Offer(Offer::decode(transfer.file, &mut cursor)?),
+            Kind::Offer => Body::Offer(Offer::decode(transfer.file, &mut rest)?),
             Kind::Accept => {
-                let window = cursor.u16()?;
+                let window = rest.try_get_u16()?;
                 within("window", window.into(), 1, MAX_WINDOW.into())?;
-                let patience = patience(cursor.u32()?)?;
-                Body::Accept { window, patience, prefixes: Prefix::decode_all(&mut cursor)? }
+                let patience = patience(rest.try_get_u32()?)?;
+                Body::Accept { window, patience, prefixes: Prefix::decode_all(&mut rest)? }
             }
             Kind::Chunk => {
-                let number = cursor.u64()?;
-                let len = cursor.rest().len();
-                within("chunk length", len as u64, 1, MAX_CHUNK as u64)?;
-                Body::Chunk { number, bytes: bytes.slice(bytes.len() - len..) }
+                let number = rest.try_get_u64()?;
+                let bytes = mem::take(&mut rest);
+                within("chunk length", bytes.len() as u64, 1, MAX_CHUNK as u64)?;
+                Body::Chunk { number, bytes }
             }
-            Kind::Finish => Body::Finish { size: cursor.u64()?, digest: cursor.array()? },
+            Kind::Finish => {
+                Body::Finish { size: rest.try_get_u64()?, digest: get_array(&mut rest)? }
+            }
             Kind::Done => Body::Done,
-            Kind::Failed => Body::Failed(Reason::from_wire(cursor.u8()?, cursor.u64()?)),
+            Kind::Failed => {
+                Body::Failed(Reason::from_wire(rest.try_get_u8()?, rest.try_get_u64()?))
+            }
             Kind::Alive => Body::Alive,
             Kind::Bye => Body::Bye,
             Kind::Examine => {
-                let answer = cursor.u8()?;
+                let answer = rest.try_get_u8()?;
                 within("answer", answer.into(), 0, 1)?;
-                let (answer_to, addressed) = (cursor.u16()?, cursor.address()?);
-                let padding = bytes.slice(bytes.len() - cursor.rest().len()..);
+                let (answer_to, addressed) = (rest.try_get_u16()?, get_address(&mut rest)?);
+                let padding = mem::take(&mut rest);
                 Body::Examine { answer: answer == 1, answer_to, addressed, padding }
             }
-            Kind::Vitals => Body::Vitals(Vitals::decode(&mut cursor)?),
-            Kind::Resume => Body::Resume { len: cursor.u64()? },
+            Kind::Vitals => Body::Vitals(Vitals::decode(&mut rest)?),
+            Kind::Resume => Body::Resume { len: rest.try_get_u64()? },
         };
-        cursor.end()?;
-        Ok(Self { transfer, body })
+        match rest.len() {
+            0 => Ok(Self { transfer, body }),
+            extra => Err(FrameError::TooLong { extra }),
+        }
     }
 }
 
 impl Offer {
-    fn decode(file: u32, cursor: &mut Cursor<'_>) -> Result<Self, FrameError> {
-        let files = cursor.u32()?;
+    fn decode(file: u32, rest: &mut Bytes) -> Result<Self, FrameError> {
+        let files = rest.try_get_u32()?;
         within("files", files.into(), u64::from(file) + 1, u32::MAX.into())?;
-        let chunk = cursor.u32()?;
+        let chunk = rest.try_get_u32()?;
         within("chunk", chunk.into(), 1, MAX_CHUNK as u64)?;
-        let size = cursor.u64()?;
+        let size = rest.try_get_u64()?;
         let size = (size != UNKNOWN_SIZE).then_some(size);
-        let patience = patience(cursor.u32()?)?;
-        let kind = cursor.u8()?;
+        let patience = patience(rest.try_get_u32()?)?;
+        let kind = rest.try_get_u8()?;
         let entry = match kind {
             0 | SPARSE => Entry::File,
             1 => Entry::Directory,
@@ -334,11 +347,11 @@ impl Offer {
             Entry::Directory => within("size", size.unwrap_or(UNKNOWN_SIZE), 0, 0)?,
             Entry::Link => within("size", size.unwrap_or(UNKNOWN_SIZE), 1, MAX_LINK)?,
         }
-        let permissions = cursor.u16()?;
+        let permissions = rest.try_get_u16()?;
         let attributes = Attributes {
             permissions,
-            seconds: i64::from_be_bytes(cursor.array()?),
-            nanoseconds: cursor.u32()?,
+            seconds: rest.try_get_i64()?,
+            nanoseconds: rest.try_get_u32()?,
         };
         let attributes = (permissions != NO_ATTRIBUTES).then_some(attributes);
         if attributes.is_some() {
@@ -350,18 +363,18 @@ impl Offer {
             0,
             999_999_999,
         )?;
-        let name = FilePath::from_bytes(cursor.rest());
+        let name = FilePath::from_bytes(&mem::take(rest));
         Ok(Self { files, chunk, size, patience, entry, sparse, attributes, name })
     }
 }
 
 impl Prefix {
-    fn decode_all(cursor: &mut Cursor<'_>) -> Result<Vec<Self>, FrameError> {
+    fn decode_all(rest: &mut Bytes) -> Result<Vec<Self>, FrameError> {
         let mut prefixes: Vec<Self> = Vec::new();
-        while !cursor.is_empty() {
+        while rest.has_remaining() {
             within("prefixes", prefixes.len() as u64 + 1, 1, MAX_PREFIXES as u64)?;
             let least = prefixes.last().map_or(0, |last| last.len) + 1;
-            let prefix = Self { len: cursor.u64()?, digest: cursor.array()? };
+            let prefix = Self { len: rest.try_get_u64()?, digest: get_array(rest)? };
             within("prefix length", prefix.len, least, u64::MAX - 1)?;
             prefixes.push(prefix);
         }

@@ -75,7 +75,7 @@
 //! [`MAX_LINK`] bytes, and a directory none. [`FilePath`] limits names. Permissions are at most 0777.
 
 mod assembly;
-mod cursor;
+mod fields;
 mod frame;
 mod name;
 mod outbound;
@@ -91,6 +91,7 @@ pub use vitals::Vitals;
 
 use core::fmt;
 use core::time::Duration;
+use data_encoding::HEXLOWER;
 
 /// The shortest pause between two signs of life.
 pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(20);
@@ -119,7 +120,7 @@ pub struct InvocationId(pub [u8; 16]);
 
 impl fmt::Debug for InvocationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&HEXLOWER.encode(&self.0))
     }
 }
 

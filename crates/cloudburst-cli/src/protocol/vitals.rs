@@ -1,8 +1,9 @@
 //! The state that a receiver reports to `cbrst-doctor`.
 
 use super::FrameError;
-use super::cursor::{Cursor, put_address};
+use super::fields::{get_address, put_address};
 use super::frame::within;
+use bytes::{Buf, Bytes};
 use cloudburst_net::Naming;
 use std::net::SocketAddr;
 
@@ -71,8 +72,8 @@ impl Vitals {
         out.push(naming.unwrap_or_default() as u8);
     }
 
-    pub(super) fn decode(cursor: &mut Cursor<'_>) -> Result<Self, FrameError> {
-        let (dscp, first) = (cursor.u8()?, cursor.u8()?);
+    pub(super) fn decode(rest: &mut Bytes) -> Result<Self, FrameError> {
+        let (dscp, first) = (rest.try_get_u8()?, rest.try_get_u8()?);
         within("dscp", dscp.into(), 0, MAX_DSCP)?;
         if first != NO_DSCP {
             within("first foreign dscp", first.into(), 0, MAX_DSCP)?;
@@ -80,21 +81,21 @@ impl Vitals {
         let vitals = Self {
             dscp,
             first_foreign_dscp: (first != NO_DSCP).then_some(first),
-            foreign_dscp: cursor.u64()?,
-            symbols: cursor.u64()?,
-            answers: cursor.u64()?,
-            datagrams: cursor.u64()?,
-            batches: cursor.u64()?,
-            kernel_drops: cursor.u64()?,
-            gso_fallbacks: cursor.u64()?,
-            buffers_wanted: cursor.u64()?,
-            receive_buffer: cursor.u64()?,
-            send_buffer: cursor.u64()?,
-            asker: cursor.address()?,
-            listens: cursor.address()?,
+            foreign_dscp: rest.try_get_u64()?,
+            symbols: rest.try_get_u64()?,
+            answers: rest.try_get_u64()?,
+            datagrams: rest.try_get_u64()?,
+            batches: rest.try_get_u64()?,
+            kernel_drops: rest.try_get_u64()?,
+            gso_fallbacks: rest.try_get_u64()?,
+            buffers_wanted: rest.try_get_u64()?,
+            receive_buffer: rest.try_get_u64()?,
+            send_buffer: rest.try_get_u64()?,
+            asker: get_address(rest)?,
+            listens: get_address(rest)?,
             naming: None,
         };
-        let naming = cursor.u8()?;
+        let naming = rest.try_get_u8()?;
         let known = NAMINGS.get(usize::from(naming)).copied();
         let naming = known.ok_or(FrameError::Undefined { field: "naming", got: naming.into() })?;
         Ok(Self { naming, ..vitals })

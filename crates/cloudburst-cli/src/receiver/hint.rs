@@ -2,8 +2,9 @@
 
 use crate::pairing::Code;
 use crate::plan::Key;
-use crate::plan::key::hex;
+use data_encoding::HEXLOWER;
 use nix::ifaddrs::getifaddrs;
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
@@ -13,7 +14,7 @@ pub(super) fn lines(key: &Key, address: SocketAddr) -> [String; 2] {
     let host = host(address);
     let (text, before, option) = match key {
         Key::Made(key) => {
-            ("at the sender, run:", format!("CBRST_KEY={} ", hex(key)), String::new())
+            ("at the sender, run:", format!("CBRST_KEY={} ", HEXLOWER.encode(key)), String::new())
         }
         Key::Environment(_) => {
             ("at the sender, with the same CBRST_KEY, run:", String::new(), String::new())
@@ -82,12 +83,8 @@ fn outgoing(any: SocketAddr, far: SocketAddr) -> Option<SocketAddr> {
 /// Quotes the path as one word of a shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
+    // Only NUL cannot be quoted, and no path has one.
+    shlex::try_quote(&text).map(Cow::into_owned).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -128,6 +125,7 @@ mod tests {
     #[test]
     fn paths_stay_one_word() {
         assert_eq!(quoted(Path::new("/etc/k.hex")), "/etc/k.hex");
-        assert_eq!(quoted(Path::new("it's")), r"'it'\''s'");
+        assert_eq!(quoted(Path::new("a b")), "'a b'");
+        assert_eq!(quoted(Path::new("it's $5")), r#""it's "'$5'"#);
     }
 }

@@ -1,5 +1,6 @@
 //! Metrics for Prometheus, over HTTP.
 
+use ::metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 use cloudburst_net::Endpoint;
 use core::time::Duration;
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -20,7 +21,64 @@ const BUCKETS: [f64; 17] = [
     1.0, 2.5, 5.0, 10.0,
 ];
 
-/// Serves the metrics of `endpoint` at `addr`, in a thread of its own, as long as the process lives.
+const FILES: &str = "cbrst_recv_files_total";
+const FILE_BYTES: &str = "cbrst_recv_file_bytes_total";
+const TRANSFERS: &str = "cbrst_recv_transfers";
+
+/// How the transfer of a file ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Done,
+    Failed,
+    Refused,
+}
+
+impl Ended {
+    /// Counts a file.
+    pub(super) fn count(self) {
+        self.add(1);
+    }
+
+    fn add(self, files: u64) {
+        let outcome = match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+        };
+        counter!(FILES, "outcome" => outcome).increment(files);
+    }
+}
+
+/// Counts the bytes of a file that was stored: those that were transferred, and those that were there before.
+pub(super) fn count_bytes(transferred: u64, resumed: u64) {
+    counter!(FILE_BYTES, "origin" => "transferred").increment(transferred);
+    counter!(FILE_BYTES, "origin" => "resumed").increment(resumed);
+}
+
+/// Sets the number of transfers in progress.
+pub(super) fn set_transfers(transfers: usize) {
+    gauge!(TRANSFERS).set(transfers as f64);
+}
+
+/// Describes the metrics of files, and begins all series at zero.
+fn begin() {
+    describe_counter!(
+        FILES,
+        Unit::Count,
+        "Files, directories and links that were offered, by outcome."
+    );
+    describe_counter!(
+        FILE_BYTES,
+        Unit::Bytes,
+        "Bytes of the files stored, by whether they were transferred or there from an earlier attempt."
+    );
+    describe_gauge!(TRANSFERS, Unit::Count, "Files that are being transferred.");
+    [Ended::Done, Ended::Failed, Ended::Refused].iter().for_each(|ended| ended.add(0));
+    count_bytes(0, 0);
+    set_transfers(0);
+}
+
+/// Serves the metrics of `endpoint` and of files at `addr`, in a thread of its own, as long as the process lives.
 ///
 /// Serves one connection at a time, and each for at most a second, so that many connections cannot use up the
 /// file descriptors that the receiver needs. They can only keep others from the metrics.
@@ -34,6 +92,7 @@ pub(super) fn serve(endpoint: &Endpoint, addr: SocketAddr) -> Result<(), String>
     let recorder = builder.map_err(|error| error.to_string())?.build_recorder();
     let handle = recorder.handle();
     ::metrics::set_global_recorder(recorder).map_err(|error| error.to_string())?;
+    begin();
     let mut metrics = endpoint.metrics();
     let mut page = move || {
         // Once the endpoint has ended, this publishes nothing, and the last values remain.
@@ -70,21 +129,26 @@ fn answer(mut stream: TcpStream, page: impl FnOnce() -> String) -> io::Result<()
             read => request.extend_from_slice(&bytes[..read]),
         }
     }
-    let (status, body) = match is_for_metrics(&request) {
-        true => ("200 OK", page()),
-        false => ("404 Not Found", String::new()),
+    let method = method(&request);
+    let (status, body) = match method {
+        Some(b"GET" | b"HEAD") => ("200 OK", page()),
+        Some(_) => ("405 Method Not Allowed\r\nAllow: GET, HEAD", String::new()),
+        None => ("404 Not Found", String::new()),
     };
     stream.set_write_timeout(Some(LONGEST))?;
-    let response = format!(
+    let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n{body}",
+         Connection: close\r\n\r\n",
         body.len()
     );
-    stream.write_all(response.as_bytes())
+    let sent = if method == Some(b"HEAD") { "" } else { &body };
+    stream.write_all([&head, sent].concat().as_bytes())
 }
 
-/// Whether the request is for `/metrics`, with or without a query.
-fn is_for_metrics(request: &[u8]) -> bool {
-    let rest = request.strip_prefix(b"GET /metrics");
-    rest.is_some_and(|rest| rest.starts_with(b" ") || rest.starts_with(b"?"))
+/// Returns the method of a request for `/metrics`, with or without a query; `None` if it is for something else.
+fn method(request: &[u8]) -> Option<&[u8]> {
+    let mut words = request.split(|byte| *byte == b' ');
+    let (method, target) = (words.next()?, words.next()?);
+    let path = target.split(|byte| *byte == b'?').next();
+    (path == Some(b"/metrics")).then_some(method)
 }

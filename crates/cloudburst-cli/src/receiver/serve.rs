@@ -1,6 +1,7 @@
 //! The loop of a receiver, and what it keeps.
 
 use super::Place;
+use super::metrics::{self, Ended};
 use super::once::Once;
 use super::outbox::{Outbox, Reply};
 use super::pipe::Pipe;
@@ -13,10 +14,11 @@ use crate::plan::ReceivePlan;
 use crate::prefix::{self, Known};
 use crate::protocol::{Body, Entry, Frame, FrameError, InvocationId, Offer, Reason, TransferId};
 use crate::signals::Interrupts;
-use crate::ui::Ui;
+use crate::ui::{self, Ui};
 use cloudburst_net::{DEFAULT_DSCP, Endpoint, Message};
 use core::time::Duration;
 use crossbeam_channel::{Receiver, Sender, never, select, unbounded};
+use sd_notify::NotifyState;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -131,6 +133,8 @@ impl Server {
                 default(pause) => {}
             }
         };
+        // Without a service manager, nothing is told.
+        let _ = sd_notify::notify(&[NotifyState::Stopping]);
         self.give_up_all();
         self.outbox.close(FAREWELL);
         exit
@@ -199,6 +203,7 @@ impl Server {
             match self.outbox.poll(!clogged) {
                 Some(News::Message(message)) => self.handle_message(&message),
                 Some(News::Ended(Reply { peer, stored: Some(path) }, Err(_))) => {
+                    let peer = ui::peer(peer);
                     self.ui.status(&format!("{path}: {peer} may not know that it is stored"));
                 }
                 Some(News::Ended(..)) => {}
@@ -270,6 +275,7 @@ impl Server {
         match self.admit(now, key, offer) {
             Ok((admitted, base)) => {
                 self.transfers.insert(key, admitted);
+                metrics::set_transfers(self.transfers.len());
                 self.compare(now, key, offer, base);
             }
             Err(reason) => {
@@ -277,8 +283,10 @@ impl Server {
                     Ok(name) => name.to_string(),
                     Err(error) => format!("a file whose name is not allowed: {error}"),
                 };
-                self.ui.status(&format!("refused {name} from {peer}: {reason}"));
+                let from = ui::peer(peer);
+                self.ui.status(&format!("refused {name} from {from}: {reason}"));
                 self.outbox.reply(peer, transfer, Body::Failed(reason));
+                Ended::Refused.count();
                 if let Some(once) = &mut self.once {
                     once.on_ended(now, peer, transfer.session, false);
                 }
@@ -396,7 +404,7 @@ impl Server {
             Ok(path) => path.display().to_string(),
             Err(reason) => return self.fail(key, reason, &reason.to_string()),
         };
-        let Some(transfer) = self.transfers.remove(&key) else { return };
+        let Some(transfer) = self.remove(key, Ended::Done) else { return };
         transfer.tell(&self.ui, peer, &path, Outcome::Done);
         self.outbox.confirm(peer, id, path);
         if let Some(once) = &mut self.once {
@@ -422,9 +430,21 @@ impl Server {
         self.outbox.reply(key.0, key.1, Body::Failed(reason));
     }
 
+    /// Removes a transfer, and counts it.
+    fn remove(&mut self, key: Key, ended: Ended) -> Option<Transfer> {
+        let transfer = self.transfers.remove(&key)?;
+        ended.count();
+        if ended == Ended::Done {
+            let (transferred, resumed) = transfer.bytes();
+            metrics::count_bytes(transferred, resumed);
+        }
+        metrics::set_transfers(self.transfers.len());
+        Some(transfer)
+    }
+
     /// Ends a transfer. If `keeps` is set, the data that arrived is kept for resumption.
     fn drop_transfer(&mut self, now: Instant, key: Key, why: &str, keeps: bool) {
-        let Some(mut transfer) = self.transfers.remove(&key) else { return };
+        let Some(mut transfer) = self.remove(key, Ended::Failed) else { return };
         // Before the user and the sender are told, so that both find it done.
         let kept = if transfer.discard(keeps) { "; the part that arrived is kept" } else { "" };
         let why = format!("{why}{kept}");
@@ -474,7 +494,7 @@ impl Server {
         if refused > told && last.is_none_or(|last| now.duration_since(last) >= NOTICE_EVERY) {
             self.strangers = (refused, Some(now));
             let from = self.outbox.endpoint().refused_from();
-            let from = from.map_or_else(String::new, |from| format!(" from {from}"));
+            let from = from.map_or_else(String::new, |from| format!(" from {}", ui::peer(from)));
             self.ui.status(&format!("a sender{from} tried with another key, and was not answered"));
         }
     }

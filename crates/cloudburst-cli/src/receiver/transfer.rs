@@ -2,13 +2,13 @@
 
 use super::pipe::Pipe;
 use super::store::{Partial, Say};
-use crate::plan::key::hex;
 use crate::prefix::{self, Known};
 use crate::progress::Progress;
 use crate::protocol::{Assembly, FilePath, MIN_PAUSE, Offer, Prefix, Reason};
 use crate::ui::{self, Report, Ui};
 use bytes::Bytes;
 use core::time::Duration;
+use data_encoding::HEXLOWER;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -265,6 +265,11 @@ impl Transfer {
         self.progress.tick(now);
     }
 
+    /// Returns the number of bytes that have arrived, and of those that existed before.
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        (self.assembly.received() - self.resumed, self.resumed)
+    }
+
     /// Tells the user how the transfer ended. `file` is the path of the file, or its name if it has no path.
     pub(super) fn tell(&self, ui: &Ui, peer: SocketAddr, file: &str, outcome: Outcome<'_>) {
         let (word, error) = match outcome {
@@ -272,14 +277,13 @@ impl Transfer {
             Outcome::Failed(why) => ("failed", Some(why)),
             Outcome::Unknown(why) => ("unknown", Some(why)),
         };
-        let bytes = self.assembly.received() - self.resumed;
-        let took = self.started.elapsed();
+        let (bytes, resumed) = self.bytes();
+        let (peer, took) = (ui::peer(peer), self.started.elapsed());
         self.progress.clear();
         match error {
             None => ui.status(&format!(
-                "{file}: {}{} from {peer} in {:.2} s",
-                ui::bytes(bytes),
-                ui::besides(self.resumed),
+                "{file} from {peer}: {} in {:.2} s",
+                ui::transferred(bytes, resumed),
                 took.as_secs_f64()
             )),
             Some(error) => ui.error(&format!("{file} from {peer}: {error}")),
@@ -291,9 +295,9 @@ impl Transfer {
             outcome: word,
             error: error.map(ToOwned::to_owned),
             bytes,
-            resumed: self.resumed,
+            resumed,
             seconds: took.as_secs_f64(),
-            digest: self.digest.map(|digest| hex(&digest)),
+            digest: self.digest.map(|digest| HEXLOWER.encode(&digest)),
             packets: None,
             redundancy: None,
         });

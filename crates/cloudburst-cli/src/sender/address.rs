@@ -2,15 +2,20 @@
 
 use super::failure::Failure;
 use core::time::Duration;
-use std::io::{self, ErrorKind};
+use std::io::{
+    self,
+    ErrorKind::{ConnectionRefused, PermissionDenied, TimedOut, WouldBlock},
+};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Instant;
 
-/// How long to wait for the ICMP message that a port is closed.
-const PROBE: Duration = Duration::from_millis(500);
-/// The same if there is something else to try.
-const QUICK_PROBE: Duration = Duration::from_millis(50);
+/// How long to wait for an ICMP message after each probe.
+const INTERVAL: Duration = Duration::from_millis(50);
+/// How long to probe a peer that was sent many packets: a host limits the rate of its ICMP messages, Linux to one a
+/// second for each destination.
+pub(crate) const LATE: Duration = Duration::from_millis(1_250);
 /// Not empty, and shorter than any packet: the receiver drops it unread.
 const JUNK: [u8; 1] = [0];
 
@@ -42,7 +47,7 @@ pub(crate) fn resolve(host: &str, deadline: Duration) -> Result<SocketAddr, Reso
         Ok(Err(source)) => return Err(ResolveError::Failed { host, source }),
         Err(_) => return Err(ResolveError::TimedOut { host, waited: deadline }),
     };
-    let open = all.iter().find(|addr| all.len() == 1 || probe(**addr, QUICK_PROBE).is_ok());
+    let open = all.iter().find(|addr| all.len() == 1 || refusal(**addr, Duration::ZERO).is_none());
     open.or(all.first()).copied().ok_or(ResolveError::Nothing { host })
 }
 
@@ -53,42 +58,56 @@ pub(crate) fn local_for(peer: SocketAddr) -> io::Result<SocketAddr> {
     Ok(local)
 }
 
-/// Finds out why `peer` did not answer in the time `waited`.
-pub(crate) fn explain_silence(peer: SocketAddr, waited: Duration) -> Failure {
-    refusal(peer, PROBE).unwrap_or(Failure::NoAnswer { peer, waited })
+/// Returns the error that the network reports about packets to `peer`. Sends a probe at once, and more until
+/// `patience` has passed.
+pub(super) fn refusal(peer: SocketAddr, patience: Duration) -> Option<Failure> {
+    match Probe::send(peer) {
+        Ok(probe) => probe.refusal(patience),
+        Err(source) => Some(Failure::Unreachable { peer, source }),
+    }
 }
 
-/// Returns the error that the network reports at once about packets to `peer`. Call it before any others are sent to
-/// a closed port: its host limits the rate of ICMP messages.
-pub(crate) fn early_refusal(peer: SocketAddr) -> Option<Failure> {
-    refusal(peer, QUICK_PROBE)
+/// A connected socket, which learns of ICMP errors. It keeps one that comes while nothing waits for it.
+pub(crate) struct Probe {
+    peer: SocketAddr,
+    socket: UdpSocket,
 }
 
-fn refusal(peer: SocketAddr, patience: Duration) -> Option<Failure> {
-    let source = probe(peer, patience).err()?;
-    Some(match source.kind() {
-        ErrorKind::ConnectionRefused => Failure::NoReceiver { peer },
-        _ => Failure::Unreachable { peer, source },
-    })
-}
+impl Probe {
+    /// Sends a first probe.
+    pub(crate) fn send(peer: SocketAddr) -> io::Result<Self> {
+        let socket = connected(peer)?;
+        socket.set_read_timeout(Some(INTERVAL))?;
+        socket.send(&JUNK)?;
+        Ok(Self { peer, socket })
+    }
 
-/// Sends junk from a connected socket, which reports ICMP errors; returns such an error.
-fn probe(peer: SocketAddr, patience: Duration) -> io::Result<()> {
-    let socket = connected(peer)?;
-    socket.set_read_timeout(Some(patience))?;
-    socket.send(&JUNK)?;
-    match socket.recv(&mut [0; 16]) {
-        Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-            Err(error)
-        }
-        _ => Ok(()),
+    /// Returns the error that the network has reported, or reports in a moment. Sends more probes until `patience`
+    /// has passed.
+    pub(crate) fn refusal(&self, patience: Duration) -> Option<Failure> {
+        let (peer, until) = (self.peer, Instant::now() + patience);
+        let source = loop {
+            match self.socket.recv(&mut [0; 16]) {
+                Ok(_) => return None,
+                Err(error) if !matches!(error.kind(), WouldBlock | TimedOut) => break error,
+                Err(_) if Instant::now() >= until => return None,
+                Err(_) => {}
+            }
+            if let Err(error) = self.socket.send(&JUNK) {
+                break error;
+            }
+        };
+        Some(match source.kind() {
+            ConnectionRefused => Failure::NoReceiver { peer },
+            _ => Failure::Unreachable { peer, source },
+        })
     }
 }
 
 /// Returns the likely cause of an error to connect; empty if the error says it.
 pub(crate) fn after_connect(error: &io::Error) -> &'static str {
     match error.kind() {
-        ErrorKind::PermissionDenied => ": it is a broadcast address, or a local rule forbids it",
+        PermissionDenied => ": it is a broadcast address, or a local rule forbids it",
         _ => "",
     }
 }

@@ -1,6 +1,5 @@
 //! Why a file is not at the receiver: each text is one line, with cause and remedy.
 
-use super::address::explain_silence;
 use super::source::SourceError;
 use crate::protocol::Reason;
 use cloudburst_net::SendError;
@@ -94,13 +93,21 @@ impl Failure {
     /// is known than the error itself says.
     pub(crate) fn of_peer(peer: SocketAddr, waited: Duration, error: &SendError) -> Option<Self> {
         match *error {
-            SendError::NoAnswer => Some(explain_silence(peer, waited)),
+            SendError::NoAnswer => Some(Self::NoAnswer { peer, waited }),
             SendError::NotAccepted => Some(Self::NotAccepted { peer }),
             SendError::OtherVersion { ours, theirs } => {
                 Some(Self::OtherVersion { peer, ours, theirs })
             }
             SendError::Busy => Some(Self::Busy { peer, waited }),
             _ => None,
+        }
+    }
+
+    /// Replaces silence by its cause if `refusal` finds one.
+    pub(crate) fn explained(self, refusal: impl FnOnce() -> Option<Self>) -> Self {
+        match self {
+            Self::NoAnswer { .. } | Self::Stalled(_) => refusal().unwrap_or(self),
+            other => other,
         }
     }
 
@@ -112,6 +119,21 @@ impl Failure {
             }
             Self::Source(_) => false,
             _ => true,
+        }
+    }
+
+    /// Whether a later attempt would continue after what has arrived.
+    pub(crate) const fn is_interruption(&self) -> bool {
+        match self {
+            Self::NoReceiver { .. }
+            | Self::NoAnswer { .. }
+            | Self::Busy { .. }
+            | Self::Unreachable { .. }
+            | Self::Stalled(_)
+            | Self::Transport(_)
+            | Self::Interrupted => true,
+            Self::Refused(reason) | Self::ByReceiver(reason) => reason.is_interruption(),
+            _ => false,
         }
     }
 

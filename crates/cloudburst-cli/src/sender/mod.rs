@@ -13,13 +13,13 @@ use self::transfer::{Cost, FAREWELL, Tag};
 use crate::Exit;
 use crate::courier::Courier;
 use crate::pairing::{self, PairingError};
-use crate::plan::key::hex;
 use crate::plan::{Input, SendPlan};
 use crate::protocol::{Body, Frame, InvocationId, MAX_FRAME, TransferId, What};
 use crate::signals::Interrupts;
 use crate::ui::{self, JsonTo, Report, Ui};
 use cloudburst_net::{BuildError, BurstPolicy, Config, Endpoint, Security, SendOptions};
 use core::time::Duration;
+use data_encoding::HEXLOWER;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -141,8 +141,14 @@ impl Session {
     /// Tells the user early why the receiver may be silent, without ending the transfer: an attacker that forges
     /// or suppresses the evidence only changes a line on the screen.
     fn notice_silence(&mut self, now: Instant) {
-        let heard = self.courier.endpoint().counters().sender.sessions_opened > 0;
-        if let Some(cause) = self.silence.look(now, self.peer, heard) {
+        let counters = self.courier.endpoint().counters().sender;
+        let signs = counters.sessions_opened
+            + counters.stops_received
+            + counters.statuses_received
+            + counters.pulls_received
+            + counters.busies_received;
+        let owes = self.courier.under_way().next().is_some();
+        if let Some(cause) = self.silence.look(now, self.peer, signs, owes) {
             let (peer, deadline) = (self.peer, self.deadline.as_secs_f64());
             self.ui.status(&format!(
                 "{cause}; trying for {deadline} s in all; cbrst-doctor {peer} examines the network"
@@ -152,6 +158,7 @@ impl Session {
 
     fn send_all(&mut self, inputs: &[Input]) -> Exit {
         let (mut exit, mut fatal) = (Exit::Done, false);
+        let (mut is_interrupted, mut is_kept) = (false, false);
         for (file, input) in (0..).zip(inputs) {
             let started = Instant::now();
             let mut cost = Cost::default();
@@ -162,14 +169,19 @@ impl Session {
                 transfer::send(self, transfer, inputs.len() as u32, input, &mut cost)
             };
             self.tell(input, &result, &cost, started.elapsed());
+            is_kept |= cost.can_resume && (result.is_ok() || cost.bytes + cost.resumed > 0);
             if let Err(failure) = result {
                 fatal |= failure.is_fatal();
+                is_interrupted |= failure.is_interruption();
                 exit = match (exit, failure) {
                     (Exit::Interrupted, _)
                     | (_, Failure::Interrupted | Failure::InterruptedLate) => Exit::Interrupted,
                     _ => Exit::Failed,
                 };
             }
+        }
+        if is_interrupted && is_kept {
+            self.ui.status("run the same command again to continue");
         }
         exit
     }
@@ -178,13 +190,16 @@ impl Session {
         let given = input.given.display();
         let redundancy = cost.packets as f64 / cost.needed.max(1) as f64;
         match result {
-            Ok(()) => self.ui.status(&format!(
-                "{given}: {}{} in {:.2} s, {}/s; {redundancy:.2} packets sent for each needed",
-                ui::bytes(cost.bytes),
-                ui::besides(cost.resumed),
-                took.as_secs_f64(),
-                ui::bytes((cost.bytes as f64 / took.as_secs_f64().max(1e-9)) as u64),
-            )),
+            Ok(()) => {
+                let (transferred, seconds) =
+                    (ui::transferred(cost.bytes, cost.resumed), took.as_secs_f64());
+                let mut line = format!("{given}: {transferred} in {seconds:.2} s");
+                if cost.bytes > 0 || cost.resumed == 0 {
+                    let rate = ui::bytes((cost.bytes as f64 / seconds.max(1e-9)) as u64);
+                    line += &format!(", {rate}/s; {redundancy:.2} packets sent for each needed");
+                }
+                self.ui.status(&line);
+            }
             Err(failure) => self.ui.error(&format!("{given}: {failure}")),
         }
         self.ui.report(&Report {
@@ -196,7 +211,7 @@ impl Session {
             bytes: cost.bytes,
             resumed: cost.resumed,
             seconds: took.as_secs_f64(),
-            digest: cost.digest.map(|digest| hex(&digest)),
+            digest: cost.digest.map(|digest| HEXLOWER.encode(&digest)),
             packets: Some(cost.packets),
             redundancy: Some(redundancy),
         });
@@ -205,7 +220,7 @@ impl Session {
     /// Sends a frame whose delivery does not matter.
     fn say(&mut self, transfer: TransferId, body: Body) {
         let frame = Frame { transfer, body }.encode();
-        let options = SendOptions { deadline: Some(FAREWELL), ..SendOptions::default() };
+        let options = SendOptions::default().deadline(FAREWELL);
         let _ = self.courier.send((transfer, What::Alive, 0), self.peer, frame, options);
     }
 

@@ -1,8 +1,8 @@
 //! Sends one file.
 
-use super::Session;
 use super::failure::Failure;
 use super::source::{Piece, Reader, SourceError};
+use super::{Session, address};
 use crate::courier::News;
 use crate::plan::Input;
 use crate::progress::Progress;
@@ -47,6 +47,8 @@ pub(super) const fn chunk_policy(pull: bool) -> BurstPolicy {
 /// What a transfer cost, whether or not the file arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
+    /// Whether the receiver may keep what arrives, for a later attempt to continue.
+    pub(super) can_resume: bool,
     /// Bytes of the file that were delivered.
     pub(super) bytes: u64,
     /// Bytes that the receiver had from an earlier attempt.
@@ -81,6 +83,7 @@ pub(super) fn send(
 ) -> Result<(), Failure> {
     let reader = Reader::open(&input.source, transfer, session.chunk)?;
     let (name, size) = (Ok(input.name.clone()), reader.size());
+    cost.can_resume = session.resumes && size.is_some();
     let (chunk, patience) = (session.chunk as u32, session.deadline);
     let (entry, sparse, attributes) = (input.entry(), reader.is_sparse(), input.attributes);
     let offer = Offer { files, chunk, size, patience, entry, sparse, attributes, name };
@@ -92,6 +95,10 @@ pub(super) fn send(
     sending.session.courier.cancel_all();
     sending.progress.clear();
     *cost = sending.cost;
+    // Nothing is in flight now whose refusal would use up the ICMP messages.
+    let peer = session.peer;
+    let result =
+        result.map_err(|failure| failure.explained(|| address::refusal(peer, address::LATE)));
     if matches!(result, Err(Failure::Source(_))) {
         session.say(transfer, Body::Failed(Reason::Source));
     }
@@ -215,8 +222,8 @@ impl Transfer<'_> {
                 }
                 _ => (self.session.deadline, None, 0),
             };
-            let options =
-                SendOptions { deadline: Some(deadline), policy, ..SendOptions::default() };
+            let mut options = SendOptions::default().deadline(deadline);
+            options.policy = policy;
             let (courier, peer) = (&mut self.session.courier, self.session.peer);
             courier.send((id, what, bytes), peer, frame, options).map_err(Failure::Transport)?;
         }

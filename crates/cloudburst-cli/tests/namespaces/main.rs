@@ -9,6 +9,7 @@ mod common;
 mod disk;
 mod doctor;
 mod fabric;
+mod killed;
 mod lossy;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -40,6 +41,10 @@ fn main() {
         ("the_doctor_has_a_peer_told_of_destination_nat", doctor::of_destination_nat),
         ("the_doctor_knows_a_virtual_address", doctor::of_a_virtual_address),
         ("the_doctor_finds_a_stateful_firewall", doctor::of_a_firewall),
+        (
+            "a_receiver_that_is_killed_is_missed_at_its_port",
+            killed::a_receiver_that_is_killed_is_missed_at_its_port,
+        ),
         ("four_spines_are_four_paths", fabric::four_spines_are_four_paths),
         ("a_dead_spine_is_missed", fabric::a_dead_spine_is_missed),
         (

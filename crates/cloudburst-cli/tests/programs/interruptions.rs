@@ -95,7 +95,25 @@ fn a_receiver_that_is_killed_is_noticed_by_its_sender() {
     let sent = sending.end();
     assert_eq!(sent.code, Some(1), "{}", sent.stderr);
     assert_eq!(sent.stderr.lines().count(), 1, "{}", sent.stderr);
+    assert!(sent.stderr.contains("no receiver listens at"), "{}", sent.stderr);
     assert!(!dir.path().join("stdin").exists(), "nothing has its final name");
+}
+
+#[test]
+fn a_receiver_that_is_killed_is_missed_long_before_the_deadline() {
+    let receiver = Receiver::start(&[]);
+    let (mut sending, mut stdin) = hanging(&receiver, &["--deadline", "300"]);
+    receiver.running.signal(Signal::SIGKILL);
+    let Receiver { running, addr, dir: _dir, .. } = receiver;
+    running.end();
+    stdin.write_all(&noise(2_500_000, 7)).unwrap();
+    let line = sending.line("no receiver listens at ");
+    assert!(line.contains(&addr) && line.contains("trying for 300 s in all"), "{line}");
+    sending.signal(Signal::SIGTERM);
+    let sent = sending.end();
+    assert_eq!(sent.code, Some(130), "it was still trying");
+    assert_eq!(sent.stderr.matches("no receiver listens").count(), 1, "{}", sent.stderr);
+    assert!(!sent.stderr.contains("again to continue"), "a pipe cannot: {}", sent.stderr);
 }
 
 #[test]

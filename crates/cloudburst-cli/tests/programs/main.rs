@@ -9,6 +9,7 @@ mod doctor;
 mod doubts;
 mod hostile;
 mod interruptions;
+mod metrics;
 mod output;
 mod protocol;
 mod refusals;

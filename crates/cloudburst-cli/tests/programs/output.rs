@@ -1,9 +1,8 @@
 //! What the programs print, and where.
 
 use crate::common::*;
+use nix::sys::signal::Signal;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 
 #[test]
@@ -24,71 +23,6 @@ fn the_line_for_senders_has_the_address_that_they_know() {
     let mut receiver =
         Receiver::start(&["--known-as", "203.0.113.7:443", "--known-as", "[2001:db8::7]:443"]);
     receiver.running.line("cbrst-send 203.0.113.7:443 FILE...");
-}
-
-/// The answer to a request such as `GET /metrics`.
-fn ask(addr: &str, request: &str) -> String {
-    let mut stream = TcpStream::connect(addr).expect("metrics are served");
-    write!(stream, "{request} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n")
-        .expect("a request is taken");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("the answer is text");
-    answer
-}
-
-/// The page at `http://addr/metrics`, once it is as `wanted`.
-fn scrape(addr: &str, wanted: impl Fn(&str) -> bool) -> String {
-    let mut page = String::new();
-    wait_until("the metrics have the expected values", || {
-        page = ask(addr, "GET /metrics");
-        assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
-        wanted(&page)
-    });
-    page
-}
-
-#[test]
-fn metrics_of_a_receiver_are_served_where_it_says() {
-    let (_dir, paths) = files(&[("a", &noise(300_000, 11))]);
-    // An address of this process alone, since the port is to be known.
-    let [_, _, high, low] = std::process::id().to_be_bytes();
-    let addr = format!("127.64.{high}.{}:9464", low.max(1));
-    let mut receiver = Receiver::start(&["--metrics", &addr]);
-    receiver.running.line(&format!("metrics at http://{addr}/metrics"));
-    // This connection sends nothing, and does not block the others for long.
-    let _idle = TcpStream::connect(&addr).unwrap();
-    let nothing = "\ncloudburst_messages_received_total 0\n";
-    scrape(&addr, |page| page.contains(nothing));
-    assert!(ask(&addr, "GET /metrics?name=x").contains(nothing));
-    for other in ["GET /metricsfoo", "GET /metrics/", "GET /", "HEAD /metrics", "POST /metrics"] {
-        let answer = ask(&addr, other);
-        assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{other}: {answer}");
-    }
-    let sent = receiver.send(&[], &[&paths[0]]);
-    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
-    // These are published last.
-    let count = "\ncloudburst_receive_duration_seconds_count ";
-    let page = scrape(&addr, |page| {
-        page.split_once(count).is_some_and(|(_, count)| !count.starts_with('0'))
-    });
-    assert!(!page.contains(nothing), "{page}");
-    assert!(page.contains("\n# TYPE cloudburst_receive_duration_seconds histogram\n"), "{page}");
-    assert!(
-        page.contains("\ncloudburst_receive_duration_seconds_bucket{le=\"0.00005\"}"),
-        "{page}"
-    );
-
-    // A second one cannot have the same address.
-    let (other, taken) = (tempfile::tempdir().unwrap(), &addr);
-    let out = other.path().to_str().unwrap();
-    let args = ["--listen", "127.0.0.1:0", "--out", out, "--insecure", "--metrics", taken];
-    let ended = Running::start(&mut command(RECV, &args)).end();
-    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains(&format!("cannot serve metrics at {addr}: ")),
-        "{}",
-        ended.stderr
-    );
 }
 
 #[test]
@@ -376,16 +310,22 @@ fn manual_pages_and_completions_have_every_option() {
 }
 
 #[test]
-fn a_service_manager_hears_when_the_receiver_listens() {
+fn a_service_manager_hears_when_the_receiver_listens_and_when_it_stops() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("notify");
     let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
     manager.set_read_timeout(Some(PATIENCE)).unwrap();
     let args = ["--listen", "127.0.0.1:0", "--out", dir.path().to_str().unwrap()];
-    let _running = Running::start(command(RECV, &args).env("NOTIFY_SOCKET", &path));
-    let mut said = [0; 64];
-    let len = manager.recv(&mut said).unwrap();
-    assert_eq!(&said[..len], b"READY=1\n");
+    let running = Running::start(command(RECV, &args).env("NOTIFY_SOCKET", &path));
+    let hears = |state: &[u8]| {
+        let mut said = [0; 64];
+        let len = manager.recv(&mut said).unwrap();
+        assert_eq!(&said[..len], state);
+    };
+    hears(b"READY=1\n");
+    running.signal(Signal::SIGTERM);
+    hears(b"STOPPING=1\n");
+    assert_eq!(running.end().code, Some(130));
 }
 
 #[test]

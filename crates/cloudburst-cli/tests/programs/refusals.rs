@@ -323,6 +323,19 @@ fn a_key_in_the_environment_and_no_key_on_the_command_line_contradict_each_other
 }
 
 #[test]
+fn an_empty_key_in_the_environment_is_none() {
+    let (_dir, path) = small();
+    for (args, code, text) in
+        [(&[][..], 2, "no key"), (&["--insecure", "--deadline", "0.2"], 1, "no receiver listens")]
+    {
+        let mut sending = sender("127.0.0.1:9", "", args, &[&path]);
+        let ended = Running::start(sending.env("CBRST_KEY", "")).end();
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        assert!(ended.stderr.contains(text), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn a_port_that_is_taken_is_named() {
     let receiver = Receiver::start(&[]);
     let args = ["--listen", &receiver.addr, "--insecure"];

@@ -48,6 +48,9 @@ fn are_same(one: &Path, other: &Path) -> bool {
     }
 }
 
+/// The last line of a sender that was interrupted.
+const CONTINUE: &str = "run the same command again to continue";
+
 /// A sender of the file that has delivered more than three megabytes.
 fn half_way(receiver: &Receiver, path: &Path) -> Running {
     let sending = receiver.start_sender(&SLOW, &[path]);
@@ -93,7 +96,8 @@ fn a_sender_that_is_killed_goes_on_where_it_was() {
         let mut receiver = Receiver::start(&["--deadline", "1", "--json"]);
         let sending = half_way(&receiver, &path);
         sending.signal(signal);
-        sending.end();
+        let said = sending.end().stderr;
+        assert_eq!(said.lines().last() == Some(CONTINUE), signal == Signal::SIGTERM, "{said}");
         receiver.running.line("is kept");
         assert!(receiver.names().is_empty());
         assert!(resumed(&finish(receiver, &[], &path)) >= LEAST);
@@ -107,7 +111,9 @@ fn a_receiver_that_is_killed_goes_on_where_it_was() {
         let receiver = Receiver::start(&[]);
         let sending = half_way(&receiver, &path);
         receiver.running.signal(signal);
-        assert_eq!(sending.end().code, Some(1));
+        let sent = sending.end();
+        assert_eq!(sent.code, Some(1));
+        assert_eq!(sent.stderr.lines().last(), Some(CONTINUE), "{}", sent.stderr);
         let Receiver { running, dir, .. } = receiver;
         running.end();
         // A directory that remains until it is removed by hand.
@@ -154,6 +160,12 @@ fn either_end_may_refuse_to_go_on() {
     sending.end();
     receiver.running.line("the other side was stopped");
     assert!(receiver.partial().is_empty());
+    let sending = receiver.start_sender(&[&SLOW[..], &["--no-resume"]].concat(), &[&path]);
+    wait_until("part of the file has arrived", || !receiver.partial().is_empty());
+    sending.signal(Signal::SIGTERM);
+    let said = sending.end().stderr;
+    assert!(!said.contains(CONTINUE), "{said}");
+    receiver.running.line("the other side was stopped");
     assert!(receiver.stop().1.is_empty());
 }
 
@@ -166,11 +178,19 @@ fn a_file_that_is_there_is_not_sent_again() {
     let (here, there, dir) = finish(receiver, &[], &path);
     assert_eq!((&here["bytes"], &there["bytes"]), (&0.into(), &0.into()));
     assert_eq!(here["digest"], there["digest"]);
+    let receiver = Receiver::start_in(dir, &[]);
+    let said = receiver.send(&[], &[&path]).stderr;
+    assert!(said.contains("file: already there: 12.35 MB compared by digest in "), "{said}");
+    let Receiver { mut running, dir, .. } = receiver;
+    running.line(": already there: 12.35 MB compared by digest in ");
+    running.signal(Signal::SIGTERM);
+    running.end();
     fs::write(&path, noise(SIZE, 2)).unwrap();
     let receiver = Receiver::start_in(dir, &[]);
     let sent = receiver.send(&[], &[&path]);
     assert_eq!(sent.code, Some(1));
     assert!(sent.stderr.contains("has a file of this name and keeps it"), "{}", sent.stderr);
+    assert!(!sent.stderr.contains(CONTINUE), "{}", sent.stderr);
     let dir = receiver.dir;
     drop(receiver.running);
     for entry in entries(dir.path()).iter().filter(|name| name.starts_with(".cbrst-")) {

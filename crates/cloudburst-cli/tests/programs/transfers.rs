@@ -171,6 +171,32 @@ fn ipv6_and_names_of_hosts_work_as_addresses() {
 }
 
 #[test]
+fn a_receiver_of_both_families_shows_ipv4_addresses_as_such() {
+    let (_dir, paths) = files(&[("a", b"abc")]);
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a"), "other").unwrap();
+    let args = ["--listen", "[::]:0", "--insecure", "--json", "--out"];
+    let mut receiver = command(RECV, &args);
+    let (mut running, addr, _) = listening(Running::start(receiver.arg(dir.path())));
+    let addr = addr.replace("[::]", "127.0.0.1");
+    let send = |name: &str| {
+        let args = ["--insecure", "--name", name];
+        Running::start(&mut sender(&addr, "", &args, &[&paths[0]])).end().code
+    };
+    assert_eq!((send("a"), send("b")), (Some(1), Some(0)));
+    let key = "00".repeat(32);
+    let args = ["--deadline", "0.5"];
+    let sent = Running::start(&mut sender(&addr, &key, &args, &[&paths[0]])).end();
+    assert_eq!(sent.code, Some(1));
+    running.line("a sender from 127.0.0.1:");
+    running.signal(Signal::SIGTERM);
+    let ended = running.end();
+    assert_eq!(ended.stderr.matches(" from 127.0.0.1:").count(), 3, "{}", ended.stderr);
+    let object: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert!(object["peer"].as_str().unwrap().starts_with("127.0.0.1:"), "{object}");
+}
+
+#[test]
 fn keys_are_replaced_one_end_after_the_other() {
     let (old, new, other) = ("01".repeat(32), "02".repeat(32), "03".repeat(32));
     let (_keys, keys) = files(&[("old", old.as_bytes()), ("new", new.as_bytes())]);
