@@ -86,7 +86,7 @@ pub(crate) fn four_spines_are_four_paths() -> Result<(), Failed> {
 pub(crate) fn a_dead_spine_is_missed() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     fabric.fail(Target::Node(Node::Spine(2)), Failure::Silent)?;
-    let report = examine(&fabric, false, "1")?;
+    let report = examine(&fabric, false, "0.5")?;
     let expected = all_spines_but(&fabric, 2, false)?;
     assert!(spines(&report).into_iter().eq(expected.iter().map(String::as_str)), "{report}");
     let told = problems(&report).iter().any(|what| what.contains("source ports have no answer"));
