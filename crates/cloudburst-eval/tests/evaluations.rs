@@ -162,7 +162,7 @@ fn dead_paths_stop_tcp_alone() -> Result<(), Failed> {
 
 fn an_incast_has_no_background() -> Result<(), Failed> {
     // Its duration is inverse to the rate of the link.
-    let run = all_arrive(&[("incast", 16.0)], 200)?;
+    let run = all_arrive(&[("incast", 16.0)], 400)?;
     assert!(count(&run, "incast", OURS, 16.0)?.1.is_multiple_of(16));
     assert_eq!(run.turns.iter().map(|turn| turn.background_bytes).sum::<u64>(), 0);
     Ok(())
@@ -230,27 +230,31 @@ fn agents_do_what_the_controller_says() -> Result<(), Failed> {
         )?;
     }
     fs::write(path("cluster.toml"), cluster)?;
-    let control = |arguments: &str, key: &Path| {
+    let control = |arguments: &str, key: &Path, out: &str| {
         // On a host of the fabric, because nothing else reaches the agents.
         let mut command = fabric.host(1)?.command(PROGRAM);
-        command.arg("run").args(arguments.split_whitespace()).arg("--out").arg(path("out"));
+        command.arg("run").args(arguments.split_whitespace()).arg("--out").arg(path(out));
         command.arg("--cluster").arg(path("cluster.toml")).arg("--key-file").arg(key);
-        Ok::<_, Failed>(command.output()?)
+        command.stderr(Stdio::piped());
+        Ok::<_, Failed>(command.spawn()?)
     };
+    let other = key(directory.path(), "other", '6')?;
+    let stranger = control(&format!("compare {BRIEF} --scheme d"), &other, "stranger")?;
     let schemes = "--scheme d --scheme d:paths=explicit --scheme replicated-2 --scheme quic";
-    succeeded(&control(&format!("compare {BRIEF} {schemes} --load 400"), &key_file)?);
+    let arguments = format!("compare {BRIEF} {schemes} --load 400");
+    succeeded(&control(&arguments, &key_file, "out")?.wait_with_output()?);
     let run = read(&path("out"))?;
     assert_eq!(run.turns.len(), 4);
     for turn in &run.turns {
         assert!(!turn.messages.is_empty() && turn.background_bytes > 0, "{}", turn.scheme);
         assert!(turn.messages.iter().all(|message| message.took_us.is_some()), "{}", turn.scheme);
     }
-    let other = key(directory.path(), "other", '6')?;
-    let stranger = control(&format!("compare {BRIEF} --scheme d"), &other)?;
+    // Agents ignore it, while they serve the other controller.
+    let stranger = stranger.wait_with_output()?;
     assert_eq!(stranger.status.code(), Some(1));
     let said = String::from_utf8_lossy(&stranger.stderr).into_owned();
     assert!(said.contains("is `cbrst-eval agent` running there, with the same key?"), "{said}");
-    let refused = control("failures", &key_file)?;
+    let refused = control("failures", &key_file, "out")?.wait_with_output()?;
     assert_eq!(refused.status.code(), Some(2));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(said.contains("`failures` changes the network"), "{said}");

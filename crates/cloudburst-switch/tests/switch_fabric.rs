@@ -194,7 +194,7 @@ fn watch(fabric: &Fabric) -> Result<Flooded, Failed> {
     }
     let (before, start) = (port()?, Instant::now());
     let (mut deepest, mut deepest_bytes) = (0, 0);
-    while start.elapsed() < Duration::from_secs(3) {
+    while start.elapsed() < Duration::from_secs(2) {
         let now = port()?.tiny;
         deepest = deepest.max(now.backlog);
         deepest_bytes = deepest_bytes.max(now.backlog_bytes);
@@ -363,7 +363,7 @@ fn watch_classes(
     }
     let (before, begun) = (queues(fabric, handles)?, Instant::now());
     let mut deepest = [0; 3];
-    while begun.elapsed() < Duration::from_secs(3) {
+    while begun.elapsed() < Duration::from_secs(2) {
         let now = queues(fabric, handles)?;
         for class in 0..3 {
             deepest[class] = now[class].waiting.max(deepest[class]);
