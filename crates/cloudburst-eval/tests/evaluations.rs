@@ -8,6 +8,7 @@ use cloudburst_testbed::{Fabric, Topology, available};
 use libtest_mimic::{Arguments, Failed, Trial};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -21,8 +22,9 @@ type Test = fn() -> Result<(), Failed>;
 
 fn main() {
     let mut args = Arguments::from_args();
-    // The tests wait for the network more than they compute.
-    args.test_threads.get_or_insert(8);
+    // As with the standard harness. `.cargo/config.toml` sets it.
+    let threads = || env::var("RUST_TEST_THREADS").ok()?.parse().ok();
+    args.test_threads = args.test_threads.or_else(threads);
     let available = if args.list { Ok(()) } else { available() };
     if let Err(reason) = &available {
         println!("evaluations: ignored: {reason}");

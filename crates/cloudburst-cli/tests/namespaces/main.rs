@@ -14,13 +14,15 @@ mod lossy;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use lossy::messages;
+use std::env;
 
 type Test = fn() -> Result<(), Failed>;
 
 fn main() {
     let mut args = Arguments::from_args();
-    // They wait for the network more than they compute.
-    args.test_threads.get_or_insert(8);
+    // As with the standard harness. `.cargo/config.toml` sets it.
+    let threads = || env::var("RUST_TEST_THREADS").ok()?.parse().ok();
+    args.test_threads = args.test_threads.or_else(threads);
     let available = if args.list { Ok(()) } else { fabric::available() };
     let available = available.map_err(|error| error.to_string());
     let mountable = if args.list { Ok(()) } else { disk::available() };

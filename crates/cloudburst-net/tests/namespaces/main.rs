@@ -11,6 +11,7 @@ mod interfaces;
 mod nat;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use std::env;
 
 /// The name of a test, and the function that runs it.
 pub(crate) type Named = (&'static str, fn() -> Result<(), Failed>);
@@ -32,8 +33,9 @@ impl Test {
 
 fn main() {
     let mut args = Arguments::from_args();
-    // They wait for the network more than they compute.
-    args.test_threads.get_or_insert(8);
+    // As with the standard harness. `.cargo/config.toml` sets it.
+    let threads = || env::var("RUST_TEST_THREADS").ok()?.parse().ok();
+    args.test_threads = args.test_threads.or_else(threads);
     let mut trials = Vec::new();
     for (of, available, tests) in [
         ("fabric", fabric::available as fn() -> _, fabric::tests()),

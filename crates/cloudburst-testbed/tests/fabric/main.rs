@@ -29,8 +29,9 @@ fn main() {
         return ended.expect("a test that kills it waits for its name");
     }
     let mut args = Arguments::from_args();
-    // The tests wait for the network more than they compute.
-    args.test_threads.get_or_insert(8);
+    // As with the standard harness. `.cargo/config.toml` sets it.
+    let threads = || std::env::var("RUST_TEST_THREADS").ok()?.parse().ok();
+    args.test_threads = args.test_threads.or_else(threads);
     let available = if args.list { Ok(()) } else { available() };
     let available =
         available.and_then(|()| Fabric::up(&Topology { hosts: 2, ..small() }).map(drop));
