@@ -53,7 +53,7 @@ pub(super) const BACKLOG_SHARE: usize = 4;
 /// Messages that may begin ahead of an older one that waits for their room.
 pub(super) const MAX_OVERTAKEN: u64 = 16;
 /// How long room is kept for a message after its sender's last request. Senders repeat it at least
-/// once every [`MAX_PAUSE`].
+/// once every [`MAX_STRETCH`] times [`MAX_PAUSE`].
 pub(super) const WAITER_PATIENCE: Duration = Duration::from_secs(1);
 /// Endings of a peer that are always remembered, whatever other peers do.
 pub(super) const MODEST_ENDINGS: usize = 256;
@@ -64,8 +64,12 @@ pub(super) const KEPT_ARRIVALS: usize = 32;
 pub(super) const MAX_CORRUPT: u8 = 2;
 
 /// The longest pause of a sender that hears nothing: the longest RTO, and the longest time between
-/// probes of a peer that is silent or busy.
+/// probes of a peer that is silent, or busy with few messages.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_millis(100);
+/// How many times longer than [`MAX_PAUSE`] the pauses of a message to a busy peer may be if many
+/// others wait for the same peer. Two probes must fit into [`WAITER_PATIENCE`], since one may be
+/// lost.
+pub(super) const MAX_STRETCH: u32 = 4;
 /// How many times a receiver may forget a message. After that, the sender stops believing it and
 /// waits for the deadline.
 pub(super) const MAX_RESTARTS: u32 = 8;

@@ -39,6 +39,25 @@ fn senders_pause_while_the_queue_is_full_and_go_on_when_it_is_not() {
 }
 
 #[test]
+fn many_messages_probe_a_busy_peer_less_often_each() {
+    let probes = |messages: u64| {
+        let mut pair = Pair::new(setup(1, 1 << 20));
+        pair.b.takes = false;
+        for seed in 0..=messages {
+            pair.send(message(100, seed));
+        }
+        pair.run_for(Duration::from_secs(2));
+        let sent = pair.a.counters().sender.symbols_sent;
+        pair.run_for(Duration::from_secs(2));
+        assert_eq!(pair.a.delivered(), 1);
+        (pair.a.counters().sender.symbols_sent - sent) as f64 / messages as f64
+    };
+    let (few, many) = (probes(40), probes(1_000));
+    assert!((15.0..=20.0).contains(&few), "each ten times a second: {few}");
+    assert!((3.0..=5.0).contains(&many), "each every 400 ms: {many}");
+}
+
+#[test]
 fn bytes_bound_the_queue_as_messages_do() {
     let mut pair = Pair::new(setup(1_000, 100_000));
     pair.b.takes = false;

@@ -188,7 +188,7 @@ impl Sender {
                 let pull = Pull { acknowledged, credit, fin };
                 leg.on_pull(now, block, pull, next, peer.rtt.rto());
             }
-            Verdict::Busy => leg.on_busy(now),
+            Verdict::Busy => leg.on_busy(now, peer.unfinished_count()),
             Verdict::Forgotten => leg.on_forgotten(next, source),
             Verdict::Reject(reason) => {
                 return self.finish(id, Outcome::Rejected(Rejection::ByPeer(reason)));

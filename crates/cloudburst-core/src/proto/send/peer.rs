@@ -307,6 +307,11 @@ impl Peer {
         self.messages.keys().copied().collect()
     }
 
+    /// The number of messages that are not finished.
+    pub(super) fn unfinished_count(&self) -> usize {
+        self.messages.len()
+    }
+
     /// The oldest message that is not finished.
     pub(super) fn low_watermark(&self) -> Option<MessageId> {
         self.messages.keys().next().copied()

@@ -1,22 +1,27 @@
 //! The pauses of a message whose receiver had no room, before it tries again.
 
-use crate::proto::limits::MAX_PAUSE;
+use crate::proto::limits::{MAX_PAUSE, MAX_STRETCH};
 use crate::time::Instant;
 use core::time::Duration;
 
 const FIRST_BUSY_WAIT: Duration = Duration::from_millis(1);
+/// Unfinished messages to one peer above which pauses are longer, so that they do not probe it more
+/// often in all.
+const FEW_MESSAGES: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Busy {
     /// The end of the pause, if there is one.
     until: Option<Instant>,
-    /// The length of the next pause.
+    /// The length of the next pause, if it is not stretched.
     wait: Duration,
+    /// How many times longer the pauses are because of other messages to the peer.
+    stretch: u32,
 }
 
 impl Busy {
     pub(super) const fn new() -> Self {
-        Self { until: None, wait: FIRST_BUSY_WAIT }
+        Self { until: None, wait: FIRST_BUSY_WAIT, stretch: 1 }
     }
 
     /// The end of the pause, if there is one.
@@ -24,9 +29,15 @@ impl Busy {
         self.until
     }
 
+    /// Stretches the pauses from the next one on. `unfinished` is the number of unfinished messages
+    /// to the peer.
+    pub(super) fn stretch(&mut self, unfinished: usize) {
+        self.stretch = (unfinished / FEW_MESSAGES).clamp(1, MAX_STRETCH as usize) as u32;
+    }
+
     /// Pauses, for twice as long as the last time.
     pub(super) fn pause(&mut self, now: Instant) {
-        self.until = Some(now + self.wait);
+        self.until = Some(now + self.wait * self.stretch);
         self.wait = (self.wait * 2).min(MAX_PAUSE);
     }
 
@@ -59,5 +70,15 @@ mod tests {
         assert!(busy.end() && !busy.end());
         busy.pause(now);
         assert_eq!(busy.until(), Some(now + FIRST_BUSY_WAIT));
+    }
+
+    #[test]
+    fn pauses_are_longer_beside_many_messages_within_a_limit() {
+        for (unfinished, longest) in [(1, 100), (127, 100), (128, 200), (255, 300), (5_000, 400)] {
+            let (mut busy, now) = (Busy::new(), Instant::ZERO);
+            busy.stretch(unfinished);
+            (0..9).for_each(|_| busy.pause(now));
+            assert_eq!(busy.until(), Some(now + Duration::from_millis(longest)), "{unfinished}");
+        }
     }
 }

@@ -13,8 +13,10 @@ use crate::wire::symbol::{MIN_SYMBOL_SIZE, SYMBOL_OVERHEAD};
 use core::time::Duration;
 
 impl Leg {
-    /// Handles BUSY: the receiver has no room for the message.
-    pub(in crate::proto::send) fn on_busy(&mut self, now: Instant) {
+    /// Handles BUSY: the receiver has no room for the message. `unfinished` is the number of
+    /// unfinished messages to it.
+    pub(in crate::proto::send) fn on_busy(&mut self, now: Instant, unfinished: usize) {
+        self.busy.stretch(unfinished);
         // Without a block under way, the BUSY is out of date, and a pause would leave nothing to
         // probe with.
         if self.busy.until().is_none() && !self.active.is_empty() {

@@ -63,7 +63,7 @@ fn a_late_busy_does_not_stop_a_message_that_begins_again() {
     leg.on_block_done(0, 7, &mut source);
     leg.on_forgotten(7, &mut source);
     // It answers symbols that were sent before the sender learned that all blocks start over.
-    leg.on_busy(Instant::ZERO);
+    leg.on_busy(Instant::ZERO, 1);
     assert!(leg.is_pause_probed() && leg.is_ready());
 }
 
