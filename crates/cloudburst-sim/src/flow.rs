@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 pub struct NewFlow {
     /// The host that sends.
     pub source: u16,
-    /// The host that receives, not the source.
+    /// The host that receives. It must differ from the source.
     pub destination: u16,
     /// The number of the transport that carries it.
     pub transport: u8,
@@ -25,7 +25,7 @@ pub struct Flow {
     pub spec: NewFlow,
     /// When it started.
     pub begun: Time,
-    /// When the receiver had all of it: the flow completion time is this less `begun`.
+    /// When the receiver had all of it: the flow completion time is this minus `begun`.
     pub delivered: Option<Time>,
     /// When the sender learned of the delivery.
     pub acknowledged: Option<Time>,
@@ -41,7 +41,7 @@ pub struct Flow {
 #[derive(Debug, Default)]
 pub struct Flows {
     all: Vec<Flow>,
-    /// Delivered flows that the workload has not been told of.
+    /// Delivered flows that have not been reported to the workload.
     delivered: VecDeque<u32>,
 }
 

@@ -26,7 +26,7 @@ pub struct Network {
     events: u64,
 }
 
-/// A message or session that a transport refused, so that the simulation is not that of its workload.
+/// A message or session that a transport refused, so that the simulation does not carry its whole workload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("host {from} cannot send to host {to}: {reason}")]
 pub struct Refusal {
@@ -55,7 +55,7 @@ pub(crate) enum Due {
 
 impl Network {
     pub(crate) fn new(fabric: Clos, seed: u64) -> Self {
-        // If all ports send full packets, events are this far apart on average.
+        // Packets per second if all ports send full packets of 12,000 bits.
         let per_second: u64 = fabric.ports().iter().map(|port| port.rate() / 12_000).sum();
         Self {
             now: 0,
@@ -118,8 +118,8 @@ impl Network {
         self.rng.below(u64::from(paths)) as u16
     }
 
-    /// The order in which packets from one host to another visit the paths, from a random place on. Round robin
-    /// if `order` is for another number of paths.
+    /// The order in which packets from one host to another visit the paths, from a random starting place. Round
+    /// robin if `order` is for another number of paths.
     pub fn draw_sequence(&mut self, order: Order, source: u16, destination: u16) -> Sequence {
         let paths = usize::from(self.fabric.paths(source, destination));
         let order = match order.paths() {
@@ -152,7 +152,7 @@ impl Network {
         self.events
     }
 
-    /// The number of packets in the network and pending timers.
+    /// The number of packets in the network, and of pending port events and timers.
     pub fn under_way(&self) -> usize {
         self.packets.in_use()
     }

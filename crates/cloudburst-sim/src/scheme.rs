@@ -21,7 +21,7 @@ pub struct Scheme {
     pub name: &'static str,
     /// The default queue limit of a switch port, in packets.
     pub packets: usize,
-    /// Makes the transport for hosts with such links. Sessions are opened on demand.
+    /// Makes the transport for a fabric of this shape whose hosts have this link. Sessions are opened on demand.
     pub transport: fn(&Shape, Link) -> Made,
     /// Makes the queue of a host's port.
     pub nic: fn(Link) -> Discipline,
@@ -73,7 +73,7 @@ pub static SCHEMES: [Scheme; 10] = [
     },
 ];
 
-/// A transport, or why it cannot be made for such links.
+/// A transport, or the reason why it cannot be made.
 pub type Made = Result<Box<dyn Transport>, Box<dyn Error + Send + Sync>>;
 
 /// Cloudburst's tiny queue: 1 % of 4 MB (section V).
@@ -93,7 +93,7 @@ impl Scheme {
         SCHEMES.iter().find(|scheme| scheme.name == name)
     }
 
-    /// A network with its queues. `packets` overrides the default queue limit of switch ports.
+    /// A network with the scheme's queues. `packets` overrides the default queue limit of switch ports.
     ///
     /// # Errors
     ///
@@ -173,7 +173,7 @@ fn drop_tail(_: Link, packets: usize) -> Discipline {
     DropTail::new(Depth::Packets(packets)).into()
 }
 
-/// Trims to the 128 bytes of an Ethernet frame that are SONiC's default.
+/// Trims Ethernet frames to 128 bytes, SONiC's default.
 fn trimming(_: Link, packets: usize) -> Discipline {
     const ETHERNET_HEADER: u16 = 14;
     let (data, header_size) = (packets as u32, 128 - ETHERNET_HEADER);

@@ -36,7 +36,8 @@ impl Simulation {
         simulation
     }
 
-    /// Runs until `from`, and on in steps until `is_over`, but no further than the first step at or after `last`.
+    /// Runs until `from`, then in steps of `step` until `is_over`, but no further than the first step at or after
+    /// `last`.
     pub(crate) fn run_until(
         &mut self,
         from: Time,
@@ -52,7 +53,7 @@ impl Simulation {
         }
     }
 
-    /// Runs until `until`, until nothing is left to happen, or until a [`Tap`](crate::trace::Tap) fails.
+    /// Runs until `until`, until no events are left, or until a [`Tap`](crate::trace::Tap) fails.
     pub fn run(&mut self, until: Time) {
         while !self.network.tap_has_failed()
             && let Some(due) = self.network.advance(until)

@@ -1,4 +1,5 @@
-//! Accounts of what a host received from each address and sent there: no host floods a third party.
+//! Accounts of the bytes that a host received from each address and sent to it: no host floods a
+//! third party.
 
 use crate::trace::hash;
 use cloudburst_core::wire::answer::{self, NONE_ACKNOWLEDGED};
@@ -13,7 +14,7 @@ use std::net::IpAddr;
 /// section 8.1).
 const AMPLIFICATION: usize = 3;
 
-/// Bytes of a STOP without arrivals, which a trimmed symbol may be shorter than.
+/// Bytes of a STOP without arrivals. A trimmed symbol may be shorter.
 const STOP_LEN: usize = 63;
 
 /// The accounts of all hosts in their present lives.
@@ -23,7 +24,7 @@ pub(crate) struct Accounts {
     answers: HashMap<usize, (usize, usize)>,
     /// By host and address: bytes that came from there, and bytes that went there.
     traffic: HashMap<(usize, IpAddr), (usize, usize)>,
-    /// All packets that an endpoint made.
+    /// The hashes of all packets, and of all headers of symbols, that endpoints sent.
     made: HashSet<u64>,
 }
 
@@ -46,28 +47,28 @@ impl Accounts {
         }
     }
 
-    /// Notes that the application of `host` has a message: one that found no room before is
-    /// answered when it finds some.
+    /// Notes that a message has entered the application's queue at `host`. A message that found no
+    /// room before is answered when it enters the queue.
     pub(crate) fn on_message(&mut self, host: usize) {
         self.answers.entry(host).or_default().0 += MIN_SYMBOL_LEN;
     }
 
     /// # Panics
     ///
-    /// If `host` sends more answers than genuine packets entitle it to, apart from PULLs, or too
-    /// much to an address that is not `known`, which has no host.
+    /// If `host` sends more bytes of answers, PULLs excluded, than genuine packets entitle it to, or
+    /// too many bytes to an address that is not `known`: one without a host.
     pub(crate) fn on_departure(&mut self, host: usize, to: IpAddr, known: bool, packet: &[u8]) {
         self.made.insert(hash(packet));
         self.made.extend(header(packet).map(hash));
         if !matches!(Kind::of(packet), Ok(Kind::Hello | Kind::Open | Kind::Symbol)) {
             let (asked, answered) = self.answers.entry(host).or_default();
             *answered += packet.len() - pulls(packet);
-            assert!(answered <= asked, "host {host} answers {answered} bytes to {asked}");
+            assert!(answered <= asked, "host {host} answers {answered} bytes, allowed: {asked}");
         }
         let (received, sent) = self.traffic.entry((host, to)).or_default();
         *sent += packet.len();
         let may = AMPLIFICATION * *received;
-        assert!(known || *sent <= may, "host {host} sends {sent} bytes to {to} for {received}");
+        assert!(known || *sent <= may, "host {host} sends {sent} bytes to {to}, allowed: {may}");
     }
 }
 
@@ -78,8 +79,8 @@ fn header(packet: &[u8]) -> Option<&[u8]> {
     packet.get(..SYMBOL_OVERHEAD - TAG_LEN + unasked + HEADER_TAG_LEN)
 }
 
-/// Bytes of an ANSWER that answer no packet, because they are PULLs: those are paced, and repeated
-/// when nothing arrives.
+/// Bytes of an ANSWER that answer no packet: those of PULLs, which are paced, and repeated when
+/// nothing arrives.
 fn pulls(packet: &[u8]) -> usize {
     let is_pull = |report: &&Report| match report {
         Report::Message(Answer { verdict: Verdict::Pull { .. }, acknowledged, .. }) => {

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 /// Limits on the messages and bytes that the steps of one world send.
 const MAX_SENDS: usize = 40;
 const MAX_BYTES: usize = 500_000;
-/// A process that is stopped for longer than this sleeps.
+/// A process that is stopped for longer than this counts as asleep.
 const NAP: Duration = Duration::from_millis(100);
 
 impl World {
@@ -82,7 +82,7 @@ impl World {
     fn send_within_bounds(&mut self, from: usize, to: SocketAddr, len: usize, how: &SendOptions) {
         let within = self.book.ledger.len() < MAX_SENDS && self.bytes_sent + len <= MAX_BYTES;
         if within && self.hosts[from].is_running() {
-            // A refusal is an answer as well.
+            // A refusal is a valid outcome as well; `send` has checked its reason.
             let _ = self.send(from, to, len, how);
         }
     }
@@ -117,7 +117,8 @@ impl World {
         }
     }
 
-    /// Lets time pass. Unless processes may sleep, stopped ones continue before long.
+    /// Lets time pass. Unless processes may sleep, stopped ones continue before a wait of more than
+    /// [`NAP`].
     fn pass(&mut self, time: Duration) {
         if time > NAP && !self.scope.sleepers {
             self.resume_all(|_| {});

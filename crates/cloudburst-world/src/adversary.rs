@@ -10,15 +10,15 @@ use cloudburst_core::wire::Kind;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Packets that are remembered, to be replayed.
+/// Packets that are remembered for replay.
 const MAX_PAST: usize = 256;
 /// Packets that are held back at a time; the oldest are lost.
 const MAX_HELD: usize = 600;
 
-/// What happens to packets as they leave, until another rule is set.
+/// The treatment of packets as they leave, until another rule is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// Packets take their normal way.
+    /// Packets take their normal route.
     #[default]
     Pass,
     /// Packets are held back.
@@ -41,7 +41,7 @@ pub(crate) enum Rule {
     },
 }
 
-/// What is done to a packet before it is replayed.
+/// A change to a packet before it is replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Tampering {
     /// Nothing.
@@ -77,7 +77,7 @@ pub(crate) enum Damage {
     Replace(Vec<u8>),
 }
 
-/// A packet and its intended way.
+/// A packet and its intended route.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     hop: Hop,
@@ -93,7 +93,7 @@ pub(crate) struct Adversary {
 }
 
 impl Adversary {
-    /// Sees a packet leave, and returns the way that it takes.
+    /// Sees a packet leave. Returns the route that it takes, or `None` if it is held back.
     pub(crate) fn on_departure(&mut self, departure: &Departure, hop: Option<Hop>) -> Option<Hop> {
         let Departure { source, ref transmit, ref packet, .. } = *departure;
         let hop = hop?;
@@ -150,7 +150,7 @@ impl Adversary {
         self.held.clear();
     }
 
-    /// The receiver, the way and the bytes of `packet` after `tampering`.
+    /// The receiver, the path and the bytes of `packet` after `tampering`.
     pub(crate) fn tamper(&self, packet: &Packet, tampering: &Tampering) -> (usize, Via, Vec<u8>) {
         let Packet { hop, destination, ref bytes } = *packet;
         let (mut to, mut via, mut bytes) = (hop.to, hop.via(), bytes.clone());
@@ -185,7 +185,8 @@ impl Adversary {
             Damage::Splice(at, other) => {
                 let at = place(*at);
                 bytes.truncate(at);
-                // Spliced with one for another host, it could become that one: see `Redirect`.
+                // With the tail of a packet to another host it could become that packet, which
+                // only `Redirect` may do.
                 let other = self.past(*other).filter(|other| other.hop.to == hop.to);
                 let other = other.and_then(|other| other.bytes.get(at..));
                 bytes.extend_from_slice(other.unwrap_or_default());

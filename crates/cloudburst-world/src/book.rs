@@ -1,4 +1,4 @@
-//! The book of a world: what is noted while it runs, and checked against the promises.
+//! The book of a world: the records made while it runs, and checked against the promises.
 
 use crate::accounts::Accounts;
 use crate::adversary::{Adversary, Rule};
@@ -29,7 +29,7 @@ pub(crate) struct Profile {
     pub(crate) last_peer: Option<SocketAddr>,
 }
 
-/// The watcher of a world.
+/// The observer of a world.
 pub(crate) struct Book {
     pub(crate) now: Instant,
     pub(crate) adversary: Adversary,
@@ -37,11 +37,11 @@ pub(crate) struct Book {
     pub(crate) accounts: Accounts,
     pub(crate) trace: Trace,
     pub(crate) profiles: Vec<Profile>,
-    /// When a host last received a packet of another: by sender and receiver.
+    /// When a host last received a packet from another, by sender and receiver.
     contacts: BTreeMap<(usize, usize), Instant>,
-    /// Who was behind a translator when it sent a message.
+    /// The hosts that sent messages under an alias, by alias.
     aliases: BTreeMap<SocketAddr, usize>,
-    /// Whether packets went to another host than the one that they were sent to.
+    /// Whether packets may have gone to a host other than the one that they were sent to.
     diverted: bool,
     scope: Scope,
 }
@@ -79,7 +79,7 @@ impl Book {
         (self.profiles[host].closed, self.profiles[host].was_closed) = (true, true);
     }
 
-    /// The host that is known as `peer`.
+    /// The host with the address or alias `peer`.
     pub(crate) fn host_of(&self, peer: SocketAddr) -> Option<usize> {
         host_at(peer, self.profiles.len()).or_else(|| self.aliases.get(&peer).copied())
     }
@@ -146,9 +146,9 @@ impl Watch for Book {
             let from = self.ledger.on_message(number, &message);
             if is_alias(&message.peer) {
                 let known = *self.aliases.entry(message.peer).or_insert(from);
-                assert_eq!(known, from, "two hosts have one name");
+                assert_eq!(known, from, "two hosts have the same alias");
             } else {
-                assert_eq!(self.host_of(message.peer), Some(from), "it takes the name of another");
+                assert_eq!(self.host_of(message.peer), Some(from), "it has another host's address");
             }
             self.accounts.on_message(number);
             self.profiles[number].last_peer = Some(message.peer);
@@ -164,7 +164,7 @@ impl Watch for Book {
     }
 }
 
-/// Whether a report makes its receiver send more of a message than the cap allows.
+/// Whether a report lets its receiver send more packets of a message than the cap allows.
 const fn uncaps(report: &Report) -> bool {
     matches!(report, Report::Message(Answer { verdict: Verdict::Busy | Verdict::Forgotten, .. }))
 }

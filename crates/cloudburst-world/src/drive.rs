@@ -10,14 +10,14 @@ use cloudburst_core::time::Instant;
 use core::borrow::BorrowMut;
 use std::net::SocketAddr;
 
-/// How often an endpoint may want to be served again at one moment.
+/// Maximum number of times that an endpoint's timeout may be due at one moment.
 const MAX_SPINS: usize = 4;
 
 /// An observer that decides what happens to packets. By default, each method observes nothing and
 /// lets everything pass.
 pub trait Watch {
-    /// A host put a packet on the wire. `hop` is the way that it would take, or `None` if its
-    /// address has no host. Returns the way that it takes.
+    /// A host put a packet on the wire. `hop` is the route that it would take, or `None` if its
+    /// address has no host. Returns the route that it takes, or `None` if it does not leave.
     fn on_departure(&mut self, _departure: &Departure, hop: Option<Hop>) -> Option<Hop> {
         hop
     }
@@ -25,11 +25,11 @@ pub trait Watch {
     /// A packet reaches a host that is running.
     fn on_arrival(&mut self, _to: usize, _via: Via, _packet: &[u8]) {}
 
-    /// Sends what a host put on the wire after an input.
+    /// A host has handled an input. The packets that it sent in response have not departed yet.
     fn on_served(&mut self, _number: usize, _host: &mut Host) {}
 }
 
-/// Watches nothing.
+/// An observer that lets everything pass.
 #[derive(Debug)]
 pub struct Nobody;
 
@@ -70,7 +70,7 @@ pub fn hand_in<H: BorrowMut<Host>>(
 ///
 /// # Panics
 ///
-/// If an endpoint still wants to be served at this moment after being served repeatedly.
+/// If an endpoint's timeout is still due at this moment after it has been handled repeatedly.
 pub fn run_moment<H: BorrowMut<Host>>(
     hosts: &mut [H],
     network: &mut Network,
@@ -112,7 +112,7 @@ fn run_timers<H: BorrowMut<Host>>(
             return;
         }
     }
-    panic!("host {number} wants to be served again and again at {now:?}");
+    panic!("host {number} is due again after {MAX_SPINS} timeouts at {now:?}");
 }
 
 fn serve<H: BorrowMut<Host>>(
@@ -137,7 +137,8 @@ fn serve<H: BorrowMut<Host>>(
     }
 }
 
-/// The way of a packet. Among hosts that share an address, the source port decides.
+/// The route of a packet; `None` if its destination has no host. Among hosts that share an address,
+/// the source port decides.
 pub fn route<H: BorrowMut<Host>>(
     hosts: &[H],
     from: usize,

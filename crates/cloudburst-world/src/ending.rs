@@ -29,16 +29,16 @@ const LEN: usize = 500;
 ///
 /// # Panics
 ///
-/// If a message does not arrive in [`LIVELY`], a send does not end, or something is left.
+/// If a message does not arrive within [`LIVELY`], a send does not end, or something is left.
 pub(crate) fn end(world: &mut World) {
     match world.setup.end {
         End::Heals { rest, haunted } => {
             world.heal();
             finish_all(world);
-            // Symbols that arrived of abandoned messages take room until they are forgotten.
+            // Symbols of abandoned messages take up memory until they are forgotten.
             world.run(FORGOTTEN, |world| receive_memory(world) == 0);
             if !world.scope.sleepers {
-                // What was answered when processes went on has arrived then.
+                // Answers that were sent when processes resumed have arrived by then.
                 world.wait(LIVELY);
             }
             let roomy = (0..world.hosts.len()).all(|host| world.book.is_roomy(host));
@@ -64,7 +64,7 @@ pub(crate) fn end(world: &mut World) {
         }
     }
     world.wait(FORGOTTEN);
-    assert_eq!(receive_memory(world), 0, "nothing is being received");
+    assert_eq!(receive_memory(world), 0, "no message is being received");
     invariants::check(world);
 }
 
@@ -82,7 +82,7 @@ fn finish_all(world: &mut World) {
 }
 
 fn rest_for(world: &mut World, time: Duration, haunted: bool) {
-    /// A session that is checked this often is not idle.
+    /// Shorter than the idle time after which a session is stale.
     const EVERY: Duration = Duration::from_secs(10);
     let until = world.now + time;
     while world.now < until {
@@ -113,7 +113,7 @@ fn send(world: &mut World, from: usize, to: usize) -> Option<Name> {
     match world.send(from, address(to, 0), LEN, &options) {
         Ok(name) => Some(name),
         Err(SendError::Full { .. }) if matches!(world.setup.end, End::Sleeps) => None,
-        Err(error) => panic!("nothing is in the way from {from} to {to}: {error}"),
+        Err(error) => panic!("a send from {from} to {to} was refused: {error}"),
     }
 }
 
@@ -124,24 +124,25 @@ fn all_arrive(world: &mut World, sent: Vec<Name>) {
         let sent = world.book.ledger.find(name).expect("it was sent");
         let restarted = sent.outcome == Some(Outcome::Unknown(Indeterminate::PeerRestarted))
             && sent.to.is_some_and(|to| world.hosts[to].life() > 0);
-        // Its sender can only tell that a restart was before the answer that told of it.
+        // The sender only knows that the restart came before the answer that revealed it, so a
+        // message that was sent soon after the restart may end alike.
         let soon = sent
             .to
             .is_some_and(|to| sent.sent_at.saturating_since(world.hosts[to].born()) < LIVELY);
         let excused = restarted && (soon || !world.scope.unnoticed_restarts);
-        assert!(excused, "nothing is in the way for {LIVELY:?}: {sent:?}");
+        assert!(excused, "nothing obstructed it, but it did not arrive in {LIVELY:?}: {sent:?}");
         let (from, to) = (name.0, sent.to.expect("it was for a host"));
         again.extend(send(world, from, to));
     }
     let lost = lost_of(world, again);
     let lost: Vec<_> = lost.into_iter().map(|name| world.book.ledger.find(name)).collect();
-    assert!(lost.is_empty(), "nothing is in the way for {LIVELY:?}: {lost:?}");
+    assert!(lost.is_empty(), "nothing obstructed them, but they did not arrive: {lost:?}");
 }
 
-/// Returns the messages that have not arrived in [`LIVELY`].
+/// Returns the messages that have not been delivered within [`LIVELY`].
 ///
-/// A process that slept reads symbols of messages that were abandoned meanwhile. They take room,
-/// and its senders hear BUSY, until they are forgotten. The time begins only then.
+/// A process that slept reads symbols of messages that were abandoned meanwhile. They take up
+/// memory, and its senders get BUSY, until they are forgotten. The time begins only then.
 fn lost_of(world: &mut World, mut sent: Vec<Name>) -> Vec<Name> {
     let outcome = |world: &World, name| world.book.ledger.find(name)?.outcome.clone();
     let waits = |world: &World, name: Name| outcome(world, name).is_none();

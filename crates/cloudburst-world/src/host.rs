@@ -1,6 +1,6 @@
 //! One endpoint and its application.
 //!
-//! This file alone knows the driving contract of [`Endpoint`]: one input, then all outputs.
+//! Only this file knows the driving contract of [`Endpoint`]: one input, then all outputs.
 
 use crate::recipe::Recipe;
 use bytes::Bytes;
@@ -25,22 +25,22 @@ pub struct Host {
     pub inbox: Vec<Message>,
     /// Requests that the application has taken.
     pub requests: Vec<Request>,
-    /// How calls ended.
+    /// The results of calls.
     pub answers: BTreeMap<CallId, Result<Bytes, CallFailure>>,
-    /// Requests that the application took, and whose callers no longer wait.
+    /// Requests that the application has taken and whose callers no longer wait.
     pub withdrawn: Vec<RequestId>,
-    /// How sends ended.
+    /// The outcomes of sends.
     pub outcomes: BTreeMap<MessageId, Outcome>,
-    /// How connects ended.
+    /// The results of connects.
     pub connects: BTreeMap<ConnectId, Result<(), Rejection>>,
     /// Whether the application takes each message at once.
     pub takes: bool,
     recipe: Recipe,
-    /// How often it was restarted.
+    /// The number of restarts.
     life: u8,
     /// When this life began.
     born: Instant,
-    /// What the application has not taken yet, in order.
+    /// Messages and requests that the application has not taken yet, in order.
     untaken: VecDeque<Untaken>,
     alive: bool,
     paused: bool,
@@ -48,7 +48,7 @@ pub struct Host {
     waiting: VecDeque<(Via, Vec<u8>)>,
 }
 
-/// What the endpoint has for the application.
+/// A message or request that is ready for the application.
 #[derive(Debug)]
 enum Untaken {
     /// A plain message, as it stood in the queue.
@@ -69,7 +69,7 @@ pub struct Departure {
     pub packet: Vec<u8>,
 }
 
-/// Takes a datagram that leaves, and the batch that it is in.
+/// A sink for outgoing datagrams, each with the batch that it is in.
 pub type Out<'a> = dyn FnMut(Transmit, &[u8]) + 'a;
 
 impl Host {
@@ -121,9 +121,8 @@ impl Host {
         self.paused = true;
     }
 
-    /// Resumes the process: first with the packets that wait, then with the timers. Hand each
-    /// returned packet to [`handle`](Self::handle), and then call
-    /// [`handle_timeout`](Self::handle_timeout).
+    /// Resumes the process, and returns the packets that waited. Hand each of them to
+    /// [`handle`](Self::handle), and then call [`handle_timeout`](Self::handle_timeout).
     pub fn resume(&mut self) -> VecDeque<(Via, Vec<u8>)> {
         self.paused = false;
         core::mem::take(&mut self.waiting)
@@ -139,7 +138,7 @@ impl Host {
         }
     }
 
-    /// Lets the endpoint do what is due. The outputs go to `out`.
+    /// Handles the timeouts of the endpoint that are due. The outputs go to `out`.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Out<'_>) {
         if self.is_running() {
             self.endpoint.handle_timeout(now);
@@ -163,8 +162,8 @@ impl Host {
                 buffer.clear();
             }
             let announced = !self.untaken.is_empty() || self.endpoint.queued().next().is_none();
-            assert!(announced, "a message is in the queue, and the application was not told");
-            // To take messages is an input as well: it may have made more to say.
+            assert!(announced, "a message is in the queue, but the application was not notified");
+            // Taking messages is an input as well, so more outputs may follow.
             if !self.takes || self.untaken.is_empty() {
                 return;
             }
@@ -195,10 +194,10 @@ impl Host {
                         Untaken::Plain(message)
                     }
                     Role::Request => Untaken::Request,
-                    other => panic!("no application reads a {other:?}"),
+                    other => panic!("unexpected role of a message: {other:?}"),
                 });
             }
-            other => panic!("no host knows what to do with {other:?}"),
+            other => panic!("unexpected event: {other:?}"),
         }
     }
 
@@ -214,7 +213,7 @@ impl Host {
             Some(Untaken::Plain(queued)) => {
                 let taken = self.endpoint.recv();
                 let same = taken.as_ref() == Some(queued);
-                assert!(same, "{} was queued, and {:?} taken", queued.id, taken.map(|m| m.id));
+                assert!(same, "{} was queued, but {:?} taken", queued.id, taken.map(|m| m.id));
             }
             None => {}
         }
@@ -232,7 +231,7 @@ impl Host {
         lengths.fold((0, 0), |(messages, bytes), len| (messages + 1, bytes + len))
     }
 
-    /// When the endpoint wants to be served next.
+    /// When the endpoint's next timeout is due; `None` unless the host is running.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.is_running().then(|| self.endpoint.poll_timeout()).flatten()
     }
@@ -242,7 +241,7 @@ impl Host {
         &self.recipe
     }
 
-    /// How often it was restarted.
+    /// The number of restarts.
     pub const fn life(&self) -> u8 {
         self.life
     }
@@ -267,7 +266,7 @@ impl Host {
         self.endpoint.counters()
     }
 
-    /// How many of its sends were delivered.
+    /// The number of sends that were delivered.
     pub fn delivered(&self) -> usize {
         self.outcomes.values().filter(|o| matches!(o, Outcome::Delivered(_))).count()
     }

@@ -4,12 +4,14 @@ use crate::world::World;
 use cloudburst_core::code::{BlockShape, Code, Decoder, MAX_SOURCE_SYMBOLS};
 use cloudburst_core::config::Config;
 
-/// Maximum difference between an IP packet and a symbol of a long message.
+/// Maximum number of bytes in an IP packet besides the symbol, for a long message.
 const LONGEST_HEADER: usize = 160;
 
+/// Checks all hosts.
+///
 /// # Panics
 ///
-/// When an endpoint holds more than it may, says less than the truth, or is late.
+/// If an endpoint exceeds a limit, miscounts its unfinished sends, or ends one too late.
 pub(crate) fn check(world: &World) {
     (0..world.hosts.len()).for_each(|host| check_host(world, host));
 }
@@ -19,7 +21,7 @@ fn check_host(world: &World, number: usize) {
     let (config, life) = (&configs[number], host.life());
     host.endpoint.check_invariants();
 
-    // One message always fits, whatever it takes.
+    // One message always fits, however much memory it takes.
     let of_peer = |peer: &Config| memory_of_one(config.max_message, peer.mtu);
     let one = configs.iter().map(of_peer).max().unwrap_or_default();
     let memory = host.endpoint.receive_memory();
@@ -53,7 +55,7 @@ const fn path_probes(symbols: u64, paths: u64) -> u64 {
     (symbols / PROBE_EVERY + 1) * (paths - 1)
 }
 
-/// Maximum that the accounts of a receiver may show for one message.
+/// Maximum memory that a receiver may account for one message.
 fn memory_of_one(max_message: usize, mtu: usize) -> usize {
     /// Blocks of a message that are decoded at a time.
     const MAX_DECODING: usize = 8;

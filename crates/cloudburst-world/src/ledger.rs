@@ -13,17 +13,17 @@ use std::sync::LazyLock;
 /// The name of a send: the host, its life, and the endpoint's message ID.
 pub(crate) type Name = (usize, u8, MessageId);
 
-/// A message, from its send on.
+/// A message that has been sent.
 pub(crate) struct Sent {
     pub(crate) name: Name,
-    /// The receiver, if its name is that of a host.
+    /// The receiver, if its address is that of a host.
     pub(crate) to: Option<usize>,
     pub(crate) bytes: Bytes,
     pub(crate) sent_at: Instant,
     pub(crate) deadline: Instant,
     pub(crate) max_redundancy: usize,
-    /// Whether its sender was told BUSY or FORGOTTEN while it was under way: packets that it sends
-    /// in response are beyond the cap on a block's packets.
+    /// Whether the cap on a block's packets does not apply: the sender was told BUSY or FORGOTTEN
+    /// while it was under way, or the receiver has restarted, and the message may start over.
     pub(crate) capless: bool,
     /// Whether it has entered the queue of the receiver's application.
     pub(crate) arrived: bool,
@@ -35,14 +35,14 @@ pub(crate) struct Sent {
 pub(crate) struct Ledger(Vec<Sent>);
 
 impl Ledger {
-    /// Unique bytes for the next message of a host in its life `life`: about `len` of them. Fewer
-    /// than eight bytes cannot be unique, so they are for one life of one host alone.
+    /// Unique content for the next message of a host in its life `life`: about `len` bytes. Fewer
+    /// than eight bytes cannot be unique, so only host 0 sends so few, in its first life.
     pub(crate) fn content(&self, host: usize, life: u8, len: usize) -> Bytes {
         static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(|| {
             let mut rng = SplitMix64::new(1);
             (0..200_000).map(|_| rng.next_u64() as u8).collect()
         });
-        // Two hosts, or two lives, yield the same ids, so their messages must differ.
+        // Two hosts, or two lives, use the same message IDs, so their messages must differ.
         if len < 8 && (host, life) == (0, 0) {
             return Bytes::copy_from_slice(&PATTERN[..len]);
         }
@@ -60,7 +60,7 @@ impl Ledger {
         config: &Config,
         capless: bool,
     ) {
-        assert!(self.find(name).is_none(), "{name:?} was given twice");
+        assert!(self.find(name).is_none(), "message ID used twice: {name:?}");
         self.0.push(Sent {
             name,
             to,
@@ -74,13 +74,13 @@ impl Ledger {
         });
     }
 
-    /// A message entered the queue of the application of host `at`. Returns whose it is.
+    /// Handles a message that entered the application's queue at host `at`. Returns its sender.
     pub(crate) fn on_message(&mut self, at: usize, message: &Message) -> usize {
         let is_it = |sent: &&mut Sent| sent.name.2 == message.id && sent.bytes == message.bytes;
         let Some(sent) = self.0.iter_mut().find(is_it) else {
-            panic!("message {} of {} bytes was never sent so", message.id, message.bytes.len());
+            panic!("message {} of these {} bytes was never sent", message.id, message.bytes.len());
         };
-        assert_eq!(sent.to, Some(at), "it is for somebody else: {sent:?}");
+        assert_eq!(sent.to, Some(at), "delivered to the wrong host: {sent:?}");
         assert!(!sent.arrived, "delivered twice: {sent:?}");
         sent.arrived = true;
         let rejected = matches!(sent.outcome, Some(Outcome::Rejected(_)));
@@ -91,7 +91,7 @@ impl Ledger {
     /// Handles the end of a send. `facts` are about it and its receiver.
     pub(crate) fn on_ended(&mut self, name: Name, outcome: Outcome, facts: Facts) {
         let Some(sent) = self.0.iter_mut().find(|sent| sent.name == name) else {
-            panic!("{name:?} ended and was never sent");
+            panic!("{name:?} ended, but was never sent");
         };
         assert_eq!(sent.outcome, None, "ended twice");
         verdict::check(sent, &outcome, facts);

@@ -1,4 +1,4 @@
-//! One adversarial network of endpoints in virtual time.
+//! An adversarial network of endpoints in virtual time.
 //!
 //! Tests of the core, the fuzzer and seeded soaks drive endpoints through this crate alone, so
 //! there is one driver of the contract, one model of the network, and one clock.
@@ -13,14 +13,14 @@
 //! |---|---|
 //! | [`recipe`] | the configuration of a host, and its addresses |
 //! | [`host`] | an endpoint and its application; the driving contract, once |
-//! | [`network`] | a link between each two egresses, made of `cloudburst_netem` |
+//! | [`network`] | the links between egresses, made of `cloudburst_netem` |
 //! | [`drive`] | hosts and links on one clock |
 //! | `choices` | the source of decisions: a seed, or the bytes of a fuzzer |
 //! | `setup`, `weather`, `step`, `scope` | the decisions: configurations, links, steps, and the faults that may occur |
 //! | `adversary` | packets that are held back, damaged, replayed, reflected, redirected, forged |
 //! | `ledger`, `verdict`, `accounts` | messages sent, delivered and ended; checks of reported outcomes; traffic by address |
 //! | `book`, `trace` | the records of a running world, and its hash |
-//! | `world`, `act`, `invariants`, `ending`, `play` | hosts and network, effects of steps, invariants after each, the end of a world, and the main loop |
+//! | `world`, `act`, `invariants`, `ending`, `play` | hosts and network, effects of steps, invariants after each step, the end of a world, and the main loop |
 //!
 //! # A world from a seed
 //!

@@ -9,7 +9,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// The way of a packet.
+/// The route of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hop {
     /// The host that sends.
@@ -37,7 +37,7 @@ pub struct Network {
 }
 
 impl Hop {
-    /// The way as the receiver sees it.
+    /// The path as the receiver sees it.
     pub const fn via(&self) -> Via {
         Via { egress: self.egress, local: None, remote: self.source }
     }
@@ -59,7 +59,7 @@ impl Network {
                 | u64::from(hop.source.port());
             let config = self.weather.get(&(hop.from, hop.to)).unwrap_or(&self.plain);
             let seed = SplitMix64::new(self.seed ^ place).next_u64();
-            Link::new(config.clone(), seed).expect("the link's configuration is in its ranges")
+            Link::new(config.clone(), seed).expect("the link's configuration is valid")
         })
     }
 
@@ -74,13 +74,13 @@ impl Network {
         for (hop, link) in &mut self.links {
             if (hop.from, hop.to) == (from, to) {
                 let set = link.reconfigure(config.clone());
-                set.expect("the link's configuration is in its ranges");
+                set.expect("the link's configuration is valid");
             }
         }
     }
 
-    /// Rewrites the classes of packets from a host, as a switch that rewrites DSCPs: class c becomes the one at
-    /// index c, or the last one. Without classes, packets keep their own.
+    /// Rewrites the classes of packets from a host, like a switch that rewrites DSCPs: class c becomes the one at
+    /// index c, or the last one. If `classes` is empty, packets keep their own.
     pub fn set_remark(&mut self, from: usize, classes: &[u8]) {
         self.remarks.insert(from, classes.to_vec());
     }
@@ -90,12 +90,12 @@ impl Network {
         self.weather.clear();
         for link in self.links.values_mut() {
             link.set_down(false);
-            link.reconfigure(self.plain.clone()).expect("it was made so before");
+            link.reconfigure(self.plain.clone()).expect("the plain configuration is valid");
         }
     }
 
-    /// Puts a packet on its way. Packets depart one after the other, if only nanoseconds apart, so
-    /// equal links preserve their order.
+    /// Sends a packet. Departures are at least a nanosecond apart, so equal links preserve the order
+    /// of packets.
     pub fn send(&mut self, now: Instant, hop: Hop, marking: Marking, packet: &[u8]) {
         self.wire_free = (self.wire_free + Duration::from_nanos(1)).max(now);
         let at = duration(self.wire_free);
@@ -121,14 +121,14 @@ impl Network {
             let (hop, link) =
                 links.min_by_key(|(_, link)| link.next_at().unwrap_or(Duration::MAX))?;
             link.next_at().filter(|&at| at <= now)?;
-            // Without a packet, one has begun to be sent.
+            // If there is none, the link has only begun to transmit one.
             if let Some(packet) = link.poll(now) {
                 return Some((*hop, packet));
             }
         }
     }
 
-    /// The sum of the counts of all links from `host`.
+    /// The sum of the counters of all links from `host`.
     pub fn stats(&self, host: usize) -> LinkStats {
         let mut sum = LinkStats::default();
         for (_, link) in self.links.iter().filter(|(hop, _)| hop.from == host) {

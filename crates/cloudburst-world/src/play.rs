@@ -8,10 +8,10 @@ use crate::trace::Trace;
 use crate::world::World;
 use crate::{ending, invariants};
 
-/// Steps that one world may have.
+/// Maximum number of steps in one world.
 const MAX_STEPS: usize = 400;
 
-/// Plays a world that `choices` determines, and checks it after each step. Returns a hash of
+/// Plays the world that `choices` determines, and checks it after each step. Returns a hash of
 /// everything that happened.
 ///
 /// The configurations come first, then the steps, then the end: the network heals, or stays dark.
@@ -20,25 +20,26 @@ const MAX_STEPS: usize = 400;
 ///
 /// If one of these does not hold:
 ///
-/// - A message is delivered at most once, byte for byte, and to the host that it is for, whatever
-///   lives the hosts have and whatever the adversary replays.
-/// - A `Delivered` send was delivered: it had entered the application's queue. A `Rejected` one never
-///   was and never is. The reasons are true, those of refused sends as well. Each send ends once, and
-///   by its deadline unless its process was stopped.
-/// - An application takes what entered its queue, in that order.
+/// - A message is delivered at most once, byte for byte, and to the host that it is for, however
+///   often hosts restart and whatever the adversary replays.
+/// - The message of a `Delivered` send has entered the application's queue. That of a `Rejected` one
+///   never did and never will. Reported reasons are true, also those of refused sends. Each send
+///   ends once, and by its deadline unless its process was stopped.
+/// - An application takes the messages that entered its queue, in the same order.
 /// - A host answers with no more bytes than it received in genuine packets. To an address without a
-///   host, it sends at most three times what came from there; this is checked only where
+///   host, it sends at most three times the bytes that came from there; this is checked only where
 ///   [`Scope::forged_addresses`] is set.
 /// - Messages being received stay within the configured memory, and delivered ones within the
-///   application's queue. A block costs no more packets than its cap.
-/// - An endpoint that was served wants nothing more at this moment: it does not spin.
-/// - When the network heals, new messages arrive in [`LIVELY`](crate::LIVELY) at the first attempt,
-///   and the remains of old ones are forgotten in time.
+///   limits of the application's queue. A block costs no more packets than its cap.
+/// - An endpoint that has handled its timeouts is not due again at the same moment: it does not
+///   spin.
+/// - When the network heals, new messages arrive within [`LIVELY`](crate::LIVELY) at the first
+///   attempt, and the remains of old ones are forgotten in time.
 pub fn play(choices: Choices<'_>, scope: Scope) -> u64 {
     play_in(choices, scope, Trace::new())
 }
 
-/// Plays like [`play`], and prints every step, packet and ending.
+/// Plays like [`play`], and prints every step, packet and end of a send.
 ///
 /// # Panics
 ///

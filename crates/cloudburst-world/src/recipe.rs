@@ -4,7 +4,7 @@ use cloudburst_core::config::{Config, Security};
 use cloudburst_core::path::{Egresses, Naming, PathMap, Via};
 use std::net::SocketAddr;
 
-/// Paths that differ in the egress alone, of a host that knows its addresses.
+/// The paths of a host that knows its own addresses. They differ only in the egress.
 #[derive(Clone, Debug)]
 pub struct HostPaths {
     egresses: u16,
@@ -34,7 +34,7 @@ pub struct Recipe {
     pub egresses: u16,
     /// The address of egress 0; that of egress `k` has a port that is `k` higher.
     pub addr: SocketAddr,
-    /// The number of ports that receive packets: the one of `addr` and those right after it.
+    /// The number of ports that receive packets: that of `addr` and those directly after it.
     pub ports: u16,
     /// An egress and an address that other hosts may share. The source port decides which of the
     /// hosts gets a packet to a shared address.

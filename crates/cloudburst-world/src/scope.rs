@@ -1,6 +1,6 @@
 //! The scope of a world: the faults that it may have.
 
-/// Faults that can be left out of a world. One oracle judges all of them.
+/// Faults that can be left out of a world. The checks are the same for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope {
     /// Packets between two hosts return to their sender, as if the other had sent them.
@@ -8,7 +8,7 @@ pub struct Scope {
     /// Packets between two hosts go to a third one, and its answers come back.
     pub relays: bool,
     /// Packets come from addresses of other hosts. An address without a host gets at most three
-    /// times what came from there, although applications reply to the address that a message
+    /// times the bytes that came from it, although applications reply to the address that a message
     /// states.
     pub forged_addresses: bool,
     /// Old handshakes are replayed while nothing else happens.

@@ -25,10 +25,10 @@ pub(crate) struct Setup {
     /// The seed of the faults of links.
     pub(crate) seed: u64,
     pub(crate) end: End,
-    /// Whether links serve classes of packets by strict priority. Hosts then have settings of
-    /// their own for classes.
+    /// Whether links serve classes of packets by strict priority. Each host then has its own
+    /// setting for classes.
     pub(crate) classed: bool,
-    /// The classes that packets of each host get on the way; its own where there are none.
+    /// The classes that switches give to packets of each host; an empty list changes none.
     pub(crate) remarks: Vec<&'static [u8]>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn address(host: usize, egress: u16) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1 + host as u8], PORT + egress))
 }
 
-/// The host at `address`, if any of `hosts` hosts is.
+/// The one of `hosts` hosts that has `address`, if any.
 pub(crate) fn host_at(address: SocketAddr, hosts: usize) -> Option<usize> {
     (0..hosts).find(|&host| self::address(host, 0).ip() == address.ip())
 }
@@ -160,11 +160,11 @@ fn classes(text: &str) -> Classes {
     text.parse().expect("the thresholds ascend")
 }
 
-/// Classes of symbols, two to four and one.
+/// Settings with two to four classes of symbols, or one.
 const CLASSES: [&str; 5] =
     ["left:2000", "left:1000/10000/50000", "one", "sent:1000/20000", "sent:500/5000/50000"];
 
-/// What switches make of the classes of a host: their own, one for all, the opposite, and one for all symbols.
+/// Rewritten classes: unchanged, one for all packets, the reverse, and one for all symbols.
 const REMARKS: [&[u8]; 5] = [&[0, 1, 2, 3, 4], &[0], &[3], &[3, 2, 1, 0], &[0, 1]];
 
 const CODES: [Code; 6] = [

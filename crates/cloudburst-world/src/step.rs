@@ -29,7 +29,7 @@ pub(crate) enum Step {
     Take {
         /// The host.
         host: usize,
-        /// All, or one.
+        /// Whether it takes all messages, or one.
         all: bool,
         /// Whether it takes each message at once from now on.
         from_now_on: bool,
@@ -48,11 +48,11 @@ pub(crate) enum Step {
     Wait(Duration),
     /// Time passes until something happens.
     Next,
-    /// Links from one host to another change.
+    /// The weather of links from one host to another changes.
     Weather(usize, usize, usize),
     /// All links from and to an egress become black holes, or heal.
     Egress(u16, bool),
-    /// The adversary begins to do something to all packets.
+    /// The adversary begins to apply a rule to all packets.
     Rule(Rule),
     /// The adversary replays a packet.
     Again(u8, Tampering),
@@ -62,7 +62,7 @@ pub(crate) enum Step {
         choice: u8,
         /// Whether it is delivered.
         deliver: bool,
-        /// Whether it is held as before.
+        /// Whether a copy remains held.
         keep: bool,
     },
     /// The adversary delivers this many of the packets that it holds, oldest first.
@@ -70,7 +70,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// The next step of a world of `hosts` hosts with `egresses` egresses each.
+    /// Reads the next step of a world of `hosts` hosts with `egresses` egresses each.
     pub(crate) fn read(
         choices: &mut Choices<'_>,
         hosts: usize,
@@ -135,7 +135,7 @@ fn two(choices: &mut Choices<'_>, hosts: usize) -> (usize, usize) {
     (from, if away == 2 * hosts - 1 { from } else { (from + others) % hosts })
 }
 
-/// Chooses a length that matters: nothing, about one symbol, one block, more than one.
+/// Chooses a length: nothing, about one symbol, up to one block, or more blocks.
 fn length(choices: &mut Choices<'_>) -> usize {
     match choices.u8() {
         tiny @ 0..=31 => tiny.into(),

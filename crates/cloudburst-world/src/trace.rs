@@ -15,7 +15,7 @@ impl Trace {
         Self { hash: 0xcbf2_9ce4_8422_2325, aloud: false }
     }
 
-    /// A trace that prints what it is told.
+    /// A trace that also prints the lines passed to [`say`](Self::say).
     pub(crate) const fn aloud() -> Self {
         Self { aloud: true, ..Self::new() }
     }
@@ -31,7 +31,7 @@ impl Trace {
         }
     }
 
-    /// Notes that something of `kind` happened to a host.
+    /// Adds an event of `kind` at a host to the hash.
     pub(crate) fn note(&mut self, now: Instant, kind: u8, host: usize, bytes: &[u8]) {
         self.word(now.as_nanos());
         self.word((host as u64) << 8 | u64::from(kind));

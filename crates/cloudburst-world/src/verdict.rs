@@ -9,30 +9,30 @@ use core::time::Duration;
 use std::net::SocketAddr;
 
 /// The minimum time without a packet after which a peer forgets a session. Until then, a peer that
-/// has not restarted does not seem to have.
+/// has not restarted does not look as if it had.
 const FORGETFUL_AFTER: Duration = Duration::from_secs(10);
 
-/// Facts when a send ends.
+/// The facts at the end of a send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) now: Instant,
     /// When the peer last received a packet of the sender, if it ever did.
     pub(crate) contact: Option<Instant>,
-    /// Whether the peer has restarted before, or has no room for another session, which looks
-    /// alike, or whether a host that got its packets instead may have said that it knows no session.
+    /// Whether the peer may seem to have restarted: it has, or it has no room for another session,
+    /// or another host that got its packets may have answered that it knows no session.
     pub(crate) peer_replaced: bool,
-    /// Whether the peer has closed before, in one of its lives.
+    /// Whether the peer has been closed in one of its lives.
     pub(crate) peer_closed: bool,
     /// The longest message that the peer accepts.
     pub(crate) peer_max: usize,
 }
 
-/// Checks that an endpoint that accepts messages of up to `max` bytes, and may be closed, refuses
-/// one of `len` bytes to `peer` for a true reason.
+/// Checks that `error` is true of a message of `len` bytes to `peer`, refused by an endpoint that
+/// accepts messages of up to `max` bytes and may be `closed`.
 ///
 /// # Panics
 ///
-/// If it does not.
+/// If it is not.
 pub(crate) fn check_refusal(
     error: &SendError,
     peer: SocketAddr,
@@ -41,11 +41,11 @@ pub(crate) fn check_refusal(
 ) {
     match *error {
         SendError::TooLarge { .. } => assert!(len > max, "{error}: {len} bytes"),
-        SendError::Full { messages, .. } => assert!(messages > 0, "it waits for nothing: {error}"),
+        SendError::Full { messages, .. } => assert!(messages > 0, "no message is open: {error}"),
         SendError::Closing => assert!(closed, "{error}"),
-        // All that it knew of the peer was its session.
+        // The endpoint knew the peer only by its session.
         SendError::Gone(gone) => assert!(gone == peer && is_alias(&gone), "{error}"),
-        ref other => panic!("there is no cause for it: {other}"),
+        ref other => panic!("refused without cause: {other}"),
     }
 }
 
@@ -57,11 +57,11 @@ pub(crate) fn check_refusal(
 pub(crate) fn check(sent: &Sent, outcome: &Outcome, facts: Facts) {
     match outcome {
         Outcome::Delivered(receipt) => {
-            assert!(sent.arrived, "reported as delivered: {sent:?}");
+            assert!(sent.arrived, "reported as delivered, but was not: {sent:?}");
             check_receipt(sent, receipt);
         }
         Outcome::Rejected(rejection) => {
-            assert!(!sent.arrived, "{rejection:?}, and it was delivered: {sent:?}");
+            assert!(!sent.arrived, "reported as {rejection:?}, but was delivered: {sent:?}");
             check_rejection(sent, *rejection, facts);
         }
         Outcome::Unknown(reason) => check_indeterminate(sent, *reason, facts),
@@ -88,8 +88,8 @@ fn check_rejection(sent: &Sent, rejection: Rejection, facts: Facts) {
             assert!(sent.deadline <= facts.now, "too early: {sent:?}");
         }
         Rejection::Cancelled => {}
-        // The tag reveals damage; all hosts run the same code and send what they intend to.
-        other => panic!("nobody said so: {other:?}: {sent:?}"),
+        // Damage is caught by the tag, and all hosts run the same code.
+        other => panic!("rejected without cause: {other:?}: {sent:?}"),
     }
 }
 
@@ -97,14 +97,14 @@ fn check_indeterminate(sent: &Sent, reason: Indeterminate, facts: Facts) {
     match reason {
         Indeterminate::Deadline => assert!(sent.deadline <= facts.now, "too early: {sent:?}"),
         Indeterminate::Busy => {
-            assert!(sent.deadline <= facts.now && sent.capless, "it never was: {sent:?}");
+            assert!(sent.deadline <= facts.now && sent.capless, "was never busy: {sent:?}");
         }
         Indeterminate::PeerRestarted => {
             let since = |contact| facts.now.saturating_since(contact);
             let forgotten = facts.contact.is_some_and(|contact| since(contact) >= FORGETFUL_AFTER);
-            assert!(facts.peer_replaced || forgotten, "it did not: {sent:?}");
+            assert!(facts.peer_replaced || forgotten, "the peer did not restart: {sent:?}");
         }
         Indeterminate::Cancelled => {}
-        other => panic!("nobody said so: {other:?}: {sent:?}"),
+        other => panic!("indeterminate without cause: {other:?}: {sent:?}"),
     }
 }

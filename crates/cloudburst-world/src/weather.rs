@@ -12,8 +12,8 @@ const RATE: u64 = 1_000_000_000;
 /// The number of kinds of weather; the first is clear.
 pub(crate) const KINDS: usize = 15;
 
-/// The weather of a kind below [`KINDS`]. If `classed`, every link has a rate, and serves classes of packets by strict
-/// priority, unless it trims.
+/// The weather of a kind below [`KINDS`]. If `classed`, every link that does not trim has a rate, and serves classes of
+/// packets by strict priority.
 pub(crate) fn weather(kind: usize, classed: bool) -> LinkConfig {
     let weather = unclassed(kind);
     if classed && weather.trim.is_none() {
@@ -67,7 +67,7 @@ mod tests {
     fn every_kind_is_in_its_ranges_and_another_than_clear() {
         for kind in 0..KINDS {
             for classed in [false, true] {
-                weather(kind, classed).check().expect("it is in its ranges");
+                weather(kind, classed).check().expect("all values are in range");
                 let is_clear = weather(kind, classed) == weather(0, classed);
                 assert_eq!(is_clear, kind == 0, "{kind}");
             }

@@ -54,7 +54,7 @@ impl World {
     ///
     /// # Errors
     ///
-    /// The endpoint refuses the message, and the reason is true.
+    /// The endpoint's refusal, whose reason has been checked.
     pub(crate) fn send(
         &mut self,
         from: usize,
@@ -72,14 +72,15 @@ impl World {
         })?;
         self.bytes_sent += bytes.len();
         let (name, to) = ((from, life, id), self.book.host_of(peer));
-        // It may start over.
+        // The message may start over.
         let restarted = to.is_some_and(|to| self.hosts[to].life() > 0);
         self.book.ledger.on_sent(name, to, (bytes, self.now), options, config, restarted);
         self.drain(from);
         Ok(name)
     }
 
-    /// Lets an application take one message, or all, and each at once from now on, or not.
+    /// Lets an application take one message, or all. `from_now_on` tells whether it takes each further
+    /// message at once.
     pub(crate) fn take(&mut self, host: usize, all: bool, from_now_on: bool) {
         if !self.hosts[host].is_running() {
             return;
@@ -105,7 +106,7 @@ impl World {
         self.run(time, |_| false);
     }
 
-    /// Lets time pass until `done`, and at most `time`.
+    /// Lets time pass until `done`, but at most `time`.
     pub(crate) fn run(&mut self, time: Duration, done: impl Fn(&Self) -> bool) {
         let until = self.now + time;
         for _ in 0..MAX_MOMENTS {
@@ -118,10 +119,10 @@ impl World {
             drive::run_moment(&mut self.hosts, &mut self.network, self.now, &mut self.book);
         }
         let left = until.saturating_since(self.now);
-        panic!("time does not pass: {MAX_MOMENTS} moments, {left:?} to go");
+        panic!("time hardly passes: {MAX_MOMENTS} moments, and still {left:?} to go");
     }
 
-    /// Hands a packet to a host out of turn.
+    /// Hands a packet to a host directly, bypassing the links.
     pub(crate) fn say(&mut self, said: (usize, Via, Vec<u8>)) {
         drive::hand_in(&mut self.hosts, &mut self.network, self.now, said, &mut self.book);
     }
@@ -136,13 +137,13 @@ impl World {
         self.hosts.iter().map(|host| host.endpoint.unfinished()).sum()
     }
 
-    /// Removes the adversary, and makes all links as good as new.
+    /// Removes the adversary, and makes all links plain again.
     pub(crate) fn heal(&mut self) {
         self.book.adversary.leave();
         self.network.heal();
     }
 
-    /// Resumes all processes. Runs `first` before they look at what waits for them.
+    /// Resumes all processes. Runs `first` before they read the packets that wait for them.
     pub(crate) fn resume_all(&mut self, first: impl FnOnce(&mut Self)) {
         let waiting: Vec<_> = self.hosts.iter_mut().map(Host::resume).collect();
         first(self);
@@ -152,7 +153,7 @@ impl World {
         drive::run_moment(&mut self.hosts, &mut self.network, self.now, &mut self.book);
     }
 
-    /// Replays every handshake that was seen, from an address without a host.
+    /// Replays every handshake that the adversary remembers, from an address without a host.
     pub(crate) fn haunt(&mut self) {
         let adversary = &self.book.adversary;
         let again = |packet| adversary.tamper(packet, &Tampering::FromStranger(1));

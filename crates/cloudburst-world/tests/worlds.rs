@@ -1,7 +1,7 @@
-//! Random worlds, each from a seed. `CLOUDBURST_WORLDS=100000` plays so many of each kind, and
-//! `CLOUDBURST_WORLD=7` the one of that seed alone, and prints what happens in it.
+//! Random worlds, each from a seed. `CLOUDBURST_WORLDS=100000` plays that many of each kind.
+//! `CLOUDBURST_WORLD=7` plays only the one with that seed, and prints what happens in it.
 //!
-//! With the feature `small-limits`, worlds reach the ends of windows, epochs and tables as well.
+//! With the feature `small-limits`, worlds also reach the ends of windows, epochs and tables.
 
 use cloudburst_world::{Choices, Scope, play, play_aloud};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use std::thread;
 
 /// Worlds that a test plays.
 const WORLDS: u64 = 500;
-/// The same where the faults that a test is about are rare.
+/// Worlds that a test of rare faults plays.
 const MANY_WORLDS: u64 = 10_000;
 
 #[test]
@@ -39,7 +39,7 @@ fn the_same_seed_gives_the_same_world() {
     assert_ne!(play_seed(1, Scope::ALL), play_seed(2, Scope::ALL));
 }
 
-/// Epochs end after few packets with this feature alone.
+/// Only with this feature do epochs end after a few packets.
 #[cfg(feature = "small-limits")]
 #[test]
 fn a_session_goes_on_after_whole_epochs_of_its_packets_were_lost() {
@@ -86,7 +86,7 @@ fn a_session_goes_on_after_whole_epochs_of_its_packets_were_lost() {
     };
     let mut ids = vec![send(&mut hosts, start, 10)];
     let now = run_for(&mut hosts, &mut network, Duration::from_millis(10));
-    // All that is sent is lost until more than two epochs are.
+    // Everything is lost for longer than three epochs of packets.
     network.set_weather(0, 1, &LinkConfig { loss: Loss::Independent(1.0), ..plain });
     ids.extend((0..10).map(|_| send(&mut hosts, now, 93_000)));
     run_for(&mut hosts, &mut network, Duration::from_secs(1));
@@ -125,13 +125,13 @@ fn play_all(worlds: u64, scope: Scope) {
     });
 }
 
-/// Plays one world; says which it was if it fails.
+/// Plays one world; prints its seed if it fails.
 fn play_seed(seed: u64, scope: Scope) -> u64 {
     struct Blame(u64);
     impl Drop for Blame {
         fn drop(&mut self) {
             if thread::panicking() {
-                eprintln!("a promise does not hold: play it with CLOUDBURST_WORLD={}", self.0);
+                eprintln!("a promise does not hold: replay with CLOUDBURST_WORLD={}", self.0);
             }
         }
     }

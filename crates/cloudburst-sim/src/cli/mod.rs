@@ -16,7 +16,8 @@ use ui::Ui;
 const PROGRAM: &str = "cbrst-sim";
 
 const HELP: &str = "\
-All experiments take 4 minutes of CPU time with --short, 2 hours with --medium and 20 with --full.
+All experiments together take about 5 minutes of CPU time with --short, 3 hours with --medium and
+26 hours with --full.
 The report is DIR/index.html.
   cbrst-sim run --short all
   cbrst-sim run incast-bound --out incast

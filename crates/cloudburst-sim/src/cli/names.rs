@@ -1,9 +1,9 @@
-//! Unknown names.
+//! Error messages for unknown names.
 
-/// An error message for an unknown name, which suggests a similar name or lists all.
+/// Returns an error message for an unknown name, which suggests a similar name or lists all names.
 pub(super) fn unknown(what: &str, came: &str, names: &[&str]) -> String {
     let near = |name: &&&str| strsim::damerau_levenshtein(came, name);
-    // Up to a third of it may be wrong.
+    // A name is similar if the edits that it takes are at most a third of its length.
     let nearest = names.iter().min_by_key(near).filter(|name| 3 * near(name) <= name.len());
     match nearest {
         Some(name) => format!("unknown {what} `{came}`: did you mean `{name}`?"),

@@ -12,7 +12,7 @@ use std::thread;
 /// One of `count` shards of the cells.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shard {
-    /// From 0.
+    /// The number of the shard, from 0.
     index: usize,
     count: usize,
 }
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), Failure> {
         date: today(),
         wanted: wanted(&chosen, scale, &arguments.schemes)?,
     };
-    // Shards are numbered over these cells, whatever else is in the directory.
+    // Only these cells are divided into shards, not others that are already in the directory.
     let cells = run.cells();
     let jobs = arguments.jobs.map_or_else(cores, usize::from);
     let interrupted = cloudburst_program::interrupted()
@@ -119,7 +119,7 @@ fn choose(names: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
     Ok(ALL.iter().filter(|experiment| is_chosen(experiment.name)).collect())
 }
 
-/// The schemes to run of each chosen experiment.
+/// Returns the schemes to run, by experiment.
 fn wanted(chosen: &[&Experiment], scale: Scale, schemes: &[String]) -> Result<Wanted, Failure> {
     let mut wanted = Wanted::new();
     for experiment in chosen {

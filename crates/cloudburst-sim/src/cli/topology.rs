@@ -40,7 +40,8 @@ fn fat_tree(ports: u16, oversubscription: u16) -> Result<Shape, String> {
 fn vl2(hosts: u16, d0: u16, d1: u16, d2: u16) -> Result<Shape, String> {
     if d0 == 0 || d1 < 2 || d1 % 2 == 1 || d2 < d0 || !d2.is_multiple_of(d0) {
         return Err(format!(
-            "vl2: got d0 = {d0}, d1 = {d1}, d2 = {d2}, expected an even d1 and a d2 that is a multiple of d0"
+            "vl2: got d0 = {d0}, d1 = {d1}, d2 = {d2}, expected d0 of 1 or more, an even d1 of 2 or more, and a \
+             d2 that is a positive multiple of d0"
         ));
     }
     Ok(Shape::vl2(hosts, d0, d1, d2))
@@ -65,7 +66,7 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let unit = &text[number.len()..];
     let &(_, factor) = units.iter().find(|(name, _)| *name == unit)?;
     let value = number.parse::<f64>().ok()? * factor as f64;
-    // Almost a year in picoseconds; a quarter of the range leaves room for sums.
+    // A quarter of the range, 53 days in picoseconds, leaves room for sums.
     (0.0..=3e19).contains(&value).then(|| value.round() as u64).filter(|&v| v <= u64::MAX / 4)
 }
 

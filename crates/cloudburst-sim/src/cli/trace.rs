@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// SOURCE:DESTINATION:BYTES[@START], such as 0:143:87600@10us; hosts count from 0
+    /// SOURCE:DESTINATION:BYTES[@START], such as 0:143:87600@10us; hosts are numbered from 0
     #[arg(value_name = "FLOW", required = true, value_parser = flow)]
     flows: Vec<(Time, NewFlow)>,
 
@@ -45,8 +45,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "burst")]
     transport: String,
 
-    /// Write a pcapng capture to FILE instead of text. Only the transports of Cloudburst but burst have
-    /// packets with bytes to capture
+    /// Write a pcapng capture to FILE instead of printing text. Only packets of the transports whose
+    /// names begin with cloudburst have contents to capture
     #[arg(long, value_name = "FILE")]
     pcapng: Option<PathBuf>,
 
@@ -60,7 +60,8 @@ pub(super) struct Arguments {
 }
 
 fn flow(text: &str) -> Result<(Time, NewFlow), String> {
-    let expected = || "expected SOURCE:DESTINATION:BYTES, such as 0:143:87600".to_owned();
+    let expected =
+        || "expected SOURCE:DESTINATION:BYTES[@START], such as 0:143:87600@10us".to_owned();
     let (what, at) = text.split_once('@').unwrap_or((text, "0s"));
     let at = topology::time(at)?;
     let parts: Vec<&str> = what.split(':').collect();
@@ -68,7 +69,7 @@ fn flow(text: &str) -> Result<(Time, NewFlow), String> {
     let host = |text: &str| text.parse::<u16>().map_err(|_| expected());
     let (source, destination) = (host(source)?, host(destination)?);
     let bytes = bytes.parse::<u64>().map_err(|_| expected())?;
-    // For all transports that of Cloudburst, so that they can be compared.
+    // Cloudburst's limit applies to all transports, so that they can be compared.
     let most = Config::default().max_message as u64;
     if bytes > most {
         return Err(format!("flow size: got {bytes} bytes, expected at most {most}"));
@@ -101,7 +102,7 @@ pub(super) fn trace(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.pcapng.is_some() && !scheme.name.starts_with("cloudburst") {
         let name = scheme.name;
         let reason =
-            format!("packets of {name} have no bytes to capture: add --transport cloudburst");
+            format!("packets of {name} have no contents to capture: use --transport cloudburst");
         return Err(Failure::Usage(reason));
     }
     let transport = (scheme.transport)(&arguments.topology, arguments.edge)
@@ -123,7 +124,7 @@ pub(super) fn trace(arguments: &Arguments) -> Result<(), Failure> {
         match (tap.map_or(Ok(Written::default()), |mut tap| tap.finish()), &arguments.pcapng) {
             (Ok(written), _) => written,
             (Err(error), Some(path)) => return Err(Failure::file("write", path)(error)),
-            // A reader that has gone away is not a failure.
+            // A closed pipe is not an error.
             (Err(error), None) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
             (Err(error), None) => return Err(Failure::Output(error)),
         };
@@ -147,7 +148,7 @@ pub(super) fn trace(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.pcapng {
         let Written { packets, left_out } = written;
         text += &format!(
-            "# {packets} frames written to {}; {left_out} skipped because their packets have no bytes\n",
+            "# {packets} frames written to {}; {left_out} skipped because their packets have no contents\n",
             path.display()
         );
     }
@@ -158,7 +159,7 @@ pub(super) fn trace(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// Microseconds with six decimals: exact to the picosecond.
+/// Formats a time in microseconds with six decimals, which is exact to the picosecond.
 fn microseconds(time: Time) -> String {
     format!("{}.{:06} us", time / US, time % US)
 }

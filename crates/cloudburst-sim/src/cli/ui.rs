@@ -5,7 +5,7 @@ use cloudburst_program::print_line;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, Write};
 
-/// Prints, unless `--quiet` was given.
+/// Prints results and status unless `--quiet` was given.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ui {
     quiet: bool,

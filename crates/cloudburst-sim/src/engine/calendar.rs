@@ -55,7 +55,7 @@ impl Wheel {
         self.taken[bucket / 64] &= !(1 << (bucket % 64));
     }
 
-    /// The first bucket from `start` on that has events, around the wheel or to its end.
+    /// The first bucket from `start` on that has events. With `around`, the search wraps at the end of the wheel.
     fn next_taken(&self, start: usize, around: bool) -> Option<usize> {
         let words = self.taken.len();
         let first = start / 64;

@@ -6,7 +6,7 @@ pub type Handle = u32;
 /// No packet.
 pub(crate) const NONE: Handle = Handle::MAX;
 
-/// The kind of a packet. Only the queues of ExpressPass and NDP look at it.
+/// The kind of a packet. Of the queues, only those of ExpressPass and NDP look at it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -34,7 +34,7 @@ pub enum Ecn {
     Marked,
 }
 
-/// What happens when the event of a slot is due.
+/// The kind of event that a slot stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Event {
@@ -67,7 +67,7 @@ pub struct Packet {
     pub source: u16,
     /// The host that it is for.
     pub destination: u16,
-    /// Which of the paths between the two it takes.
+    /// The number of its path among those between the two hosts.
     pub path: u16,
     /// Its size on the wire, in bytes.
     pub size: u16,
@@ -94,7 +94,7 @@ pub struct Packet {
     pub remaining: u32,
     /// Its bytes, if it carries any: see [`Packets::attach`].
     pub(crate) payload: Handle,
-    /// Its queueing delay so far in nanoseconds, without that in its source host.
+    /// Its queueing delay so far in nanoseconds, excluding that in its source host.
     pub waited_ns: u32,
     /// Usually when its host sent it.
     pub sent: u64,
@@ -182,7 +182,7 @@ impl Packets {
         core::hint::black_box(read);
     }
 
-    /// The number of packets and timers.
+    /// The number of slots in use: packets, port events and timers.
     pub(crate) fn in_use(&self) -> usize {
         self.in_use
     }

@@ -18,13 +18,13 @@ impl Completion {
         Self::default()
     }
 
-    /// Records the flow completion time of a message of `bytes`. `None`: it was not delivered.
+    /// Records the flow completion time of a message of `bytes`, or `None` if it was not delivered.
     pub fn record(&mut self, bytes: u64, took: Option<Time>) {
         self.0.entry(bytes).or_default().push(took.unwrap_or(NEVER));
     }
 
-    /// The CDF of the completion times of messages of `bytes`, at `points` evenly spaced shares by nearest rank:
-    /// microseconds and shares. It ends where messages were not delivered.
+    /// Returns the CDF of the completion times of messages of `bytes`, at `points` evenly spaced shares by nearest
+    /// rank: pairs of microseconds and share. It ends before the first undelivered message.
     pub fn distribution(&mut self, bytes: u64, points: usize) -> Vec<(f64, f64)> {
         let Some(times) = self.0.get_mut(&bytes) else { return Vec::new() };
         times.sort_unstable();
@@ -34,8 +34,8 @@ impl Completion {
         all.map(|(time, share)| (time as f64 / US as f64, share)).collect()
     }
 
-    /// Puts the values `count`, `undelivered`, `mean_us`, `p50_us`, `p90_us`, `p99_us`, `p99.9_us` and
-    /// `max_us` of each size into `outcome`. Names are prefixed with `prefix` and end in the size, such as
+    /// Adds the values `count`, `undelivered`, `mean_us`, `p50_us`, `p90_us`, `p99_us`, `p99.9_us` and
+    /// `max_us` of each size to `outcome`. Names are prefixed with `prefix` and end in the size, such as
     /// `p99_us/93000`. Quantiles are by nearest rank. An undelivered message makes the mean infinite.
     pub fn put(&mut self, prefix: &str, outcome: &mut Outcome) {
         for (bytes, times) in &mut self.0 {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Why a run, a merge or a report failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The command line is invalid, or does not fit the directories that it names.
+    /// The command line is invalid, or contradicts the contents of the directories that it names.
     #[error("{0}")]
     Usage(String),
     /// A signal stopped the run.
@@ -46,7 +46,7 @@ pub enum Failure {
         doing: &'static str,
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// A finished cell could not be appended.
@@ -57,7 +57,7 @@ pub enum Failure {
     Append {
         /// The path of the file with the cells.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file has unexpected content.
@@ -65,15 +65,15 @@ pub enum Failure {
     Content {
         /// Its path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with its content.
         reason: String,
     },
     /// A cell could not be run.
     #[error("{cell}: {reason}; this is a bug in the simulator")]
     Cell {
-        /// Its name.
+        /// The name of the cell.
         cell: String,
-        /// Why.
+        /// The error.
         reason: String,
     },
     /// Standard output could not be written.

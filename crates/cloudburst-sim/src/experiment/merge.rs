@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 ///
 /// If the runs differ in seed, scale or version, a cell differs between two of them, or a file cannot be read
-/// or written. Unless writing failed, nothing was added.
+/// or written. Nothing has been added unless writing failed.
 pub fn merge(
     out: &Path,
     directories: &[PathBuf],
@@ -44,8 +44,8 @@ pub fn merge(
                 Some((other, before)) if *before != record => {
                     let (one, two) = (other.display(), directory.display());
                     let reason = format!(
-                        "{name} differs between {one} and {two}: find out which was made by another \
-                         build and leave it out"
+                        "{name} differs between {one} and {two}: find out which one is from a \
+                         different build, and leave it out"
                     );
                     return Err(Failure::Usage(reason));
                 }

@@ -1,4 +1,4 @@
-//! The framework of experiments: their definition, and how their cells are run, stored and reported.
+//! The framework of experiments: it defines them, and runs, stores and reports their cells.
 //!
 //! ```text
 //!   Experiment ──▶ cells ──▶ sweep, on many threads ──▶ store: DIR/cells.jsonl
@@ -35,14 +35,14 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 
-/// An experiment; each is a file of [`experiments`](crate::experiments).
+/// An experiment. Each is defined in a file of its own in [`experiments`](crate::experiments).
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
     /// Its name on the command line, and the stem of its figures.
     pub name: &'static str,
     /// Its title in reports.
     pub title: &'static str,
-    /// A description, in whole sentences.
+    /// A description, in complete sentences.
     pub description: &'static str,
     /// The approximate CPU time in minutes: short, medium, full.
     pub minutes: [f64; 3],
@@ -67,7 +67,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// Chooses between the points of the short scale and those of the others.
+    /// Returns `short` at the short scale, and `full` at the others.
     pub fn of<T>(self, short: T, full: T) -> T {
         match self {
             Self::Short => short,
@@ -75,7 +75,7 @@ impl Scale {
         }
     }
 
-    /// The simulated time.
+    /// Returns the time to simulate: `short`, a tenth of `full`, or `full`.
     pub fn span(self, short: Time, full: Time) -> Time {
         match self {
             Self::Short => short,
@@ -111,7 +111,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// All of `schemes` at all of `xs` and `loads`, `repetitions` times.
+    /// Returns a cell for each combination of scheme, x and load, in each of `repetitions`.
     pub fn all(
         experiment: &str,
         schemes: &[&str],
@@ -157,7 +157,7 @@ pub struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// A cell of a run with this seed.
+    /// Creates the case of a cell, with a seed derived from that of its run.
     pub fn new(cell: &'a Cell, scale: Scale, seed: u64) -> Self {
         let seed = stream(seed, &cell.experiment, cell.repetition.into()).next_u64();
         Self { cell, scale, seed }

@@ -21,11 +21,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// An outcome with the trace hash and the events of a finished simulation.
+    /// Creates an outcome with the trace hash and the number of events of a finished simulation.
     ///
     /// # Errors
     ///
-    /// [`Refusal`]: a transport did not carry all messages.
+    /// [`Refusal`] if a transport refused a message or a session.
     pub fn of(network: &Network) -> Result<Self, Refusal> {
         if let Some(refusal) = network.refusal() {
             return Err(refusal.clone());
@@ -37,7 +37,7 @@ impl Outcome {
     /// Adds a value.
     pub fn put(&mut self, name: impl Into<String>, value: f64) {
         let name = name.into();
-        debug_assert!(!value.is_nan(), "{name} is no number");
+        debug_assert!(!value.is_nan(), "{name} is not a number");
         self.values.insert(name, value);
     }
 
@@ -58,7 +58,7 @@ pub struct Record {
     pub outcome: Outcome,
 }
 
-/// JSON has no infinity.
+/// Serializes infinite values as `null`, because JSON has no infinity.
 mod numbers {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::collections::BTreeMap;

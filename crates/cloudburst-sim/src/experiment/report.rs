@@ -72,7 +72,7 @@ pub fn report(directory: &Path) -> Result<PathBuf, Failure> {
         lacks,
         notes: vec![
             "Quantiles are by nearest rank over the messages of a cell. With several repetitions, \
-             a value is their mean, with Student's t interval at 95 %."
+             a value is their mean, with a 95 % Student's t interval."
                 .to_owned(),
             "The same version, seed and scale give the same values on every machine.".to_owned(),
         ],

@@ -18,7 +18,7 @@ impl<'a> Results<'a> {
         distinct(self.records.iter().map(|record| record.cell.scheme.as_str()))
     }
 
-    /// All x, in the order of their cells.
+    /// All values of x, in the order of their cells.
     pub fn xs(&self) -> Vec<f64> {
         distinct(self.records.iter().map(|record| record.cell.x))
     }
@@ -37,13 +37,14 @@ impl<'a> Results<'a> {
         self.records.iter().filter(is_here).copied()
     }
 
-    /// A value in each repetition.
+    /// The value `name` of a scheme at a point in each repetition.
     pub fn values(&self, scheme: &str, x: f64, load: f64, name: &str) -> Vec<f64> {
         let records = self.at(scheme, x, load);
         records.filter_map(|record| record.outcome.values.get(name).copied()).collect()
     }
 
-    /// The mean of a value over repetitions, within Student's t interval.
+    /// The mean of a value over repetitions, with Student's t interval. Infinite if the value is infinite in any
+    /// repetition.
     pub fn estimate(&self, scheme: &str, x: f64, load: f64, name: &str) -> Option<Estimate> {
         let values = self.values(scheme, x, load, name);
         if values.iter().any(|value| value.is_infinite()) {

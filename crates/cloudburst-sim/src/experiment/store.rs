@@ -23,7 +23,7 @@ pub struct Run {
     pub scale: Scale,
     /// The day on which cells were last added, such as `2026-01-31`.
     pub date: String,
-    /// What the run consists of.
+    /// The experiments and schemes of the run.
     pub wanted: Wanted,
 }
 
@@ -74,7 +74,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// When the directory has another run, is in use, or cannot be read or written.
+    /// If the directory has another run, is in use, or cannot be read or written.
     pub fn open(directory: &Path, run: Run) -> Result<Self, Failure> {
         let path = directory.join("cells.jsonl");
         fs::create_dir_all(directory).map_err(Failure::file("create the directory", directory))?;
@@ -120,7 +120,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn append(&mut self, record: Record) -> Result<(), Failure> {
         let name = record.cell.to_string();
         if self.records.contains_key(&name) {

@@ -46,8 +46,8 @@ struct Shared {
 }
 
 /// Runs all cells on `jobs` threads and calls `done` with each as soon as it is finished. Returns `false` if
-/// `interrupted` was set before all were finished; running cells are then abandoned, and their threads end
-/// with them.
+/// `interrupted` was set before all were finished; cells that are still running are then abandoned, and each
+/// thread exits after its cell.
 ///
 /// # Errors
 ///

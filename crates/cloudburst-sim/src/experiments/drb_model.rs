@@ -1,4 +1,4 @@
-//! Figures 3 and 4 of the DRB paper: queues of a Fat-tree by random, round-robin and digit-reversal bouncing.
+//! Figures 3 and 4 of the DRB paper: queues of a Fat-tree with random, round-robin and digit-reversal bouncing.
 //!
 //! Queue lengths are those of the model of the paper's Appendix B ([`bouncing`]), or of a closed form where there is
 //! one ([`closed`]). At some points, the simulator also carries the same traffic packet by packet ([`fabric`]). The
@@ -25,11 +25,11 @@ const PORTS: f64 = 24.0;
 const LOAD: f64 = 0.95;
 /// The load at which random bouncing has no equilibrium.
 const FULL_LOAD: f64 = 1.0;
-/// The slots from an empty queue over which random bouncing has the paper's mean: chosen to meet it.
+/// The slots from an empty queue over which random bouncing has the paper's mean: chosen to match it.
 const FROM_EMPTY: u64 = 1_150;
-/// The load at which random bouncing has the paper's mean in equilibrium: chosen to meet it.
+/// The load at which random bouncing has the paper's mean in equilibrium: chosen to match it.
 const LOWER_LOAD: f64 = 0.941_5;
-/// Two numbers of slots from an empty queue; between them the mean length of an unbounded queue doubles.
+/// Two numbers of slots from an empty queue, between which the mean length of an unbounded queue doubles.
 const GROWS: [u64; 2] = [1_000, 4_000];
 
 /// The experiment.
@@ -107,7 +107,7 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     Ok(outcome)
 }
 
-/// The slots of the simulator's run, if it is run at this point: warm-up, and measured.
+/// The slots of warm-up and of measurement, if the simulator is run at this point.
 fn slots_of_fabric(scale: Scale, ports: u16, load: f64) -> Option<[u64; 2]> {
     match (scale, ports) {
         (_, 8) if load == LOAD => Some([5_000, 20_000]),
@@ -236,7 +236,7 @@ fn readings() -> Table {
     Table::new(caption, &["reading", "mean", "variance"], rows)
 }
 
-/// A finding on a value that is within 2 % of the expected one, or within 5 %.
+/// A finding on a value: the target is within 2 % of the expected one, the partial target within 5 %.
 fn near(what: &str, found: f64, expected: f64) -> Finding {
     let off = (found / expected - 1.0).abs();
     let words = format!("{what} {} (expected {})", figure(found), figure(expected));
@@ -283,10 +283,10 @@ fn full_load(results: &Results<'_>) -> Option<Claim> {
     Claim::new(
         NAME,
         [
-            "At load 1 and n = 24, DRB's queues at the first hop have 2.5 packets on average, and never many",
+            "At load 1 and n = 24, DRB's queues at the first hop have 2.5 packets on average, and are never long",
             "a mean of 2.5 and a maximum of 8 (3.1.3)",
             "Targets: the means are within 2 % of the paper's, and the maximum is 7 to 9. Partial targets: within \
-             5 %; at most 12, which is the bound. The maximum that is seen depends on the number of runs, each of \
+             5 %; at most 12, which is the bound. The observed maximum depends on the number of runs, each of \
              which draws the servers' first paths.",
         ],
         [judge()],

@@ -2,7 +2,7 @@
 //!
 //! N of the 144 hosts of Cloudburst V-D each send a message of 60 packets to one host in another rack, at the same
 //! time. The first packet reaches the last switch after transmissions of 1.2, 0.3 and 0.3 us and three links of
-//! 2 us. From then on, N x 60 packets leave by one link in 1.2 us each, and the last one takes 2 us on that link.
+//! 2 us. From then on, N x 60 packets leave on one link in 1.2 us each, and the last one takes 2 us on that link.
 //! The last message is therefore complete no earlier than N x 72 + 9.8 us. With one sender, this is the idle flow
 //! of 81.8 us.
 

@@ -1,6 +1,6 @@
 //! The experiments: one file each, or a folder for those of a paper.
 //!
-//! A new experiment is a new file and a line in [`ALL`].
+//! To add an experiment, add a file and a line in [`ALL`].
 
 pub mod aeolus;
 pub mod drb;

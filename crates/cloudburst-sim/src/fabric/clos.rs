@@ -16,7 +16,7 @@ pub struct Clos {
     pub(super) pod_of: Vec<u16>,
     /// Whether packets between leaves of a pod turn around below the cores.
     has_short_cuts: bool,
-    /// Where the ports of each kind begin: hosts' and leaves' to hosts come first.
+    /// The first port of each kind. The ports of hosts, and those of leaves to hosts, precede all of these.
     pub(super) leaf_ups: usize,
     pub(super) agg_downs: usize,
     pub(super) agg_ups: usize,
@@ -26,8 +26,8 @@ pub struct Clos {
 }
 
 impl Clos {
-    /// A network with `edge` links between hosts and leaves and `core` links between switches. `nic` makes the
-    /// queue of a host's port with a link, `queue` that of a switch port.
+    /// A network with `edge` links between hosts and leaves and `core` links between switches. Given a link, `nic`
+    /// makes the queue of a host's port, and `queue` that of a switch port.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Clos {
         let mut ports = Vec::new();
         ports.extend((0..hosts).map(|_| Port::new(edge, nic(edge))));
         ports.extend((0..hosts).map(|host| Port::new(edge, queue(host / hosts_per_leaf, edge))));
-        // The ports of `switches`, the first of which has number `first`, in one direction.
+        // Adds the ports of `switches` switches in one direction. `first` is the number of the first switch.
         let mut add = |first, switches, ports_each| {
             let begin = ports.len();
             for switch in first..first + switches {

@@ -1,17 +1,17 @@
 //! Clos networks of one to three layers: one switch, leaf-spine, Fat-tree, VL2.
 //!
-//! All have one shape. A leaf has hosts below it and `ways` switches above it. With two layers these are the
+//! All have the same shape. A leaf has hosts below it and `ways` switches above it. With two layers these are the
 //! spines. With three they are the aggregation switches of its pod, each with `ups` cores above it. Cores
-//! are numbered as the paths of `cloudburst_core::path::Shape` are: core `a * ups + u` is the `u`th above
+//! are numbered like the paths of `cloudburst_core::path::Shape`: core `a * ups + u` is the `u`th above
 //! the `a`th aggregation switch of every pod, so that a path is the number of a core, or of a spine.
 //!
-//! A VL2 has d0 aggregation switches in each group, d1 / 2 leaves below and d1 / 2 spines above each. Its
-//! spines are split into d0 virtual ones (section 3.2 of the DRB paper), one for each aggregation switch of
-//! a group, which makes it such a network with pods that are its d2 / d0 groups.
+//! A VL2 has d0 aggregation switches in each group, with d1 / 2 leaves below and d1 / 2 spines above each. Each
+//! spine is split into d0 virtual ones (section 3.2 of the DRB paper), one for each aggregation switch of a
+//! group. The VL2 thus becomes a network of this shape whose pods are its d2 / d0 groups.
 
 use crate::engine::{SECOND, Time};
 
-/// The maximum number of links of a network: more than any real one has, but few enough for memory.
+/// The maximum number of links of a network: more than any real network has, but few enough to fit in memory.
 const MAX_LINKS: usize = 1 << 20;
 
 /// A kind of link.

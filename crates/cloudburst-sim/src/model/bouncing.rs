@@ -32,12 +32,12 @@ pub enum Hop {
 }
 
 impl Hop {
-    /// All hops, in the order of packets.
+    /// All hops, in the order in which packets take them.
     pub const ALL: [Self; 3] = [Self::First, Self::Second, Self::Third];
 }
 
-/// The order of paths by random bouncing, round robin and digit reversal in a Fat-tree of switches with
-/// `ports` ports.
+/// The path orders of random bouncing, round robin and digit reversal in a Fat-tree of switches with `ports`
+/// ports.
 ///
 /// # Errors
 ///
@@ -96,8 +96,8 @@ impl Model {
         Ok(lengths)
     }
 
-    /// The sampling of queues in equilibrium: about `slots` slots in which all servers of a pod send, or as much
-    /// work. Random bouncing has no equilibrium at load 1.
+    /// The sampling of queues in equilibrium: about `slots` slots in which all servers of a pod send, or the same
+    /// amount of work. Random bouncing has no equilibrium at load 1.
     pub fn equilibrium(&self, slots: u64, seed: u64) -> Sampling {
         let half = u64::from(self.ports) / 2;
         // The first hop has fewer servers.
@@ -107,7 +107,7 @@ impl Model {
             let warm_up = 10.0 / ((1.0 - self.load) * (1.0 - self.load));
             return Sampling { warm_up: warm_up as u64, slots, runs: 1, seed };
         }
-        // Rounds of the paths in one run hardly differ, so there are many runs.
+        // Successive cycles through the paths in one run hardly differ, so there are many short runs.
         let round = half * half;
         let runs = (slots / (4 * round)).max(1);
         Sampling { warm_up: 3 * round + 100, slots: round, runs, seed }
@@ -148,7 +148,7 @@ impl Trees {
         let paths = half * half;
         let roots = if model.hop == Hop::First { half } else { paths };
         let mut next = vec![NONE; roots];
-        // A queue for each path, before those that begin at `to`.
+        // Adds a queue for each path in front of those from `to` on. Returns the first.
         let mut before = |to: usize| {
             let first = next.len();
             next.extend((to..to + paths).map(|queue| queue as u32));

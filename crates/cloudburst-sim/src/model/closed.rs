@@ -53,8 +53,8 @@ pub fn md1_wait(load: f64) -> f64 {
     load / (2.0 * (1.0 - load))
 }
 
-/// The probabilities of the lengths 0, 1, 2 and so on of the queue of the first hop under digit reversal at load 1, over
-/// the random places at which servers start.
+/// The probabilities of the lengths 0, 1, 2 and so on of the queue of the first hop under digit reversal at load 1,
+/// averaged over the random starting places of the servers' sequences.
 ///
 /// Each of the N = n / 2 servers sends a packet to the port in one slot of every N. This is the queue N*D/D/1 in slotted
 /// time at load 1, for which (Roberts and Virtamo, *The superposition of periodic cell arrival streams in an ATM

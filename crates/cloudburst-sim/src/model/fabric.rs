@@ -41,7 +41,7 @@ pub struct FabricRun {
     pub simulation: Simulation,
 }
 
-/// Measures the queues of all hops in `slots` slots after `warm_up` slots. The queues are empty at first.
+/// Measures the queues of all hops over `slots` slots after `warm_up` slots. The queues are empty at first.
 ///
 /// # Errors
 ///

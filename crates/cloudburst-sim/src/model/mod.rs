@@ -9,9 +9,9 @@
 //! # The queue
 //!
 //! All queues follow q(t+1) = (q(t) - 1)+ + arrivals(t+1). The length q of a slot counts the packets after those of the
-//! slot have arrived and before one is sent, including the packet in service. (q - 1)+ packets wait behind it, whose
-//! mean is smaller by the load. The DRB paper's mean of 2.5 at load 1 is that of q, and its maximum of n/2 (n/2 - 1)
-//! for RRB is that of q - 1.
+//! slot have arrived and before one is sent, including the packet in service. (q - 1)+ packets wait behind it; the mean
+//! of (q - 1)+ is that of q minus the load. The DRB paper's mean of 2.5 at load 1 is that of q, and its maximum of
+//! n/2 (n/2 - 1) for RRB is that of q - 1.
 
 pub mod bouncing;
 pub mod closed;

@@ -70,7 +70,7 @@ mod tests {
         let (mut queue, mut packets) = (Aeolus::new(10_000_000_000, 6_000, 9_000), Packets::new());
         let mut offer = |droppable| offer(&mut queue, &mut packets, 0, droppable);
         assert_eq!([true, true, false, true].map(&mut offer), [true; 4]);
-        // 6,000 bytes: none of the first kind more, and two of the second.
+        // 6,000 bytes are queued: no more droppable packets fit, but two others do.
         assert_eq!([true, false, true, false, false].map(offer), [false, true, false, true, false]);
     }
 
@@ -81,7 +81,7 @@ mod tests {
         assert!(matches!(queue.dequeue(0, &mut packets), Next::Send(_)));
         assert!(!offer(&mut queue, &mut packets, 0, true));
         assert!(offer(&mut queue, &mut packets, 800, true));
-        // 750 of the first, and 1,500.
+        // 750 bytes of the packet in service are left, and 1,500 wait.
         assert!(!offer(&mut queue, &mut packets, 600_000, true));
         assert!(offer(&mut queue, &mut packets, 600_000, false));
     }

@@ -83,14 +83,14 @@ impl Classes {
         Self { port, ..self }
     }
 
-    /// Draws memory from a buffer shared with other ports. Each class has a reserve of `reserve` bytes beside it.
+    /// Draws memory from a buffer shared with other ports. In addition, each class has a reserve of `reserve` bytes.
     #[must_use]
     pub fn with_buffer(self, buffer: &SharedBuffer, reserve: u64) -> Self {
         let share = Share::new(buffer, reserve, self.classes.len());
         Self { share: Some(share), ..self }
     }
 
-    /// The link now has `rate` bits per second. The packet in service leaves as if it had not changed.
+    /// The link now has `rate` bits per second. The packet in service leaves as if the rate had not changed.
     pub(super) const fn set_rate(&mut self, rate: u64) {
         self.byte = byte_time(rate);
     }
@@ -135,7 +135,7 @@ impl Classes {
         None
     }
 
-    /// Serves the first packet of a class. The previous one must have been [settled](Self::settle).
+    /// Serves the first packet of a class. The previous packet must have been [settled](Self::settle).
     pub(super) fn pop(&mut self, now: Time, class: usize, packets: &mut Packets) -> Option<Handle> {
         let handle = self.classes[class].waiting.pop(packets)?;
         self.class_in_service = class;

@@ -2,7 +2,7 @@
 //! 3.1).
 //!
 //! A credit of 84 bytes elicits 1,538 bytes of data in the other direction. Credits may therefore use 84 / 1,622 of
-//! a link, about 5 %. The switch drops those in excess, so that the data queue little.
+//! a link, about 5 %. The switch drops excess credits, so that data queues stay short.
 
 use super::{List, Next, Queue};
 use crate::engine::{Handle, Kind, Packets, Time, byte_time};

@@ -49,7 +49,8 @@ pub trait Queue: Debug {
 
     /// The next packet to send. The link is idle: the previous packet has left.
     ///
-    /// Called when a packet has left, even if none waits, and when a packet has been queued at an idle port.
+    /// Called when a packet has left, even if none waits, when a packet has been queued at an idle port, and at the
+    /// time of a [`Next::Wait`].
     fn dequeue(&mut self, now: Time, packets: &mut Packets) -> Next;
 
     /// The link now has `rate` bits per second. Disciplines that count packets only ignore it.

@@ -1,19 +1,20 @@
-//! Weighted round robin between classes, of which the first few may share a turn by strict priority.
+//! Weighted round robin between classes. The first few classes may share a weight, with strict priority among
+//! themselves.
 
 use super::{Classes, Next, Queue};
 use crate::engine::{Handle, Packets, Time};
 
-/// Weighted round robin in packets: each class in turn sends at most its weight.
+/// Weighted round robin in packets: each class in turn sends at most as many packets as its weight.
 #[derive(Debug)]
 pub struct Weighted {
     classes: Classes,
-    /// The first `strict` classes share the first turn: the lowest-numbered one with packets is
+    /// The first `strict` classes share the first weight: the lowest-numbered of them with packets is
     /// served.
     strict: usize,
     weights: Vec<u32>,
-    /// Whose turn it is.
+    /// The index of the weight being served.
     turn: usize,
-    /// Packets that it may still send in this turn.
+    /// Packets that its classes may still send before the next weight is served.
     left: u32,
 }
 
@@ -49,7 +50,7 @@ impl Queue for Weighted {
 
     fn dequeue(&mut self, now: Time, packets: &mut Packets) -> Next {
         self.classes.settle(now);
-        // Once around, and back to a class whose turn was over.
+        // Once around, and back to a class that had used up its weight.
         for _ in 0..=self.weights.len() {
             if self.left > 0
                 && let Some(packet) = self.classes.pop(now, self.class(), packets)

@@ -14,7 +14,7 @@ pub use text::Text;
 use crate::engine::{Packet, Time};
 use std::io;
 
-/// Where a packet is observed. Ports are numbers of [`Clos::ports`](crate::fabric::Clos::ports).
+/// Where a packet is observed. Ports are indices into [`Clos::ports`](crate::fabric::Clos::ports).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// A port sends it, at once or behind the packets in its queue.

@@ -80,7 +80,7 @@ impl Burst {
         Self { config, number: 0, hosts: Vec::new(), messages: Vec::new() }
     }
 
-    /// Sends a symbol of the message whose turn it is.
+    /// Sends a symbol of the next message.
     fn send(&mut self, network: &mut Network, source: u16) {
         let host = &mut self.hosts[usize::from(source)];
         host.is_timed = false;
@@ -158,7 +158,7 @@ impl Transport for Burst {
             return;
         }
         network.deliver(packet.flow);
-        // A STOP for every surplus symbol, because STOPs may be lost (III-B).
+        // A STOP for the completing symbol and for every surplus one, because STOPs may be lost (III-B).
         network.send(Packet {
             source: packet.destination,
             destination: packet.source,

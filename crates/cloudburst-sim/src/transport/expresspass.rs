@@ -4,19 +4,19 @@
 //!   sender                                      receiver
 //!     │ request ──────────────────────────────────▶ │
 //!     │ ◀────────────────────────── credit, paced   │  feedback each round trip
-//!     │ data (echoes its credit) ─────────────────▶ │
+//!     │ data, with the number of its credit ──────▶ │
 //!     │ data, STOP ───────────────────────────────▶ │  as soon as nothing is left
 //!     │ ◀────────────────────────── acknowledgement │
 //! ```
 //!
-//! Switches limit credits to what the data of the reverse direction can use ([`queue::CreditQueue`]), so data queue
-//! little, and congestion drops credits instead. The receiver detects gaps in the credit numbers that data echo, and
-//! adapts its credit rate to a loss of 10 % (Algorithm 1). Data take the path of their credits in reverse: symmetric
-//! hashing is modelled by the same path number in both directions.
+//! Switches limit credits to the rate whose data fill the reverse direction ([`queue::CreditQueue`]), so data queues
+//! stay short, and congestion drops credits instead. A data packet echoes the number of its credit. The receiver
+//! detects gaps in these numbers, and adapts its credit rate to a credit loss of 10 % (Algorithm 1). Data packets take
+//! the path of their credits in reverse: symmetric hashing is modelled by the same path number in both directions.
 //!
 //! The paper does not specify loss recovery. Here only the sender has a timer: it repeats its request until the first
-//! credit, and its STOP until the acknowledgement. A receiver that gets STOP and misses packets sends a credit for
-//! each of them by number. STOP is also repeated if credits arrive more than a round trip after it.
+//! credit, and its STOP until the acknowledgement. A receiver that gets STOP while packets are missing sends a credit
+//! for each of them, by number. STOP is also repeated if credits arrive more than a round trip after it.
 //!
 //! All credits have the same size; the paper varies it by up to 8 bytes in addition to the jitter. STOP is sent with
 //! the last data packet; the authors' code may send it a round trip earlier.
@@ -30,12 +30,12 @@ use crate::measure::Measures;
 use crate::network::Network;
 use crate::workload::fraction;
 
-/// In a credit: for any packet, instead of a certain number.
+/// In a credit: for any packet, rather than for a certain one.
 const ANY: u32 = u32::MAX;
 /// The control packets of a sender, by their `sequence`.
 const REQUEST: u32 = 0;
 const STOP: u32 = 1;
-/// The tokens of timers: the end that they are for.
+/// The tokens of timers: the end of the flow that they belong to.
 const SENDER: u32 = 0;
 const RECEIVER: u32 = 1;
 
@@ -134,12 +134,12 @@ enum Phase {
 struct Receiver {
     received: Received,
     crediting: Crediting,
-    /// The sender has sent all its data.
+    /// Whether the sender has sent all its data.
     is_stopped: bool,
     is_timed: bool,
     /// The number of the next credit.
     credits: u32,
-    /// The number of the credit that the next data should echo.
+    /// The number of the credit that the next data packet should echo.
     expected: u32,
     feedback: Feedback,
 }
@@ -162,7 +162,7 @@ struct Feedback {
     /// The weight of the next increase: w.
     step: f64,
     has_increased: bool,
-    /// From a credit to its data, smoothed; 0 before the first.
+    /// From a credit to its data, smoothed; 0 before the first sample.
     round_trip: Time,
     updated: Time,
     /// Since the last update: credits echoed by data, and credits lost.
@@ -176,7 +176,7 @@ impl ExpressPass {
         Self { config, number: 0, flows: Vec::new() }
     }
 
-    /// A packet from the sender of a flow, or one to it.
+    /// A packet of a flow: data and probes from its sender, acknowledgements and credits to its sender.
     fn packet(&self, network: &Network, flow: u32, kind: Kind) -> Packet {
         let spec = network.flows()[flow].spec;
         let (source, destination) = match kind {
@@ -227,7 +227,7 @@ impl ExpressPass {
         }
         match sender.phase {
             Phase::Stopped => {
-                // Later than a round trip after STOP, credits mean that STOP was lost.
+                // Credits that arrive more than a round trip after STOP mean that STOP was lost.
                 if now - sender.signalled_at > sender.round_trip {
                     self.signal(network, credit.flow, STOP);
                 }
@@ -358,7 +358,7 @@ impl ExpressPass {
 }
 
 impl Feedback {
-    /// Data echo a credit; `lost` credits before it were not echoed.
+    /// Handles data that echo a credit; `lost` credits before it were not echoed.
     const fn on_echo(&mut self, lost: u32, round_trip: Time) {
         self.echoed += 1;
         self.lost += lost;

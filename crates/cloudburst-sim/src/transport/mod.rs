@@ -26,7 +26,8 @@ use crate::network::Network;
 
 /// A transport protocol: all its senders and receivers on all hosts.
 pub trait Transport {
-    /// Attaches it to a network. `number` goes into its packets and timers. Called once, before anything else.
+    /// Attaches the transport to a network. `number` goes into its packets and timers. Called once, before all
+    /// other methods.
     fn attach(&mut self, number: u8, network: &mut Network);
 
     /// Starts a flow at its source.
@@ -39,8 +40,8 @@ pub trait Transport {
     fn expire(&mut self, network: &mut Network, flow: u32, token: u32);
 }
 
-/// The message of a new flow, and how many packets it needs with `payload` bytes in each but the last, which is
-/// recorded. An empty message needs one.
+/// Returns the message of a new flow and the number of packets that it needs with `payload` bytes in each but the
+/// last. Records that number in the flow. An empty message needs one packet.
 fn open(network: &mut Network, flow: u32, payload: u16) -> (NewFlow, u32) {
     let flow = network.flow_mut(flow);
     let packets = flow.spec.bytes.div_ceil(payload.into()).max(1);
@@ -48,13 +49,13 @@ fn open(network: &mut Network, flow: u32, payload: u16) -> (NewFlow, u32) {
     (flow.spec, flow.needed)
 }
 
-/// Stores the state of a new flow. Numbers without a state are of other transports' flows.
+/// Stores the state of a new flow. Numbers without a state belong to flows of other transports.
 fn store<T>(states: &mut Vec<Option<T>>, flow: u32, state: T) {
     states.resize_with(flow as usize + 1, || None);
     states[flow as usize] = Some(state);
 }
 
-/// Bytes of a message of `bytes` in packet `number`, with `payload` bytes in each but the last.
+/// The payload of packet `number` of a message of `bytes` bytes, with `payload` bytes in each packet but the last.
 fn payload_of(number: u32, bytes: u64, payload: u16) -> u16 {
     let before = u64::from(number) * u64::from(payload);
     bytes.saturating_sub(before).min(payload.into()) as u16

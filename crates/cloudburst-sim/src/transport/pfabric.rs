@@ -2,9 +2,9 @@
 //!
 //! The initial window is one bandwidth-delay product. Each packet is acknowledged individually (SACK), but there is no
 //! fast retransmit: dropped packets are retransmitted after a short, fixed timeout without backoff. On a timeout, as in
-//! TCP, all unacknowledged packets are lost, the slow start threshold becomes half the window, and the window one
-//! packet. After several consecutive timeouts only probes are sent, one per timeout, until an acknowledgement
-//! arrives.
+//! TCP, all unacknowledged packets count as lost, the slow start threshold becomes half the window, and the window
+//! becomes one packet. After several consecutive timeouts, only probes are sent, one per timeout, until an
+//! acknowledgement arrives.
 //!
 //! The priority of a packet is the number of unacknowledged bytes of its flow when it is sent. Ports should have
 //! [`queue::PFabricQueue`](crate::queue::PFabricQueue).
@@ -44,7 +44,7 @@ pub struct Config {
 
 impl Default for Config {
     /// Section V-D of the Cloudburst paper: a window of 17 packets, queues of 34, a timeout of 1 ms. pFabric's
-    /// own timeout is three round trips, after 5 of which it probes.
+    /// own timeout is three round trips, and it sends probes after 5 timeouts.
     fn default() -> Self {
         Self {
             packet: 1_500,
@@ -64,7 +64,7 @@ impl Default for Config {
 pub struct PFabric {
     config: Config,
     number: u8,
-    /// By flow; `None` once all is acknowledged.
+    /// By flow; `None` once the whole message is acknowledged.
     flows: Vec<Option<Box<State>>>,
 }
 
@@ -86,7 +86,7 @@ struct State {
     lost: Range<u32>,
     /// Packets that are neither acknowledged nor lost.
     outstanding: u32,
-    /// In packets.
+    /// The congestion window, in packets.
     window: f64,
     slow_start_threshold: f64,
     /// Consecutive timeouts.
@@ -103,7 +103,7 @@ impl PFabric {
         Self { config, number: 0, flows: Vec::new() }
     }
 
-    /// Sends what the window allows.
+    /// Sends the packets that the window allows.
     fn send(&mut self, network: &mut Network, flow: u32) {
         let Some(state) = self.flows[flow as usize].as_mut() else {
             return;

@@ -5,7 +5,7 @@
 pub(crate) struct Received {
     bits: Vec<u64>,
     packets: u32,
-    /// The first that is not in it.
+    /// The first number that is not in the set.
     first_missing: u32,
 }
 

@@ -5,8 +5,8 @@ use crate::engine::{SECOND, Time};
 use crate::fabric::Shape;
 use crate::flow::NewFlow;
 
-/// The mean time between flows of a host whose link of `rate` bits per second they load to the share `load`, in
-/// packets of 1,500 bytes that carry 1,460.
+/// The mean time between flows of a host at which they load its link of `rate` bits per second to the share `load`,
+/// in packets of 1,500 bytes that carry 1,460.
 ///
 /// # Errors
 ///

@@ -3,8 +3,8 @@
 use crate::engine::Time;
 use cloudburst_core::rng::SplitMix64;
 
-/// A generator that is independent of those with another name or number: `of` says what is drawn, `number` usually
-/// for which host.
+/// A generator that is independent of those with another name or number: `of` names the quantity that is drawn,
+/// `number` is usually that of a host.
 pub fn stream(seed: u64, of: &str, number: u64) -> SplitMix64 {
     // FNV-1a of the name.
     let fold = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);

@@ -7,12 +7,12 @@ use crate::flow::{Flow, NewFlow};
 /// Tag bits of a workload; the number of the workload is above them.
 const BITS: u32 = 28;
 
-/// The index of the workload of a [`Mix`] that a tag belongs to.
+/// The index, within its [`Mix`], of the workload that a tag belongs to.
 pub const fn part(tag: u32) -> usize {
     (tag >> BITS) as usize
 }
 
-/// The tag within its workload of a [`Mix`].
+/// The part of a tag that its workload in a [`Mix`] has set.
 pub(crate) const fn own_tag(tag: u32) -> u32 {
     tag & ((1 << BITS) - 1)
 }
@@ -33,7 +33,7 @@ impl Mix {
     ///
     /// If there are more than 16 workloads.
     pub fn new(workloads: Vec<Box<dyn Workload>>) -> Self {
-        assert!(workloads.len() <= 16, "{} workloads do not fit into a tag", workloads.len());
+        assert!(workloads.len() <= 16, "workloads: got {}, expected 16 or fewer", workloads.len());
         let part = |mut workload: Box<dyn Workload>| Part { next: workload.next(), workload };
         Self(workloads.into_iter().map(part).collect())
     }
@@ -114,7 +114,7 @@ mod tests {
             let mine: Vec<_> = background.iter().filter(|f| f.spec.source == host).collect();
             assert!(mine.len() > 10, "{}", mine.len());
             assert!(mine.iter().all(|flow| flow.spec.destination >= 4));
-            // The next as soon as the one before it has been delivered.
+            // Each flow starts as soon as the previous one has been delivered.
             for pair in mine.windows(2) {
                 assert_eq!(pair[0].delivered, Some(pair[1].begun));
             }

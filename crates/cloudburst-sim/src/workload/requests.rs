@@ -40,7 +40,7 @@ impl Peers {
         ((first + drawn as usize) % shape.hosts()) as u16
     }
 
-    /// Refuses a network without hosts to choose from.
+    /// Returns an error if the network has no hosts to choose from.
     pub(super) fn check(self, shape: &Shape) -> Result<(), WorkloadError> {
         match (self, self.count(shape)) {
             (Self::All, 0) => refuse("hosts", shape.hosts() as f64, "2 or more"),
@@ -129,10 +129,10 @@ impl Requests {
         seed: u64,
     ) -> Result<Self, WorkloadError> {
         if !(config.rate > 0.0 && config.rate <= 1e9) {
-            return refuse("requests a second", config.rate, "above 0 and at most 1e9");
+            return refuse("requests per second", config.rate, "above 0 and at most 1e9");
         }
         if config.responses.is_empty() {
-            return refuse("sizes of responses", 0.0, "1 or more");
+            return refuse("response sizes", 0.0, "1 or more");
         }
         config.peers.check(shape)?;
         let mean = (SECOND as f64 / config.rate) as Time;
@@ -262,7 +262,7 @@ mod tests {
         };
         assert_eq!(
             refused(RequestConfig { rate: 0.0, ..RequestConfig::default() }),
-            "workload: requests a second: got 0, expected above 0 and at most 1e9"
+            "workload: requests per second: got 0, expected above 0 and at most 1e9"
         );
         assert_eq!(
             refused(RequestConfig { peers: Peers::OtherRacks, ..RequestConfig::default() }),

@@ -7,7 +7,7 @@ use cloudburst_core::rng::SplitMix64;
 const PACKET: f64 = 1_460.0;
 
 /// A distribution of flow sizes as a piecewise linear CDF. A point is a size and the share of flows that are not
-/// larger; the share of the first point has exactly that size.
+/// larger; the flows of the first point have exactly its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sizes {
     /// The unit of sizes, in bytes.
@@ -50,7 +50,7 @@ impl Sizes {
     };
 
     /// The trace of CoNEXT 2013, 5.2, as far as it is published: 80 % of flows are below 4 KB, 1 % above 50 MB. The
-    /// points between are our choice, about even on a logarithmic scale. The mean is 2.24 MB.
+    /// points between are our choice, about evenly spaced on a logarithmic scale. The mean is 2.24 MB.
     pub const TRACE_LIKE: Self = Self {
         unit: 1.0,
         points: &[

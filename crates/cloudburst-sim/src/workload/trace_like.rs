@@ -2,8 +2,8 @@
 //!
 //! The paper says: 80 % of flows are below 4 KB and 1 % above 50 MB; servers are sorted by the traffic they send, so
 //! that the first two racks are the busiest, at loads of 92 and 90 %; some servers send nothing; and one server in
-//! each of the first two racks has no other flows than probe flows from the one to the other. The rest is our choice:
-//! the sizes between ([`Sizes::TRACE_LIKE`]), decreasing loads of racks, and uniform destinations.
+//! each of the first two racks has no flows other than probe flows from one to the other. The rest is our choice: the
+//! sizes between ([`Sizes::TRACE_LIKE`]), decreasing loads of racks, and uniform destinations.
 
 use super::{List, Peers, Sizes, WorkloadError, draw, mean_between, refuse};
 use crate::engine::Time;
@@ -13,7 +13,8 @@ use crate::flow::NewFlow;
 /// Flows of busy and idle racks, and probe flows.
 #[derive(Clone, Debug)]
 pub struct TraceLike {
-    /// The load of the hosts of each rack, without the two of the probe flows. Racks beyond the last are idle.
+    /// The load of the hosts of each rack, excluding the two hosts of the probe flows. Racks without an entry are
+    /// idle.
     pub loads: Vec<f64>,
     /// The rate of a host's link, in bits per second.
     pub rate: u64,

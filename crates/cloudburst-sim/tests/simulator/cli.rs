@@ -12,7 +12,7 @@ fn directory() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// Runs the program in `place` with arguments that spaces separate.
+/// Runs the program in `place` with the space-separated arguments of `line`.
 fn sim(place: &Path, line: &str) -> Output {
     Command::new(PROGRAM).args(line.split_whitespace()).current_dir(place).output().unwrap()
 }
@@ -75,7 +75,7 @@ fn a_run_keeps_its_cells_and_writes_a_report() {
     }
     let claims = fs::read_to_string(place.join("a/claims.md")).unwrap();
     assert!(claims.contains("- burst: **holds**"), "{claims}");
-    // With --quiet and another number of threads: the same cells.
+    // The cells are the same with --quiet and another number of threads.
     assert_eq!(done(place, &format!("{SHORT} -q --jobs 1 --out b")), "");
     assert_eq!(lines(&place.join("a")), lines(&place.join("b")));
     // The report alone, again.
@@ -361,7 +361,7 @@ mod broken {
 
     fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
         match case.cell.scheme.as_str() {
-            "fails" => Err("no flow came".into()),
+            "fails" => Err("no flow was delivered".into()),
             "panics" => panic!("it does"),
             _ => Ok(Outcome::default()),
         }
@@ -391,7 +391,7 @@ mod broken {
         let (result, records) = sweep_of(&["fails", "works"]);
         assert_eq!(
             result.unwrap_err().to_string(),
-            "broken/fails/x=0/load=0/0: no flow came; this is a bug in the simulator"
+            "broken/fails/x=0/load=0/0: no flow was delivered; this is a bug in the simulator"
         );
         assert_eq!(records.len(), 1);
         assert_eq!(

@@ -16,7 +16,7 @@ pub(crate) fn unlimited(_: Link) -> Discipline {
     DropTail::new(Depth::Unlimited).into()
 }
 
-/// The fabric of V-D: hosts at 10 Gb/s, spines at 40 Gb/s, 2 us a link.
+/// The fabric of V-D: hosts at 10 Gb/s, spines at 40 Gb/s, 2 us per link.
 pub(crate) fn fabric(
     nic: impl FnMut(Link) -> Discipline,
     queue: impl FnMut(Link) -> Discipline,
@@ -41,7 +41,7 @@ pub(crate) fn simulation(
     Simulation::new(clos, vec![Box::new(transport)], Box::new(workload), 1)
 }
 
-/// Runs until nothing is left to happen, and returns all flows.
+/// Runs until no event is left, and returns all flows.
 pub(crate) fn finish(simulation: &mut Simulation) -> Vec<Flow> {
     simulation.run(Time::MAX / 2);
     assert_eq!(simulation.network().under_way(), 0);

@@ -1,4 +1,4 @@
-//! The same seed gives the same events on every machine: the hashes of all schemes, written down.
+//! The same seed gives the same events on every machine: golden trace hashes of all schemes.
 
 use cloudburst_sim::Simulation;
 use cloudburst_sim::engine::{MS, SECOND, US};

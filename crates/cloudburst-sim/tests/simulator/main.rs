@@ -1,4 +1,4 @@
-//! Transports over the queues that they are made for, compared with theory and golden hashes, and the program.
+//! Transports over the queues that they are designed for, compared with theory and golden hashes; and the program.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 

@@ -1,4 +1,4 @@
-//! Queues that theory knows: M/D/1, and the DRB paper's model of bouncing (Appendix B), in the model and in
+//! Queues compared with theory: M/D/1, and the DRB paper's model of bouncing (Appendix B), in the model and in
 //! the simulator.
 
 use cloudburst_core::path::Order;
@@ -11,7 +11,7 @@ use cloudburst_sim::transport::open_loop::{ArrivalProcess, Config, OpenLoop};
 use cloudburst_sim::workload::List;
 use cloudburst_sim::{NewFlow, Simulation};
 
-/// What a packet of 1,500 bytes takes at 10 Gb/s.
+/// The transmission time of 1,500 bytes at 10 Gb/s.
 const SLOT: Time = 1_200_000;
 
 fn near(value: f64, expected: f64, share: f64) {
@@ -53,7 +53,7 @@ fn the_simulator_queues_as_the_model_does() {
         };
         let queues = fabric::queues(ports, order, load, 1_000, 15_000, 1).unwrap().hops;
         near(queues[0].mean, expected, 0.02);
-        // "The 4th-hop queue is similar to that of the 1st-hop": within a third, as inputs are smoother.
+        // "The 4th-hop queue is similar to that of the 1st-hop": within 30 %, as its input is smoother.
         assert!(queues[3].mean < 1.3 * expected && queues[3].mean > 0.7 * expected, "{queues:?}");
     }
 }
@@ -74,7 +74,7 @@ fn the_model_of_random_bouncing_is_what_theory_says() {
 #[test]
 fn digit_reversal_at_full_load_queues_as_the_paper_says() {
     let exact = closed::digit_reversal_first_hop_at_full_load(24);
-    // A queue of 8 is one of 10,000; one of 12 can be, but is not seen.
+    // One queue in 10,000 has 8 packets or more; 12 are possible, but are not observed.
     let of_8 = exact[8..].iter().sum::<f64>();
     assert!((5e-5..2e-4).contains(&of_8), "{of_8}");
     let exact = Moments::of(exact);
@@ -99,8 +99,8 @@ fn queues_at_load_95_are_those_of_the_paper() {
         near(found.mean, mean, 0.02);
         near(found.variance, variance, 0.04);
     }
-    // Random bouncing in equilibrium is not the paper's. Over 1,150 slots from empty, a number chosen for the
-    // mean, it is; a lower load would do as well.
+    // Random bouncing in equilibrium does not match the paper. Over 1,150 slots from an empty queue, a number
+    // chosen to match the mean, it does; so would a lower load.
     near(closed::random_first_hop(24, 0.95).mean, 9.22, 0.001);
     near(closed::random_first_hop(24, 0.95).variance, 81.96, 0.001);
     let short = closed::random_first_hop_from_empty(24, 0.95, 1_150);
@@ -140,11 +140,11 @@ fn only_random_bouncing_has_no_bound_at_full_load() {
         for order in [round_robin, digit_reversal] {
             assert!(mean(order, 1.0) < 1.8 * mean(order, 0.95), "{order}");
         }
-        // Beyond the first hop both are one in this model.
+        // Beyond the first hop, the two orders are equal in this model.
         let ratio = mean(round_robin, 0.95) / mean(digit_reversal, 0.95);
         assert!(if hop == Hop::First { ratio > 6.0 } else { ratio == 1.0 }, "{ratio}");
     }
-    // As the square root of time.
+    // The mean grows as the square root of time.
     let [short, long] =
         [1_000, 4_000].map(|slots| closed::random_first_hop_from_empty(24, 1.0, slots).mean);
     near(long / short, 2.0, 0.05);

@@ -12,9 +12,9 @@ use core::error::Error;
 pub(super) const RTO_MIN: Time = 200 * MS;
 /// How long a receiver holds packets that are out of order.
 const HOLD: Time = 10 * MS;
-/// The window that the text gives.
+/// The window that the paper's text gives.
 const WINDOW: u64 = 256 << 10;
-/// The window of a TCP without window scaling.
+/// The window of TCP without window scaling.
 const UNSCALED: u64 = 65_535;
 /// The suffix of schemes with that window.
 const SUFFIX: &str = "-64k";

@@ -17,7 +17,7 @@ const ORDERS: [&str; 3] = ["rb", "rrb", "drb"];
 const SCHEMES: [&str; 6] = ["rb", "rrb", "drb", "rb-64k", "rrb-64k", "drb-64k"];
 /// The over-subscription: twice as many servers.
 const TIMES: u16 = 2;
-/// The reactions of senders to marks, and the load of cells that stands for each.
+/// The reactions of senders to marks, each with the load of cells that stands for it.
 const REACTIONS: [(&str, f64); 3] = [("no ECN", 0.0), ("ECN, halved", 1.0), ("ECN, DCTCP", 2.0)];
 
 /// The experiment. The `x` of a cell is the number of its fabric, and the load that of its reaction.

@@ -21,10 +21,10 @@ const HOPS: [&str; 6] = ["hop1_us", "hop2_us", "hop3_us", "hop4_us", "hop5_us", 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     title: "Permutation traffic (DRB, Figure 6)",
-    description: "Each server sends one endless TCP flow to another server. The packets of a flow take one path \
-                  (ECMP), or each a random path (RB), the next path (RRB), or the next path in digit-reversed \
-                  order (DRB). Only the second half of the time is measured. The window is 256 KB, as the paper's \
-                  text says, or 64 KB, as its round trips suggest.",
+    description: "Each server sends one endless TCP flow to another server. The packets of a flow all take one \
+                  path (ECMP), or each takes a random path (RB), the next path (RRB), or the next path in \
+                  digit-reversed order (DRB). Only the second half of the time is measured. The window is \
+                  256 KB, as the paper's text says, or 64 KB, as its round trips suggest.",
     minutes: [0.1, 16.0, 160.0],
     cells,
     run,
@@ -139,7 +139,7 @@ fn of_setting<'a>(results: &Results<'a>, fabric: Fabric, suffix: &str) -> Vec<&'
     schemes.iter().flat_map(|scheme| results.at(scheme, fabric.number(), 0.0)).collect()
 }
 
-/// A chart with a panel for each fabric and reading, and in it a group with a name for each of `values`.
+/// A chart with a panel for each fabric and reading, in which each of `values` is a group with its name.
 fn bars(results: &Results<'_>, y: &str, values: &[&str], names: &[&str]) -> Chart {
     let panel = |(title, fabric, suffix): (String, Fabric, &str)| {
         let series = ["ecmp", "rb", "rrb", "drb"].into_iter().enumerate().map(|(index, scheme)| {

@@ -1,9 +1,9 @@
-//! Short flows beside a load like that of a production trace (DRB paper, 5.2, Figure 7).
+//! Short flows under a load like that of a production trace (DRB paper, 5.2, Figure 7).
 //!
-//! The trace is not public, and [`TraceLike`] has only those of its properties that the paper gives, so only the
-//! order of schemes is compared. A completion time is from the sending of the first packet until the receiver has
-//! the whole flow. There is no handshake, and the initial window exceeds 4 KB, so a probe takes half a round trip.
-//! The paper's probes take several.
+//! The trace is not public, and [`TraceLike`] reproduces only the properties that the paper gives, so only the order
+//! of schemes is compared. A completion time lasts from the sending of the first packet until the receiver has the
+//! whole flow. There is no handshake, and the initial window exceeds 4 KB, so a probe takes half a round trip, whereas
+//! those of the paper take several.
 
 use super::fabric::{Fabric, tcp};
 use super::show::{self, READINGS, at_most, table};
@@ -22,7 +22,7 @@ use core::error::Error;
 
 const NAME: &str = "drb-probes";
 const SCHEMES: [&str; 8] = ["ecmp", "rb", "rrb", "drb", "ecmp-64k", "rb-64k", "rrb-64k", "drb-64k"];
-/// The size in bytes of the probes for which the paper gives most figures.
+/// The size in bytes of the probes for which the paper gives most numbers.
 const PROBE: u64 = 4_000;
 /// The sizes of the other probes.
 const SIZES: [u64; 6] = [1_000, 2_000, 8_000, 16_000, 32_000, 64_000];
@@ -30,7 +30,7 @@ const SIZES: [u64; 6] = [1_000, 2_000, 8_000, 16_000, 32_000, 64_000];
 /// The experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    title: "Short flows beside a trace-like load (DRB, Figure 7)",
+    title: "Short flows under a trace-like load (DRB, Figure 7)",
     description: "Short probe flows go from the first rack to the second. The other servers of these racks load \
                   their links to 92 and 90 % with flows of which 80 % are below 4 KB and 1 % above 50 MB. The \
                   paper's trace is not public, so only the order of schemes is compared. The short form is too \
@@ -229,7 +229,7 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
             "Short flows complete fastest with DRB",
             "for 4 KB: 692 us with DRB, 891 us with RB, more with RRB, and up to 20 ms with ECMP",
             "Completion times of 4 KB. Targets: the mean of DRB is at least 5 % below those of RB and RRB, and its \
-             maximum is at most half that of ECMP. Partial targets: not above.",
+             maximum is at most half that of ECMP. Partial targets: not above theirs.",
         ],
         judged,
     );

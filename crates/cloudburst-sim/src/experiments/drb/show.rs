@@ -1,4 +1,4 @@
-//! What the reports of these experiments share.
+//! Helpers shared by the reports of these experiments.
 
 use super::fabric::{Fabric, window, window_name};
 use crate::experiment::{Record, Results};
@@ -72,19 +72,19 @@ pub(super) fn groups(title: String, names: &[&str], series: Vec<Series>) -> Pane
     Panel { title, x: String::new(), across: Across::Groups(names), joined: false, series }
 }
 
-/// A finding on a value whose target is at most `mark`, and whose partial target at most `part`.
+/// A finding on a value: the target is at most `mark`, the partial target at most `part`.
 pub(super) fn at_most(what: &str, value: f64, mark: f64, part: f64) -> Finding {
     let reached = Reached::of(value <= mark, value <= part);
     (reached, format!("{what}: {}", figure(value)))
 }
 
-/// A finding on a value whose target is at least `mark`, and whose partial target at least `part`.
+/// A finding on a value: the target is at least `mark`, the partial target at least `part`.
 pub(super) fn at_least(what: &str, value: f64, mark: f64, part: f64) -> Finding {
     let reached = Reached::of(value >= mark, value >= part);
     (reached, format!("{what}: {}", figure(value)))
 }
 
-/// A finding on a value that is within 10 % of the paper's, or within 25 %.
+/// A finding on a value: the target is within 10 % of the paper's, the partial target within 25 %.
 pub(super) fn near(what: &str, unit: &str, value: f64, paper: f64) -> Finding {
     let off = (value / paper - 1.0).abs();
     let reached = Reached::of(off <= 0.1, off <= 0.25);

@@ -87,7 +87,7 @@ impl Snapshot {
         Self { received: received.collect(), hops: hops(network) }
     }
 
-    /// Puts what has happened in the `span` since then into `outcome`.
+    /// Adds the measures of the `span` since then to `outcome`.
     fn put(&self, network: &Network, span: Time, outcome: &mut Outcome) {
         let flows = network.flows().as_slice().iter().zip(&self.received);
         let mut received: Vec<u64> = flows.map(|(flow, &before)| flow.received - before).collect();
@@ -128,7 +128,7 @@ fn hops(network: &Network) -> Vec<PortStats> {
     (0..6).map(of_hop).collect()
 }
 
-/// Puts the mean, the quantiles and the distribution of times into `outcome`.
+/// Adds the mean, the quantiles and the distribution of times to `outcome`.
 fn put(outcome: &mut Outcome, name: &str, times: &Histogram<u64>) {
     let quantile = |q| microseconds(times.value_at_quantile(q) as f64);
     outcome.put(format!("{name}_mean_us"), microseconds(times.mean()));

@@ -1,4 +1,4 @@
-//! Rates that endpoints lower by themselves: the cost where the configured capacity is right.
+//! The cost of the adaptive rate where the configured capacity is correct.
 
 use super::design_choices::testbed_traffic;
 use super::setup::Setup;
@@ -12,15 +12,15 @@ const NAME: &str = "adaptive-rate";
 const LOAD: f64 = 2_000.0;
 const SCHEMES: [&str; 6] =
     ["d", "d-adaptive", "d-ours", "d-ours-adaptive", "d-ours-weight-8", "d-ours-weight-8-adaptive"];
-/// The other traffic, by its number in cells.
+/// The background traffic, by the x of cells.
 const POINTS: [&str; 2] = ["background", "no background"];
 
 /// The experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     title: "Adaptive rate",
-    description: "Requests on the paper's testbed, with and without background, where endpoints keep the rate of their \
-           link, and where they lower it while packets get lost on every path to every peer.",
+    description: "Requests on the paper's testbed, with and without background traffic. Endpoints keep the rate of \
+           their link, or lower it while packets are lost on every path to every peer.",
     minutes: [0.3, 4.0, 30.0],
     cells,
     run,
@@ -46,6 +46,7 @@ fn report(results: &Results<'_>) -> Part {
     let mut part = Part::default();
     part.tables.push(show::table(results, "p99 (us)", "p99_us", &points));
     part.tables.push(show::table(results, "Mean (us)", "mean_us", &points).folded());
-    part.tables.push(show::table(results, "Packets sent over needed", "sent", &points).folded());
+    part.tables
+        .push(show::table(results, "Packets sent per packet needed", "sent", &points).folded());
     part
 }

@@ -18,7 +18,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     title: "Dead paths (Cloudburst, V-C)",
     description: "Some of the four spines of the paper's testbed drop every packet. Background flows are routed \
-                  around them. Cloudburst is not told about them, and keeps trying all paths.",
+                  around them. Cloudburst is not told about them and keeps trying all paths, except in the scheme \
+                  that uses the last spine alone.",
     minutes: [0.1, 3.0, 30.0],
     cells,
     run,

@@ -19,10 +19,10 @@ pub(super) const LOADS: [f64; 3] = [800.0, 1_600.0, 2_000.0];
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     title: "Design choices (Cloudburst, V-A)",
-    description: "All hosts send requests to each other beside background flows on the paper's testbed, which \
+    description: "All hosts send requests to each other alongside background flows on the paper's testbed, which \
                   has 8 hosts, 2 leaves and 4 spines at 1 Gb/s. Scheme A uses coding alone. B adds many paths \
                   to A, C adds tiny queues to A, and D has all three. The paper's settings are LT with d = 5, \
-                  Algorithm 1, one packet per path in turn, XPath, and equal weights of the two queues.",
+                  Algorithm 1, one packet per path in turn, XPath, and equal weights for the two queues.",
     minutes: [0.2, 12.0, 90.0],
     cells,
     run,
@@ -35,7 +35,7 @@ fn cells(scale: Scale) -> Vec<Cell> {
     Cell::all(NAME, &schemes, &[0.0], loads, scale.of(1, 5))
 }
 
-/// Requests at a load on the testbed, beside background flows from the hosts of the first leaf.
+/// Requests at a load on the testbed, alongside background flows from the hosts of the first leaf.
 pub(super) fn testbed_traffic(load: f64, scale: Scale) -> Traffic {
     Traffic {
         rate: load / TESTBED.shape.hosts() as f64,

@@ -18,15 +18,15 @@ use std::error::Error;
 const NAME: &str = "incast";
 /// The size of a message in bytes: 60 packets.
 const BYTES: u64 = 60 * 1_460;
-/// When all messages start; sessions are opened before.
+/// When all messages start. Sessions are opened earlier.
 const BEGINS: Time = 100 * MS;
 
 /// The experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     title: "Incast (Cloudburst, V-C)",
-    description: "N messages of 60 packets start at the same time on the paper's testbed. The four hosts of one \
-                  rack send the same number each, all to one host of the other rack. Switch ports hold 100 KB. \
+    description: "N messages of 60 packets start at the same time on the paper's testbed. Each of the four hosts of \
+                  one rack sends the same number of them, all to one host of the other rack. Switch ports hold 100 KB. \
                   There is no other traffic.",
     minutes: [0.1, 0.5, 0.5],
     cells,

@@ -100,7 +100,7 @@ fn report(results: &Results<'_>) -> Part {
         let ours = format!("d{suffix}");
         let rivals =
             [("dctcp", 0.4012), ("pfabric", 0.24), ("qjump", 0.2963), ("qjump-scripts", 0.2963)];
-        // At the high load, f = 1 admits a nineteenth of the offered load, so any completion time would be below.
+        // QJump with f = 1 admits a nineteenth of the high load, so any completion time would be below its own.
         let rivals = rivals.into_iter().filter(|(rival, _)| *rival != "qjump" || *load < LOADS[1]);
         let found = rivals.map(|(rival, mark)| {
             let less = reduction(results, (&ours, rival), (*x, *load), "p99_us")?;

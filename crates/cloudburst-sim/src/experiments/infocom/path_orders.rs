@@ -1,4 +1,4 @@
-//! Orders of paths in fabrics whose spines are slow, lose packets or are dead.
+//! Orders of paths in fabrics where some spines are slow, lose packets or are dead.
 
 use super::design_choices::testbed_traffic;
 use super::setup::Setup;
@@ -21,7 +21,7 @@ const SCHEMES: [&str; 6] = [
     "d-ours-known",
 ];
 
-/// The fault of some of the four spines, by its number in cells. The last spine always works.
+/// The faults of the four spines, by the x of cells. The last spine always works.
 const SPINES: [(&str, Change); 5] = [
     ("all equal", |_, _| Ok(())),
     ("one at 100 Mb/s", |fabric, _| {
@@ -45,9 +45,10 @@ type Changed = Result<(), Box<dyn Error + Send + Sync>>;
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     title: "Orders of paths where spines differ",
-    description: "Requests on the paper's testbed without background, with paths in round robin (which equals digit \
-           reversal in a leaf-spine fabric), at random, and recycled if packets on them arrived (REPS). Paths are \
-           explicit, 16 hashed ports, or the last spine alone, as if a host knew that it works.",
+    description: "Requests on the paper's testbed without background traffic. Paths are used in round robin (which \
+           equals digit reversal in a leaf-spine fabric), at random, or again if packets on them arrived (REPS). \
+           They are explicit, chosen by ECMP from 16 source ports, or only the one over the last spine, as if \
+           hosts knew that it works.",
     minutes: [0.5, 4.0, 30.0],
     cells,
     run,
@@ -89,7 +90,8 @@ fn report(results: &Results<'_>) -> Part {
     let mut part = Part::default();
     part.tables.push(show::table(results, "p99 (us)", "p99_us", &points));
     part.tables.push(show::table(results, "Mean (us)", "mean_us", &points).folded());
-    part.tables.push(show::table(results, "Packets sent over needed", "sent", &points).folded());
+    part.tables
+        .push(show::table(results, "Packets sent per packet needed", "sent", &points).folded());
     part.tables.push(show::table(results, "Undelivered messages", "undelivered", &points).folded());
     part
 }

@@ -1,4 +1,4 @@
-//! V-B: Cloudburst beside transports for commodity hardware.
+//! V-B: Cloudburst compared with transports for commodity hardware.
 
 use super::design_choices::{LOADS, run};
 use super::show::{self, finding, over_sizes, reduction};
@@ -21,7 +21,7 @@ const SETTINGS: [(&str, &str); 6] = [
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     title: "Rivals (Cloudburst, V-B)",
-    description: "All hosts send requests to each other beside background flows on the paper's testbed. DCTCP's \
+    description: "All hosts send requests to each other alongside background flows on the paper's testbed. DCTCP's \
                   queues mark from 65 packets on, and its minimum retransmission timeout is 10 ms. PIAS demotes \
                   a message after 95 KB. The copies of replicated DCTCP take different paths. MPTCP has a \
                   subflow on each path, in the queue of messages. The paper does not give the weights of the \

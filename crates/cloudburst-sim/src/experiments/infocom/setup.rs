@@ -28,7 +28,7 @@ pub(super) const BACKGROUND: u8 = 1;
 pub(super) enum Setup {
     /// DCTCP with ECMP, in one queue with the background.
     Dctcp {
-        /// The minimum retransmission timeout, if it is not that of the network.
+        /// The minimum retransmission timeout, if it differs from that of the network.
         rto_min: Option<Time>,
     },
     /// PIAS with two priorities. Messages of up to 95 KB never leave the first.
@@ -39,8 +39,8 @@ pub(super) enum Setup {
     Mptcp,
     /// Cloudburst.
     Cloudburst(CloudburstSetup),
-    /// A model of Algorithm 1 with a code that needs no additional symbol. It keeps the rate r from the first packet
-    /// on, whereas an endpoint may send 500 us of its rate at once.
+    /// A model of Algorithm 1 with a code that needs no extra symbols. It paces at the rate r from the first packet on,
+    /// whereas an endpoint may send the packets of 500 us back to back.
     Model {
         /// r.
         rate: f64,
@@ -72,7 +72,7 @@ pub(super) struct CloudburstSetup {
     pub(super) tiny: bool,
     /// The weight of its queue, or of all its queues together; the background's is 1.
     pub(super) weight: u32,
-    /// The bytes left up to which symbols are in the first of two classes. `None`: one class.
+    /// Messages with at most this many bytes left are in the first of two classes. `None` means one class.
     pub(super) urgent: Option<u32>,
     /// The rate at which a host sends, as a share of its link's.
     pub(super) rate: f64,
@@ -147,7 +147,7 @@ const PAPER: CloudburstSetup = CloudburstSetup {
 /// D with this project's defaults.
 const OURS: CloudburstSetup = CloudburstSetup { paper: false, blocks: false, ..PAPER };
 
-/// As [`OURS`], with two classes, the first of which has the three smaller sizes of the paper.
+/// As [`OURS`], with two classes, the first of which is for the paper's three smaller sizes.
 const CLASSES: CloudburstSetup = CloudburstSetup { urgent: Some(20_000), ..OURS };
 
 const fn paper(many_paths: bool, tiny: bool) -> Setup {
@@ -295,7 +295,7 @@ impl Setup {
         )
     }
 
-    /// The queue of a port: of a switch with this memory, or of a host.
+    /// The queue of a switch port whose memory is `buffer`, or of a host's port if `buffer` is `None`.
     fn queue(self, site: &Site, link: Link, buffer: Option<&SharedBuffer>) -> Discipline {
         let limit = if buffer.is_some() { site.port } else { Depth::Unlimited };
         let within = |classes: Classes| match buffer {

@@ -14,8 +14,9 @@ use std::error::Error;
 
 /// The size of a background flow in bytes.
 const LONG: u64 = 10_000_000;
-/// The symbol size in bytes for which the times of codes were measured. `Flow::needed` counts the symbols of the
-/// endpoint's layout, whose sizes differ, and only once the sender knows of the delivery.
+/// The symbol size in bytes for which the times of codes were measured. `Flow::needed` cannot be used instead: it
+/// counts the symbols of the endpoint's layout, whose sizes differ, and is set only when the sender knows of the
+/// delivery.
 const SYMBOL: u64 = 1_408;
 
 /// Requests and background flows.
@@ -25,7 +26,7 @@ pub(super) struct Traffic {
     pub(super) rate: f64,
     /// The hosts that send background flows, each one after the other.
     pub(super) background: Range<u16>,
-    /// The start of all traffic; sessions are opened before.
+    /// The start of all traffic. Sessions are opened earlier.
     pub(super) from: Time,
     /// The time from then until requests are measured, in which the windows of background flows converge.
     pub(super) warm_up: Time,
@@ -78,7 +79,7 @@ pub(super) fn run(
             continue;
         }
         let request = &due[flow.spec.tag as usize / 2];
-        // An undelivered request has no response, and counts in its place.
+        // An undelivered request has no response and is counted in its place.
         let is_request = flow.spec.tag % 2 == 0;
         if request.at < counted || (is_request && flow.delivered.is_some()) {
             continue;

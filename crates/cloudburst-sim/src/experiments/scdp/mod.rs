@@ -7,9 +7,9 @@
 //!
 //! # Readings
 //!
-//! * *Trimming.* SCDP's switches trim packets that they cannot queue. These drop them, and receivers detect the losses
-//!   by the numbers of later packets, or by a timeout. Symbols beyond those that a message needs correspond to trimmed
-//!   packets.
+//! * *Trimming.* SCDP's switches trim packets that they cannot queue. The switches here drop them, and receivers detect
+//!   the losses by the numbers of later packets, or by a timeout. Symbols beyond those that a message needs correspond
+//!   to trimmed packets.
 //! * *Queues.* The paper has a buffer of 20 packets and five queues. Here control packets have a queue of 30 KB, served
 //!   first, and four classes of symbols have 20 packets each. SCDP lowers the priority of a session after 10 KB,
 //!   100 KB, 1 MB and 10 MB; the last of these is left out.

@@ -22,7 +22,7 @@ use std::rc::Rc;
 const NAME: &str = "scdp-shares";
 const RATE: u64 = 1_000_000_000;
 const SENDERS: usize = 5;
-/// The time for which a sender sends, in intervals between starts.
+/// How long a sender sends, in intervals between starts.
 const LASTS: Time = 9;
 /// The number of bins in which an interval is measured.
 const BINS: usize = 20;
@@ -36,9 +36,9 @@ const SCHEMES: [(&str, &str); 3] =
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     title: "Senders that begin one after the other (SCDP, Figure 17)",
-    description: "Five hosts at one switch send to a sixth at 1 Gb/s, beginning 2 s after each other and each for 18 s, \
-                  in messages of 1 MB back to back. Messages are pulled, or sent as bursts, in four classes or in one. The shorter forms have a \
-                  tenth of these times.",
+    description: "Five hosts at one switch send to a sixth at 1 Gb/s. They begin 2 s apart, and each sends messages of \
+                  1 MB back to back for 18 s. Messages are pulled or sent as bursts, in four classes; bursts also \
+                  in one. The shorter forms have a tenth of these times.",
     minutes: [0.1, 0.1, 0.7],
     cells,
     run,
@@ -49,7 +49,7 @@ fn cells(_scale: Scale) -> Vec<Cell> {
     Cell::all(NAME, &SCHEMES.map(|(name, _)| name), &[0.0], &[0.0], 1)
 }
 
-/// Messages of each sender, back to back until its end.
+/// Messages of each sender, back to back until its time is over.
 struct BackToBack {
     first: List,
     interval: Time,
@@ -70,7 +70,7 @@ impl Workload for BackToBack {
 #[derive(Clone, Debug, Default)]
 struct Arrivals(Rc<RefCell<Vec<[u64; SENDERS]>>>);
 
-/// Counts arrivals in bins of this length.
+/// Counts arrivals in bins of length `bin`.
 struct Counter {
     arrivals: Arrivals,
     bin: Time,
@@ -126,7 +126,7 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     Ok(outcome)
 }
 
-/// Puts the shares of senders into `outcome`.
+/// Adds the shares of senders to `outcome`.
 ///
 /// | value | meaning |
 /// |---|---|
@@ -213,18 +213,18 @@ fn report(results: &Results<'_>) -> Part {
             vec![
                 finding("Jain's index", fairness, fairness >= 0.99, fairness >= 0.9),
                 finding("share of the link", total, total >= 0.95, total >= 0.85),
-                finding("settled after ms", settled, settled <= bin, settled <= 4.0 * bin),
+                finding("settling time in ms:", settled, settled <= bin, settled <= 4.0 * bin),
             ],
         )
     });
     let claim = Claim::new(
         NAME,
         [
-            "Five senders that begin one after the other share the link fairly, and soon",
+            "Five senders that begin one after the other soon share the link fairly",
             "each \"acquires a fair share very quickly\" (Figure 17)",
-            "Within the second half of each interval between two starts or ends. Targets: Jain's index is at least 0.99, \
-             the senders have 0.95 of the link together, and a new one has 0.8 of its fair share in the first of 20 \
-             bins of an interval. Partial targets: 0.9; 0.85; in the first four.",
+            "Targets: in the second half of each interval between two starts or ends, Jain's index is at least 0.99 \
+             and the senders together have 0.95 of the link; a new sender has 0.8 of its fair share in the first of the \
+             20 bins of an interval. Partial targets: 0.9; 0.85; in one of the first four bins.",
         ],
         judged,
     );

@@ -23,9 +23,9 @@ const BYTES: u64 = 1_500_000;
 const LONG: u64 = 10_000_000;
 /// Messages per second and host at 1 Gb/s: 2,000 per second and 250 hosts (V-A).
 const RATE: f64 = 2_000.0 / 250.0;
-/// Of this many hosts, three send background.
+/// Three of this many hosts send background messages.
 const BACKGROUND: u16 = 10;
-/// When the background starts, and when the first messages may. Sessions are opened before.
+/// When the background starts, and the earliest start of a message. Sessions are opened earlier.
 const BEGINS: [Time; 2] = [5 * MS, 10 * MS];
 /// How often the simulation checks whether all messages have been delivered.
 const STEP: Time = 10 * MS;
@@ -39,7 +39,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     title: "The window of pulled messages (SCDP, Figures 13 and 15)",
     description: "Messages of 1.5 MB between random hosts of a Fat-tree with 250 hosts, 2,000 per second at 1 Gb/s, and \
-                  as many times more at 5 and 10 Gb/s. 30 % of the hosts send background messages back to back, each \
+                  proportionally more at 5 and 10 Gb/s. 30 % of the hosts send background messages back to back, each \
                   to one other host. All messages are pulled, with the same window. The short form has 16 hosts.",
     minutes: [0.1, 25.0, 250.0],
     cells,
@@ -67,7 +67,7 @@ impl Workload for Traffic {
     }
 }
 
-/// The messages with their times, and the first background messages.
+/// The messages with their start times, and the first background messages.
 fn flows(
     hosts: u16,
     per_second: f64,
@@ -151,7 +151,7 @@ fn report(results: &Results<'_>) -> Part {
             "scdp-window-excess",
             "excess",
             "symbols",
-            "Symbols sent beyond those needed, for each message (Figure 13 b: trimmed packets).",
+            "Symbols sent beyond those needed, per message (Figure 13 b: trimmed packets).",
         ),
     ] {
         part.figures.push(curves(results, value, y).figure(stem, caption));
@@ -254,9 +254,10 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
             NAME,
             [
                 "A larger window loses more symbols",
-                "13 trimmed packets for each message of 1.5 MB with a window of 12, 32 with 20, 39 with 52 (Figure 13 b)",
+                "13 trimmed packets per message of 1.5 MB with a window of 12, 32 with 20, 39 with 52 (Figure 13 b)",
                 "The mean number of symbols beyond those needed. Targets: a window of 20 has at least 1.5 times as many \
-                 as one of 12, and one of 52 at least 1.1 times as many as one of 20. Partial targets: more.",
+                 as one of 12, and one of 52 at least 1.1 times as many as one of 20. Partial targets: a larger window \
+                 has more.",
             ],
             [losses()],
         ),
@@ -264,7 +265,7 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
             NAME,
             [
                 "Windows of 12, 24 and 32 symbols fill links of 1, 5 and 10 Gb/s",
-                "so (Figure 15)",
+                "the same (Figure 15)",
                 "The mean goodput with that window as a share of the highest over all windows. Target: at least 0.9. \
                  Partial target: at least 0.75.",
             ],

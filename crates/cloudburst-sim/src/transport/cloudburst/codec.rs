@@ -7,7 +7,7 @@ use cloudburst_core::code::{Code, Degree};
 const SYMBOLS: [u64; 3] = [4, 14, 64];
 
 /// The time to encode the first repair symbol of a block of `symbols` source symbols plus the time to decode the
-/// block: what coding adds to the completion time of a one-block message. `None` if the code was not measured.
+/// block. Coding adds this to the completion time of a one-block message. `None` if the code was not measured.
 ///
 /// The figures are the medians in `docs/codes.md`, "Speed", for symbols of 1,408 bytes, where blocks of systematic
 /// codes lost 20 % of their source symbols. Times are interpolated linearly, and extrapolated beyond 64 symbols.

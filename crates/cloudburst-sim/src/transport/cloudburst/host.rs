@@ -176,7 +176,7 @@ impl Host {
         Some(transmit)
     }
 
-    /// A packet of `size` bytes on the wire has left the endpoint.
+    /// Records that a packet of `size` bytes on the wire has left the endpoint.
     pub(super) fn on_sent(&mut self, now: Time, size: u16) {
         self.port.busy_until = self.port.busy_until.max(now) + self.port.byte * Time::from(size);
     }

@@ -15,7 +15,7 @@
 //!
 //! # Time
 //!
-//! The clock of an endpoint has nanoseconds, rounded down, and its timers expire at whole nanoseconds. So nothing
+//! The clock of an endpoint counts nanoseconds, rounded down, and its timers expire at whole nanoseconds. So nothing
 //! happens early, and reactions to an arrival happen at the exact picosecond of the arrival. Processing takes no
 //! time: see [`codec_time`].
 
@@ -63,7 +63,7 @@ pub struct Settings {
     /// The class of control packets and of the most urgent symbols. Further classes of
     /// `Config::classes` follow.
     pub class: u8,
-    /// Whether control packets (handshakes, answers and probes) have that class for themselves, so
+    /// Whether control packets (handshakes, answers and probes) have that class to themselves, so
     /// that all symbols are in the classes that follow.
     pub control_apart: bool,
     /// Bytes that may wait in the port of a host before its endpoint is blocked, as by a socket buffer. `None`:
@@ -104,8 +104,8 @@ impl Settings {
         }
     }
 
-    /// The paper's Cloudburst on links of `link` bits per second: LT with d = 5, symbols until STOP, and one packet
-    /// per path in each round (III-B, Algorithm 1).
+    /// The paper's Cloudburst on links of `link` bits per second: LT with d = 5, symbols until STOP, and packet
+    /// trains of one packet (III-B, Algorithm 1).
     pub fn paper(link: u64) -> Self {
         Self::new(Config {
             capacity: link.into(),
@@ -134,7 +134,7 @@ pub enum SettingsError {
     /// There are more paths than packets can name.
     #[error("paths of a host: got {paths}, expected {MAX_PATHS} or fewer")]
     Paths {
-        /// How many there are.
+        /// The number of paths.
         paths: u16,
     },
 }
@@ -197,11 +197,11 @@ impl Cloudburst {
         self.content.slice(..length)
     }
 
-    /// Hands the message of a flow to its endpoint.
+    /// Hands the message of a flow to the endpoint of its source.
     fn send(&mut self, now: Time, flow: u32, spec: &NewFlow) -> Result<(), SendError> {
         let (len, max) = (spec.bytes as usize, self.settings.config.max_message);
         if len > max {
-            // Before there is memory for its content.
+            // Refuse it before its content is allocated.
             return Err(SendError::TooLarge { len, max });
         }
         let bytes = self.content(len);
@@ -221,7 +221,7 @@ impl Cloudburst {
         }
     }
 
-    /// Polls the events of a host. Returns whether there is something to read.
+    /// Polls the events of a host. Returns whether messages are ready to be read.
     fn take_events(&mut self, network: &mut Network, host: u16) -> bool {
         let mut readable = false;
         let host = &mut self.hosts[usize::from(host)];
@@ -257,7 +257,7 @@ impl Cloudburst {
         }
     }
 
-    /// Sends what a host has to send.
+    /// Polls the datagrams of a host, and sends them. With `symbols`, answers leave only together with symbols.
     fn transmit(&mut self, network: &mut Network, host: u16, symbols: bool) {
         let mut buffer = core::mem::take(&mut self.buffer);
         let now = network.now();
@@ -289,7 +289,8 @@ impl Cloudburst {
             return;
         };
         let host = &mut self.hosts[usize::from(source)];
-        // Without a look at the session: the longest index set has no room for a header tag.
+        // Only the session knows whether there is a header tag. `parse` takes the tag for a part of the index set,
+        // unless that makes the index set too long.
         let symbol = SymbolView::parse(payload).or_else(|_| SymbolView::parse_tagged(payload));
         let flow = match symbol {
             Ok(symbol) => host.flows.get(symbol.header.message.0 as usize).copied(),
@@ -351,7 +352,7 @@ impl Transport for Cloudburst {
     ///
     /// If the network has another shape than that given to [`new`](Self::new).
     fn attach(&mut self, number: u8, network: &mut Network) {
-        assert_eq!(*network.fabric().shape(), self.shape, "the fabric is the one of the settings");
+        assert_eq!(*network.fabric().shape(), self.shape, "the shape must be that given to `new`");
         self.number = number;
         let salt = network.rng().next_u64();
         for host in 0..self.shape.hosts() as u16 {
@@ -365,7 +366,7 @@ impl Transport for Cloudburst {
             let recording = recording.map(|(_, recording)| recording.clone());
             let rate = network.fabric().ports()[usize::from(host)].rate();
             let port = Port::new(rate, self.settings.send_buffer);
-            self.hosts.push(Host::new(&recipe, port, recording).expect("`new` has checked it"));
+            self.hosts.push(Host::new(&recipe, port, recording).expect("`new` checked the config"));
         }
         // By a timer, because the tap is not yet set.
         network.set_timer(number, network.now(), 0, SESSIONS);

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 /// The UDP port of endpoints, and the first source port with hashed paths.
 pub(super) const PORT: u16 = 7_000;
 
-/// The most paths that packets can name: path numbers have 12 bits.
+/// The maximum number of paths that packets can name: path numbers have 12 bits.
 pub(super) const MAX_PATHS: u16 = 1 << 12;
 
 /// How packets are mapped to paths.
@@ -18,13 +18,13 @@ pub(super) const MAX_PATHS: u16 = 1 << 12;
 pub enum Paths {
     /// Each egress is one path of the fabric: explicit path control (XPath).
     ///
-    /// Egress `a * ups + u` leads over the `a`th switch above the leaf and, in three layers, the `u`th core
+    /// Egress `a * ups + u` leads through the `a`th switch above the leaf and, in three layers, the `u`th core
     /// above that. Hosts in the same pod or rack use one egress for each distinct path.
     Explicit,
     /// Each egress is a source port, and switches hash addresses and ports onto a path (ECMP).
     Hashed {
         /// The number of ports, at least 1. Several may share a path, and some paths may have none.
-        /// There are as many spare ports, for peers to which all of these lead over dead switches.
+        /// As many spare ports are used for peers to which all of these lead through dead switches.
         ports: u16,
     },
     /// All packets take one path of the fabric, as if a host knew which one works.
@@ -67,7 +67,7 @@ impl HostPaths {
         Self { paths, shape, host, salt }
     }
 
-    /// The UDP port that packets leave from by `egress`.
+    /// The source port of packets that leave by `egress`.
     pub(super) const fn port(&self, egress: u16) -> u16 {
         match self.paths {
             Paths::Explicit | Paths::Fixed { .. } => PORT,
@@ -75,7 +75,7 @@ impl HostPaths {
         }
     }
 
-    /// The path of the fabric that packets to `peer` take by `egress`.
+    /// The path of the fabric for packets to `peer` that leave by `egress`.
     pub(super) fn path(&self, egress: u16, (peer, port): (u16, u16)) -> u16 {
         let (ways, ups) = (self.shape.ways, self.shape.ups.max(1));
         match (self.paths, self.meet(peer)) {
@@ -94,7 +94,7 @@ impl HostPaths {
         }
     }
 
-    /// The egress that a packet to `port` of this host came in on.
+    /// The egress that a packet to `port` of this host arrived on.
     pub(super) fn arrival(&self, packet: &Packet, port: u16) -> u16 {
         match (self.paths, self.meet(packet.source)) {
             (Paths::Hashed { .. }, _) => port.saturating_sub(PORT),
@@ -136,7 +136,7 @@ impl PathMap for HostPaths {
         egresses.map(|egress| Via { egress, local: None, remote: peer }).collect()
     }
 
-    /// All egresses: an order is of the whole fabric, and pairs that are near leave gaps in it.
+    /// All egresses: a path order covers the whole fabric, and pairs of nearby hosts leave gaps in it.
     fn places(&self, peer: SocketAddr, _ports: u16) -> Vec<Via> {
         let egresses = 0..self.paths.egresses(&self.shape);
         egresses.map(|egress| Via { egress, local: None, remote: peer }).collect()

@@ -16,7 +16,7 @@ pub struct Config {
     pub ack: u16,
     /// The initial window in packets.
     pub initial_window: u32,
-    /// The receiver's window: bytes that may be outstanding. A single packet always may be.
+    /// The receiver's window: bytes that may be outstanding. One packet is always allowed.
     pub window: u64,
     /// The minimum retransmission timeout.
     pub rto_min: Time,
@@ -124,7 +124,7 @@ pub enum Reaction {
 /// How packets are spread over paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadBalancing {
-    /// All data packets of a connection take one path, and all its ACKs one. Both are drawn, as by ECMP's hash.
+    /// All data packets of a connection take one path, and all its ACKs one. Both are random, as with ECMP's hash.
     /// Copies of a message take different paths, as far as there are enough.
     PerFlow,
     /// Each packet takes the next path of its pair of hosts in this order, separately for data packets and ACKs

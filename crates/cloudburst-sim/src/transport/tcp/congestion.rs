@@ -13,17 +13,17 @@ pub(super) struct Congestion {
     window: f64,
     /// ssthresh.
     threshold: f64,
-    /// The window is not reduced for marks before this packet is acknowledged: once a window is enough.
+    /// The window is not reduced for marks before this packet is acknowledged, so at most once per window.
     reduced_until: u32,
     /// DCTCP's estimate of the share of packets that are marked; 1 at first (RFC 8257, 4.2).
     alpha: f64,
-    /// The estimate is renewed when this packet is acknowledged.
+    /// The estimate is updated when this packet is acknowledged.
     observed_until: u32,
     acknowledged: u32,
     marked: u32,
 }
 
-/// What an ACK means for the window.
+/// The facts of an ACK that determine the window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     /// The number of newly acknowledged packets.
@@ -103,14 +103,14 @@ impl Congestion {
         self.threshold = self.window;
     }
 
-    /// Fast recovery begins while `flight` packets, up to `next`, are outstanding (RFC 6675, 5, step 4.2).
+    /// Begins fast recovery while `flight` packets, up to `next`, are outstanding (RFC 6675, 5, step 4.2).
     pub(super) fn on_loss(&mut self, flight: usize, next: u32) {
         self.reduced_until = next;
         self.threshold = (flight as f64 / 2.0).max(SMALLEST);
         self.window = self.threshold;
     }
 
-    /// A timeout (RFC 5681, 3.1). The threshold stays if it is not the first without progress.
+    /// Handles a timeout (RFC 5681, 3.1). The threshold stays unless this is the first timeout since progress.
     pub(super) fn on_timeout(&mut self, flight: usize, next: u32, is_first: bool) {
         self.reduced_until = next;
         if is_first {

@@ -18,9 +18,9 @@
 //! do not reveal, and the loss of a retransmission, are left to the timeout. There is no early retransmit and no tail
 //! loss probe, and spurious retransmissions are not undone.
 //!
-//! Hosts put what the window allows into the queue of their port at once. A long flow that the network does not slow
-//! down fills that queue with its window. To measure other flows of the same host, let the ports of hosts mark as
-//! switches do, or keep the window small.
+//! Hosts put all packets that the window allows into the queue of their port at once. A long flow that the network
+//! does not slow down fills that queue with its window. To measure other flows of the same host, let the ports of
+//! hosts mark as switches do, or keep the window small.
 //!
 //! Copies of a message share only the host's port. The message is delivered when one copy is complete. When the sender
 //! learns of it, the other copies stop, and their packets in the network are ignored.

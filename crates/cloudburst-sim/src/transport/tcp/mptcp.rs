@@ -1,6 +1,6 @@
-//! MPTCP: one message over several subflows, with windows that grow together (LIA, RFC 6356).
+//! MPTCP: one message over several subflows, with coupled congestion windows (LIA, RFC 6356).
 //!
-//! A packet of the message is given to a subflow when its window has room for it, and stays there: there is no
+//! A packet of the message is given to a subflow whose window has room for it, and stays there: there is no
 //! reinjection. All subflows start at once, and take the first packets in turn. They share one window,
 //! [`Config::window`], from the first unacknowledged packet of the message on, so a subflow that waits for a timeout
 //! stops the others once that window is full. In simulations of MPTCP, each subflow often has its own window:
@@ -20,7 +20,7 @@ pub struct Mptcp {
     subflows: u8,
     /// The number of the message's packets that may be outstanding.
     window: u32,
-    /// None once the message is acknowledged.
+    /// By flow; `None` once the message is acknowledged.
     flows: Vec<Option<Box<Connection>>>,
 }
 
@@ -51,13 +51,13 @@ impl Mptcp {
         Self { stack, subflows, window, flows: Vec::new() }
     }
 
-    /// Gives each subflow a window of [`Config::window`] of its own, and the message none.
+    /// Gives each subflow its own window of [`Config::window`], and the message none.
     #[must_use]
     pub fn with_windows_apart(self) -> Self {
         Self { window: u32::MAX, ..self }
     }
 
-    /// Sends a packet of a subflow, if it may. Returns whether it did.
+    /// Sends a packet of a subflow if the windows allow it. Returns whether it did.
     fn send_one(&mut self, network: &mut Network, flow: u32, index: u8) -> bool {
         let Some(connection) = &mut self.flows[flow as usize] else {
             return false;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 pub(super) struct Receiver {
     /// The first packet that has not arrived.
     next: u32,
-    /// Whether those after it have arrived. Empty unless some have.
+    /// Whether `next` and the packets after it have arrived. Empty unless some have.
     ahead: VecDeque<bool>,
 }
 
@@ -25,7 +25,7 @@ impl Receiver {
         }
         if packet == self.next {
             self.next += 1;
-            // The place of the packet itself, and those that it connects.
+            // Remove the packet's own place, and the packets that are now in sequence.
             self.ahead.pop_front();
             while self.ahead.front() == Some(&true) {
                 self.ahead.pop_front();
@@ -40,7 +40,8 @@ impl Receiver {
         !core::mem::replace(&mut self.ahead[place], true)
     }
 
-    /// The length of the SACK block that ends with `packet`: packets beyond the first gap that have arrived in a row.
+    /// The length of the SACK block that ends with `packet`: the consecutive packets beyond the first gap that have
+    /// arrived, at most [`BLOCK`].
     pub(super) fn block(&self, packet: u32) -> u32 {
         if packet < self.next {
             return 0;

@@ -16,13 +16,13 @@ pub(super) struct Rto {
     smoothed: Time,
     /// RTTVAR.
     variation: Time,
-    /// How often the timeout has been doubled since data was last acknowledged.
+    /// The number of times that the timeout has been doubled since data was last acknowledged.
     doubled: u32,
     /// When the retransmission timer expires, if it runs.
     deadline: Option<Time>,
     /// The time of the pending timer of the simulator, if any.
     timer_at: Option<Time>,
-    /// The number of that timer, which older ones do not have.
+    /// The number of that timer; older timers have other numbers.
     generation: u16,
 }
 
@@ -45,7 +45,7 @@ impl Rto {
         if self.smoothed == 0 { None } else { Some(self.smoothed) }
     }
 
-    /// How often the timeout has been doubled since data was last acknowledged.
+    /// The number of times that the timeout has been doubled since data was last acknowledged.
     pub(super) const fn doubled(&self) -> u32 {
         self.doubled
     }

@@ -1,6 +1,6 @@
 //! The sender of one sequence of packets: SACK-based loss recovery (RFC 6675).
 //!
-//! Packets are counted rather than bytes. A packet is lost when three that were sent after it have been
+//! Packets are counted rather than bytes. A packet counts as lost once three packets sent after it have been
 //! SACKed. A retransmission that is lost itself is left to the timeout, as in the RFC.
 
 use super::Config;
@@ -34,7 +34,7 @@ enum Mode {
 pub(super) struct Sender {
     /// The first packet that has not been acknowledged.
     first: u32,
-    /// The states of this packet and of those sent after it: the scoreboard.
+    /// The states of `first` and of the packets sent after it: the scoreboard.
     states: VecDeque<State>,
     sacked: usize,
     lost: usize,
@@ -44,7 +44,7 @@ pub(super) struct Sender {
     searched: u32,
     /// No packet before this one waits for its retransmission.
     retransmit_from: u32,
-    /// The first retransmission of fast recovery does not wait for the window.
+    /// Whether the next retransmission ignores the window: it is the first of fast recovery.
     is_urgent: bool,
     mode: Mode,
     /// The number of packets that may be outstanding.

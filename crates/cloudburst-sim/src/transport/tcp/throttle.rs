@@ -3,7 +3,7 @@
 //! A level is a transport with a throughput factor f and, as [`Tagging::Fixed`](super::Tagging), a
 //! priority: a smaller f is more urgent. An epoch is 2 n P / R + epsilon, after which n packets that
 //! meet at one port have left the network even if epochs of hosts are not aligned (section 3 of the
-//! paper). A host sends f packets of P bytes of a level in an epoch. Where f = n, it is not throttled.
+//! paper). A host sends f packets of P bytes of a level in an epoch. With f = n, the level is not throttled.
 //!
 //! An epoch of a host starts with the first packet after the previous epoch. The throttle delays the sending by TCP,
 //! not packets that TCP has sent, so round-trip times exclude the waiting for an epoch. ACKs are not throttled. The
@@ -54,7 +54,7 @@ impl Host {
     pub(super) fn admit(&mut self, throttle: &Throttle, now: Time, size: u16) -> bool {
         if now >= self.epoch_ends {
             self.epoch_ends = now + throttle.epoch();
-            // A packet that is larger than P takes an epoch for itself.
+            // A packet that is larger than P takes a whole epoch.
             self.left = throttle.allowance().max(size.into());
         }
         let fits = u64::from(size) <= self.left;

@@ -8,8 +8,8 @@ use cloudburst_sim::transport::cloudburst::{Cloudburst, Settings};
 const GBPS: u64 = common::GBPS;
 const SWITCH: Shape = Shape::one_switch(6);
 
-/// Six hosts at `rate`, all with `classes`. Ports of the switch have two tiny queues, the first of which comes
-/// first.
+/// Six hosts at `rate`, all with `classes`. Ports of the switch have two tiny queues, the first of which has
+/// strict priority.
 fn simulation(rate: u64, classes: &str, list: Vec<(Time, NewFlow)>) -> Simulation {
     let config =
         Config { classes: classes.parse().unwrap(), capacity: rate.into(), ..Config::default() };
@@ -23,7 +23,7 @@ fn simulation(rate: u64, classes: &str, list: Vec<(Time, NewFlow)>) -> Simulatio
     common::simulation(clos, transport, list)
 }
 
-/// How long the last of these flows took.
+/// The completion time of the last flow, if it was delivered.
 fn last_took(simulation: &Simulation) -> Option<Time> {
     let flow = simulation.network().flows().as_slice().last()?;
     Some(flow.delivered? - flow.begun)
@@ -31,7 +31,7 @@ fn last_took(simulation: &Simulation) -> Option<Time> {
 
 #[test]
 fn a_long_message_comes_through_an_overload_of_short_ones() {
-    // Four hosts want one and a half times the link of the fifth with messages of 5 KB: 100 Mb/s.
+    // Four hosts offer messages of 5 KB at one and a half times the rate of the fifth's link, 100 Mb/s.
     let every = 4 * 5_000 * 8 * 10 * US / 1_500;
     let until = BEGIN + 4_000 * MS;
     for classes in ["left:20000", "one"] {
@@ -47,13 +47,13 @@ fn a_long_message_comes_through_an_overload_of_short_ones() {
         let short = flows.iter().filter(|flow| flow.delivered.is_some()).count();
         let took = flows[long].delivered.map(|at| (at - flows[long].begun) / MS);
         println!("{classes}: 93 KB took {took:?} ms beside {short} of {} of 5 KB", flows.len());
-        assert!(took.is_some_and(|took| took < 1_000), "it starved with {classes}");
+        assert!(took.is_some_and(|took| took < 1_000), "the long message starved with {classes}");
     }
 }
 
 #[test]
 fn a_short_message_waits_for_half_a_millisecond_in_its_own_host() {
-    // 63 us of its own, the 500 us that its host's pacer lets go at once, and a packet.
+    // 63 us for the message itself, the 500 us that its host's pacer may send at once, and one packet.
     for wait in [0, 300 * US, 2 * MS] {
         let mut list: Vec<_> = (0..10).map(|_| flow(BEGIN, (0, 1, 93_000))).collect();
         list.push(flow(BEGIN + wait, (0, 2, 5_000)));

@@ -1,5 +1,5 @@
 //! The threads of `cloudburst_core::burst`, given the inputs of a simulated host at the same times, send
-//! the same datagrams, byte for byte.
+//! the same datagrams as that host, byte for byte.
 
 use super::*;
 use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
@@ -14,8 +14,8 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// A clock, and a gate at which the engine's sending thread waits until the end, because it sleeps by
-/// another clock.
+/// A clock, and a gate at which the engine's sending thread waits until the end, because it sleeps by the
+/// real clock.
 #[derive(Default)]
 struct Stage {
     nanos: AtomicU64,
@@ -75,7 +75,7 @@ impl PacketIo for Wire {
     fn wake(&self) {}
 }
 
-/// Opens the gate when it is dropped, before the engine, which waits for its threads.
+/// Opens the gate when it is dropped, which is before the engine is dropped and joins its threads.
 struct Opens(Arc<Stage>, Option<Sender<()>>);
 
 impl Drop for Opens {
@@ -92,7 +92,7 @@ fn replay(recording: &cloudburst_sim::transport::cloudburst::Recording) -> usize
     let (outbox, from_engine) = unbounded();
     let (end, ends) = unbounded();
     let wire = Wire { stage: stage.clone(), inbox, outbox, ends };
-    let endpoint = recording.endpoint().expect("the simulation began");
+    let endpoint = recording.endpoint().expect("the simulation has begun");
     let engine = Engine::start(endpoint, wire, |_| {}).unwrap();
     let _opens = Opens(stage.clone(), Some(end));
     let mut compared = 0;
@@ -117,11 +117,11 @@ fn replay(recording: &cloudburst_sim::transport::cloudburst::Recording) -> usize
             Step::Taken(bytes) => assert_eq!(engine.recv().map(|m| m.bytes), Some(bytes)),
             Step::Sent(via, packet) => {
                 let same = from_engine.try_recv().unwrap_or_else(|_| {
-                    // Answers that waited for the application, and packets that are left to the
+                    // It may be an answer that waits for the application, or a packet that is left to the
                     // sending thread.
                     engine.flush();
                     engine.run_sender();
-                    from_engine.try_recv().expect("the engine sends it")
+                    from_engine.try_recv().expect("the engine sends the datagram")
                 });
                 assert!(same == (via, packet), "datagram {compared} at {at:?}");
                 compared += 1;

@@ -13,10 +13,10 @@ use cloudburst_sim::transport::cloudburst::{
 pub(super) const LINK: u64 = 10_000_000_000;
 /// IP and UDP headers.
 const HEADERS: u64 = 28;
-/// Bytes of a SYMBOL without its index set and payload.
+/// The size of a SYMBOL without its index set and payload.
 const SYMBOL: u64 = 56;
 
-/// A byte at 10 Gb/s.
+/// The transmission time of a byte at 10 Gb/s.
 pub(super) const BYTE: Time = 800;
 
 pub(super) fn endpoint(settings: Settings, bytes: u64) -> Flow {
@@ -26,27 +26,28 @@ pub(super) fn endpoint(settings: Settings, bytes: u64) -> Flow {
     simulation.network().flows().as_slice()[0]
 }
 
-/// From the first bit at the host to the last at the other: a packet goes on a link of 10 Gb/s, two of 40
-/// and one of 10, of 2 us each.
+/// The time from the first bit that leaves a host to the last that arrives at the other. A packet crosses links
+/// of 10, 40, 40 and 10 Gb/s, of 2 us each.
 pub(super) fn crossing(packet: u64) -> Time {
     8_000 * NS + packet * BYTE + 2 * packet * BYTE / 4 + packet * BYTE
 }
 
-/// Symbols of a message, and the bytes of each on the wire, where symbols have `index_set` bytes.
+/// The number of symbols of a message, and the size of each on the wire, with index sets of `index_set` bytes.
 pub(super) fn symbols(bytes: u64, index_set: u64) -> (u64, u64) {
     let layout = Layout::fit(bytes as usize, (1_472 - SYMBOL - index_set) as usize);
     let size = layout.symbol_size() as u64;
     (layout.source_symbols() as u64, HEADERS + SYMBOL + index_set + size)
 }
 
-/// A STOP that reports arrivals on this many paths: a header of 14 bytes, a report of 33 and 4 for each path,
+/// The size of a STOP that reports arrivals on `paths` paths: a header of 14 bytes, a report of 33 and 4 for each path,
 /// and a tag of 16.
 pub(super) fn stop(paths: u64) -> u64 {
     HEADERS + 14 + 33 + 4 * paths + 16
 }
 
-/// With RLF-256, n symbols of L bytes are the message: `(n - 1) L / rate` after the first, which takes
-/// `crossing(L)`. They fit in the pacer's bucket of 500 us, so that all leave back to back. The STOP leaves at once.
+/// With RLF-256, n symbols of L bytes complete the message. The last one arrives `(n - 1) L / rate` after the first,
+/// which takes `crossing(L)`: they fit in the pacer's bucket of 500 us, so all leave back to back. The STOP leaves at
+/// once.
 #[test]
 fn a_message_is_there_when_its_nth_symbol_is_and_acknowledged_when_the_stop_is() {
     // Four symbols are one train, on the path of the handshake, which is known to be alive.
@@ -73,11 +74,11 @@ fn framing_is_on_the_wire_and_in_no_packet() {
     assert_eq!(endpoint(settings, 93_000).delivered, Some(delivered));
 }
 
-/// At r = 0.1, a packet of 1,500 bytes is 12 us at the rate, and a round of four trains of four packets is
-/// 192 us. A round leaves as soon as the pacer has reached the present, which it is 500 us behind at first:
-/// round j leaves `192 j - 500` us later, if that is later at all, and back to back. Of the 136 symbols, no
-/// train takes more than its path's share of those that are left: the last train of round 7 has 3 packets,
-/// and the 128th symbol is the first of round 8.
+/// At r = 0.1, a packet of 1,500 bytes takes 12 us, and a round of four trains of four packets 192 us. The
+/// packets of a round leave back to back as soon as the pacer has caught up with the present. It starts 500 us
+/// behind, so round j leaves at `192 j - 500` us, or at once if that is negative. Of the 136 symbols, no train
+/// takes more than its path's share of those that are left: the last train of round 7 has 3 packets, and the
+/// 128th symbol is the first of round 8.
 #[test]
 fn what_exceeds_the_buckets_depth_leaves_at_the_rate() {
     let config = Config { rate: 0.1, capacity: LINK.into(), ..Config::default() };
@@ -86,7 +87,7 @@ fn what_exceeds_the_buckets_depth_leaves_at_the_rate() {
     assert_eq!(flow.delivered, Some(BEGIN + round + crossing(1_500)));
 }
 
-/// LT needs some symbols beyond n, which are coded with index sets of a bit for each symbol.
+/// LT needs some symbols beyond n. Their index sets have a bit for each source symbol.
 #[test]
 fn the_papers_message_takes_a_whole_number_of_its_symbols() {
     let flow = endpoint(Settings::paper(LINK), 93_000);
@@ -121,8 +122,8 @@ fn settings_that_do_not_fit_are_refused() {
     assert!(error.contains("`rate` is 2"), "{error}");
 }
 
-/// What a host may burst while it waits for STOP stays at its endpoint, not in its port, if that holds one
-/// packet: the paper's 5,000 bytes then cost what comes within a round trip, and not eight times the message.
+/// If a host's port holds only one packet, the symbols of a burst wait in the endpoint, where STOP ends them: with
+/// the paper's settings, 5,000 bytes then cost the packets of a round trip instead of eight times the message.
 #[test]
 fn a_send_buffer_holds_back_what_a_stop_spares() {
     let unlimited = Settings::paper(LINK);

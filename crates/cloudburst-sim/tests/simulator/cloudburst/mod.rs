@@ -15,7 +15,7 @@ use cloudburst_sim::queue::{Depth, DropTail};
 use cloudburst_sim::transport::Transport;
 use cloudburst_sim::{NewFlow, Simulation};
 
-/// When the sessions are open and the network is idle.
+/// The start of flows, when the sessions are open and the network is idle.
 const BEGIN: Time = 50 * MS;
 
 /// The fabric of V-D. Switches have queues of this depth.
@@ -28,7 +28,7 @@ fn flows(flows: &[(u16, u16, u64)]) -> impl Iterator<Item = (Time, NewFlow)> {
     flows.iter().map(|&ends| flow(BEGIN, ends))
 }
 
-/// A simulation of these flows that has ended.
+/// Simulates these flows for 20 s and returns the simulation.
 fn run(transport: impl Transport + 'static, depth: Depth, list: &[(u16, u16, u64)]) -> Simulation {
     let mut simulation = common::simulation(fabric(depth), transport, flows(list));
     simulation.run(BEGIN + 20_000 * MS);

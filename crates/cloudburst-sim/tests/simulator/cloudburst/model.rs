@@ -7,7 +7,7 @@ use cloudburst_sim::engine::NS;
 use cloudburst_sim::transport::burst::{self, Burst};
 use cloudburst_sim::transport::cloudburst::{Cloudburst, Sessions, Settings};
 
-/// The model's packets, with the lengths of the endpoint's.
+/// The model, with packets as long as the endpoint's.
 fn model(bytes: u64) -> Burst {
     let (n, packet) = symbols(bytes, 0);
     let payload = bytes.div_ceil(n).max(1) as u16;
@@ -19,7 +19,7 @@ fn model(bytes: u64) -> Burst {
     })
 }
 
-/// 60 packets of 1.2 us, four links of 2 us, and 0.3, 0.3 and 1.2 us to be forwarded; the STOP takes 8.08 us.
+/// 60 packets of 1.2 us, four links of 2 us, and 0.3, 0.3 and 1.2 us for forwarding; the STOP takes 8.08 us.
 #[test]
 fn an_idle_message_of_the_model_takes_what_its_packets_take() {
     let burst = Burst::new(burst::Config::default());
@@ -29,7 +29,7 @@ fn an_idle_message_of_the_model_takes_what_its_packets_take() {
     assert_eq!(flow.acknowledged, Some(BEGIN + (81_800 + 8_080) * NS));
 }
 
-/// Idle, they are the same, but for STOPs: the endpoint's are longer the more paths they report on.
+/// In an idle network, they differ only in STOPs: an endpoint's is longer the more paths it reports on.
 #[test]
 fn the_model_is_the_endpoint_if_their_packets_have_one_length() {
     for (bytes, paths) in [(1_000, 1), (20_000, 4), (50_000, 4), (93_000, 4), (181_000, 4)] {
@@ -43,8 +43,8 @@ fn the_model_is_the_endpoint_if_their_packets_have_one_length() {
     }
 }
 
-/// The mean completion time of `count` messages of 93,000 bytes to one host, whose queue holds 24 packets,
-/// and the last one.
+/// The mean completion time of `count` messages of 93,000 bytes to one host, through queues of 24 packets, and
+/// that of the last one.
 fn incast(count: u16, transport: impl Transport + 'static) -> (f64, f64) {
     let list: Vec<_> = (16..16 + count).map(|source| (source, 0, 93_000)).collect();
     let simulation = run(transport, Depth::Packets(24), &list);
@@ -54,16 +54,16 @@ fn incast(count: u16, transport: impl Transport + 'static) -> (f64, f64) {
     (mean, times.into_iter().max().unwrap() as f64)
 }
 
-/// Hosts 16, 17 and so on send to host 0.
+/// The same with endpoints of these settings.
 fn incast_of_endpoints(count: u16, settings: Settings) -> (f64, f64) {
     let sessions = Sessions::Between((16..16 + count).map(|source| (source, 0)).collect());
     incast(count, Cloudburst::new(Settings { sessions, ..settings }, &SHAPE).unwrap())
 }
 
 /// The model sends one packet at a time until STOP, as Algorithm 1 does, and so does an endpoint with an
-/// oblivious burst, trains of one packet, and a port that holds no more. They differ in where in the order of
-/// paths each message begins. The endpoint also ends bursts after eight times the message: no message of
-/// four needs so much.
+/// oblivious burst, trains of one packet, and a port that holds no more. They differ in the path with which
+/// each message begins. The endpoint also ends bursts at eight times the message, which incasts of up to four
+/// never reach.
 #[test]
 fn in_a_small_incast_the_model_is_the_endpoint_to_half_a_percent() {
     let config = Config {
@@ -81,9 +81,9 @@ fn in_a_small_incast_the_model_is_the_endpoint_to_half_a_percent() {
     }
 }
 
-/// By default, endpoints do not burst until STOP: they send what is needed and a margin, and then what the
-/// receiver says is missing, so that a bottleneck idles for some round trips and timeouts, at a third of
-/// the packets. Their 20 messages take up to half as long again as those of the model.
+/// By default, endpoints do not burst until STOP: they send the symbols needed and a margin, and then those that
+/// the receiver reports missing. That takes a third of the packets, but the bottleneck idles for some round trips
+/// and timeouts. The 20 messages take up to half as long again as those of the model.
 #[test]
 fn in_a_large_incast_the_defaults_take_up_to_half_as_long_again_as_the_model() {
     let (mean, last) = incast(20, model(93_000));

@@ -1,4 +1,4 @@
-//! Sessions, and common properties of simulations of endpoints.
+//! Sessions, and properties common to all simulations of endpoints.
 
 use super::*;
 use cloudburst_core::config::Config;
@@ -8,7 +8,7 @@ use cloudburst_sim::workload::List;
 
 const HOSTS: Shape = Shape::leaf_spine(2, 2, 4);
 
-/// 60 messages among four hosts with queues of 8 packets; all of them are to be delivered.
+/// Simulates 60 messages among four hosts with queues of 8 packets, and asserts that all are delivered.
 fn busy(settings: Settings, seed: u64) -> Simulation {
     let link = Link { rate: 10_000_000_000, delay: 2 * US };
     let queue = |_| DropTail::with_ecn(Depth::Packets(8), Depth::Packets(4)).into();

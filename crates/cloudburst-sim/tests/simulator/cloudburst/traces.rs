@@ -11,7 +11,7 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-/// A file that accepts this many bytes.
+/// A file that accepts `room` bytes.
 #[derive(Clone)]
 struct File {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -49,7 +49,7 @@ fn cloudburst(pairs: &[(u16, u16)]) -> Cloudburst {
     Cloudburst::new(settings, &SHAPE).unwrap()
 }
 
-/// A traced simulation of flows to host 0, and its whole trace.
+/// Simulates flows with a trace. Returns the simulation and the result of writing the trace.
 fn traced(
     transport: impl Transport + 'static,
     depth: Depth,

@@ -6,7 +6,7 @@ use cloudburst_sim::workload::List;
 
 const SENDERS: u16 = 15;
 
-/// When the last message of an incast has arrived, and the packets sent and needed for all.
+/// The completion time of the last message of an incast, and the packets sent and needed for all of them.
 fn incast(scheme: &str, bytes: u64) -> (Time, u32, u32) {
     let shape = Shape::one_switch(16);
     let link = Link { rate: common::GBPS, delay: 5 * US };

@@ -32,7 +32,7 @@ fn an_idle_flow_at_the_full_rate_of_credits() {
     let whole = 2 * CONTROL + 59 * INTERVAL + DATA;
     assert_eq!(whole, 103_970_400);
     assert_eq!(flow.delivered, Some(whole));
-    // STOP follows the last packet, its 67.2 ns behind it, and is acknowledged.
+    // STOP arrives 67.2 ns after the last packet, its transmission time, and is acknowledged.
     assert_eq!(flow.acknowledged, Some(whole + 67_200 + CONTROL));
     assert_eq!((flow.sent, flow.needed), (60, 60));
 }
@@ -46,8 +46,8 @@ fn an_idle_flow_of_one_packet_takes_a_round_trip_and_a_half() {
 
 #[test]
 fn an_idle_flow_follows_algorithm_1() {
-    // Credits of an idle path are not lost and return as data 19.244 us after they were sent. Each round trip w
-    // goes half of the way to 1/2, beginning with the second increase, and the rate that share of the way to 1.1.
+    // Credits of an idle path are not lost and return as data 19.244 us after they were sent. In each round trip,
+    // w moves half of the way to 1/2, beginning with the second increase, and the rate the share w of the way to 1.1.
     let (mut rate, mut step, mut updated, mut has_increased) = (0.0625, 0.0625, CONTROL, false);
     let mut credits = vec![CONTROL];
     for _ in 1..40 {
@@ -61,12 +61,12 @@ fn an_idle_flow_follows_algorithm_1() {
         }
         credits.push(now);
     }
-    // Below 1 to the end, so that no switch delays a credit.
+    // The rate stays below 1, so that no switch delays a credit.
     assert!((0.8..1.0).contains(&rate), "{rate}");
     let flow = run(queue, ExpressPass::new(without_jitter()), &[(0, 0, 143, 40 * 1_460)])[0];
     let last = credits[39];
     assert_eq!(flow.delivered, Some(last + CONTROL + DATA));
-    // 8.168 us, and 20.76 us (16 intervals) before the second.
+    // The first credit leaves after 8.168 us, and the second 20.76 us (16 intervals) later.
     assert_eq!(credits[1], CONTROL + 16 * INTERVAL);
 }
 
@@ -85,7 +85,7 @@ fn an_incast_loses_credits_and_no_data() {
         };
         assert_eq!(dropped(Kind::Data), 0);
         assert!(dropped(Kind::Credit) > 0 || senders == 2);
-        // Host 0 sends no more credits than their share, two of which may follow each other at once.
+        // Host 0 sends credits at no more than their share of its link, except that two may leave back to back.
         let credits = seen.times(|point, kind| point == Point::Sent(0) && kind == Kind::Credit);
         for (k, &from) in credits.iter().enumerate() {
             let late = credits[k..].iter().enumerate();
@@ -93,7 +93,7 @@ fn an_incast_loses_credits_and_no_data() {
                 assert!(at - from >= (count as Time - 1) * INTERVAL);
             }
         }
-        // Its link carries data at no more than 1,538 of 1,622 parts of its rate, but for what queued.
+        // Apart from queued packets, its link carries data at no more than 1,538 / 1,622 of its rate.
         let data = seen.times(|point, kind| point == Point::Sent(144) && kind == Kind::Data);
         for packets in data.windows(200) {
             assert!(packets[199] - packets[0] >= 185 * INTERVAL);
@@ -103,8 +103,8 @@ fn an_incast_loses_credits_and_no_data() {
 
 #[test]
 fn credits_of_an_incast_fill_the_link() {
-    // 64 flows of 60 packets, each paid for by a credit: as long as the link needs, and 10 % for the beginning and
-    // for credits that come when their flow has nothing left.
+    // 64 flows of 60 packets, each sent for a credit: the time that the link needs, and 10 % for the start and for
+    // credits that arrive when their flow has nothing left to send.
     let flows = run(queue, ExpressPass::new(Config::default()), &incast(64));
     let ends = flows.iter().filter_map(|flow| flow.delivered).max().unwrap();
     let least = 64 * 60 * INTERVAL;
@@ -128,8 +128,8 @@ fn two_flows_share_a_link_equally() {
 
 #[test]
 fn what_is_lost_is_asked_for_again() {
-    // A link of either host is down for a while: the request is lost, or credits, data, STOP, or its
-    // acknowledgement.
+    // A link of either host is down for a while: the request, credits, data, STOP or its acknowledgement are
+    // lost.
     let reference = run(queue, ExpressPass::new(without_jitter()), &[(0, 0, 143, MESSAGE)])[0];
     for down_at in [0, 40 * US, 90 * US, 120 * US, 150 * US, 160 * US, 170 * US] {
         for port in [0, 144 + 143, 143, 144] {

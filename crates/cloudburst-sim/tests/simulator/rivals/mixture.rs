@@ -1,4 +1,4 @@
-//! Many flows at once: they are complete, and every run is the same.
+//! Many flows at once: all are complete, and every run is the same.
 
 use super::{Planned, finish, incast, run, simulation};
 use cloudburst_core::rng::SplitMix64;

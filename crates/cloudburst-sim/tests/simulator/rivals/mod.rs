@@ -16,13 +16,13 @@ use cloudburst_sim::{Flow, Simulation};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A flow at a time: from, to, bytes.
+/// A flow: its start, source, destination and bytes.
 type Planned = (Time, u16, u16, u64);
 
 /// 60 full packets.
 const MESSAGE: u64 = 60 * 1_460;
 
-/// A simulation in the fabric of V-D. All ports, those of hosts too, have the same queue.
+/// A simulation in the fabric of V-D. All ports, including those of hosts, have the same queue.
 fn simulation(
     queue: impl Fn(Link) -> Discipline,
     transport: impl Transport + 'static,
@@ -45,9 +45,9 @@ fn incast(senders: u16) -> Vec<Planned> {
     (0..senders).map(|sender| (0, 16 + sender, 0, MESSAGE)).collect()
 }
 
-/// All flows are complete, and not before the link to host 0 can have carried them: the first packet is there
-/// after 1.2 + 0.3 + 0.3 us and three links of 2 us, `senders` times 60 packets take 72 us each, and the last
-/// link 2 us.
+/// Asserts that all flows are complete, and not before the link to host 0 can have carried them: the first packet
+/// reaches it after 1.2 + 0.3 + 0.3 us and three links of 2 us, the 60 packets of each flow take 72 us, and the
+/// link itself 2 us.
 fn assert_incast(flows: &[Flow]) {
     assert!(flows.iter().all(|flow| flow.acknowledged.is_some() && flow.received == MESSAGE));
     let ends = flows.iter().filter_map(|flow| flow.delivered).max().unwrap_or(0);
@@ -55,7 +55,7 @@ fn assert_incast(flows: &[Flow]) {
     assert!(ends >= bound, "{ends} before {bound}");
 }
 
-/// The times at which each packet of a kind was at each place.
+/// Records when packets of each kind were at each point.
 #[derive(Clone, Default)]
 struct Seen(Rc<RefCell<Vec<(Time, Point, Kind)>>>);
 

@@ -6,8 +6,8 @@ use cloudburst_sim::fabric::Link;
 use cloudburst_sim::queue::{Discipline, PFabricQueue as Queue};
 use cloudburst_sim::transport::pfabric::{Config, PFabric};
 
-/// An acknowledgement of 40 bytes across racks: four links of 2 us, 32 ns at 10 Gb/s and 8 ns at 40 Gb/s, twice
-/// each.
+/// An acknowledgement of 40 bytes across racks: four links of 2 us, and 32 ns at 10 Gb/s and 8 ns at 40 Gb/s,
+/// twice each.
 const ACK: Time = 8_080 * NS;
 /// A packet of 1,500 bytes and its acknowledgement: 8 + 1.2 + 0.3 + 0.3 + 1.2 us, and `ACK`.
 const ROUND_TRIP: Time = 19_080 * NS;
@@ -16,7 +16,7 @@ fn queue(_: Link) -> Discipline {
     Queue::new(34).into()
 }
 
-/// When the flow has arrived completely, and when its sender knows.
+/// The times at which an idle flow is delivered, and at which its sender knows.
 fn idle(config: Config) -> (Time, Time) {
     let flow = run(queue, PFabric::new(config), &[(0, 0, 143, MESSAGE)])[0];
     assert_eq!((flow.sent, flow.needed), (60, 60));
@@ -61,9 +61,9 @@ fn what_is_lost_is_sent_again_after_timeouts_that_do_not_grow() {
     simulation.network_mut().fabric_mut().set_up(0, true);
     let flow = finish(&mut simulation)[0];
     assert_eq!(flow.sent, 10 + 3 + 10);
-    // 10 packets at 0 and one at 1, 2 and 3 ms are lost. From 4 ms on, 1, 2, 2 and 3 packets in a round trip each,
-    // for the slow start threshold is 2 after a timeout in slow start. The 10th is sent for the second
-    // acknowledgement of the fifth, 1.2 us after the first.
+    // 10 packets at 0 and one each at 1, 2 and 3 ms are lost. From 4 ms on, four round trips carry 1, 2, 2 and 3
+    // packets, because the slow start threshold is 2 after a timeout in slow start. The 10th packet is sent on the
+    // second acknowledgement of the fifth round trip, 1.2 us after the first.
     let whole = 4 * MS + 4 * ROUND_TRIP + 1_200 * NS + 11_000 * NS;
     assert_eq!(flow.delivered, Some(whole));
     assert_eq!(flow.acknowledged, Some(whole + ACK));
@@ -78,7 +78,7 @@ fn after_five_timeouts_only_probes_are_sent_until_one_is_acknowledged() {
     simulation.network_mut().fabric_mut().set_up(0, true);
     let flow = finish(&mut simulation)[0];
     // Data at 0, 1, 2, 3 and 4 ms, probes at 5, 6, 7 and 8 ms. The last probe and its acknowledgement cross the
-    // fabric, and then the packet: 1.2 us of 1,500 bytes, and 9.8 us.
+    // fabric, and then the packet: 1.2 us to send 1,500 bytes, and 9.8 us.
     assert_eq!(flow.sent, 6);
     assert_eq!(flow.delivered, Some(8 * MS + 2 * ACK + 11_000 * NS));
     assert_eq!(flow.acknowledged, Some(8 * MS + 2 * ACK + ROUND_TRIP));
@@ -91,7 +91,7 @@ fn the_shorter_of_two_flows_at_a_bottleneck_finishes_as_if_alone() {
         let flows = [(0, 16, 0, 20 * MESSAGE), (begins, 32, 0, MESSAGE)];
         let flows = run(queue, PFabric::new(Config::default()), &flows);
         let took = flows[1].delivered.unwrap() - begins;
-        // A packet in service is not interrupted: 0.3 us at a spine, 1.2 us at the leaf.
+        // A packet in service is not preempted: 0.3 us at a spine, 1.2 us at the leaf.
         assert!((alone..=alone + 1_500 * NS).contains(&took), "{took} from {begins}");
         assert!(flows[0].delivered > flows[1].delivered);
     }
@@ -103,7 +103,7 @@ fn flows_finish_in_the_order_of_their_sizes() {
     let flows: Vec<_> = (0..8).map(flow).collect();
     let flows = run(queue, PFabric::new(Config::default()), &flows);
     assert!(flows.windows(2).all(|pair| pair[0].delivered > pair[1].delivered));
-    // Equal shares would let the shortest wait for all: 8 times as long.
+    // With equal shares, the shortest would take 8 times as long.
     assert!(flows[7].delivered < Some(90 * US), "{:?}", flows[7].delivered);
 }
 

@@ -1,5 +1,5 @@
-//! A transport that recovers by itself, over the queues of others: flows complete whatever the queues do
-//! to packets.
+//! A transport with its own loss recovery over the queues of other schemes: flows complete whatever the queues
+//! do to packets.
 
 use super::{Seen, assert_incast, finish, incast, run, simulation};
 use cloudburst_sim::Network;
@@ -31,7 +31,7 @@ fn every_flow_of_an_incast_into_each_queue_is_complete() {
     }
 }
 
-/// Sends 20 packets at once, every second of which may be dropped, and counts those that arrive.
+/// Sends 20 packets at once, every second of which is droppable, and counts the arrivals of the others.
 #[derive(Debug)]
 struct Blast {
     number: u8,
@@ -66,7 +66,7 @@ impl Transport for Blast {
 
 #[test]
 fn unscheduled_packets_do_not_cost_scheduled_ones_their_place() {
-    // 20 hosts send 10 packets of each kind. All 200 of those that may not be dropped fit into 500 KB.
+    // 20 hosts send 10 packets of each kind. All 200 packets that are not droppable fit into 500 KB.
     let queue = |link: Link| Aeolus::new(link.rate, 6_000, 500_000).into();
     let mut simulation = simulation(queue, Blast { number: 0 }, &incast(20));
     let seen = Seen::default();

@@ -15,8 +15,8 @@ const WAY: Time = 9_800 * NS;
 const ACK: Time = 8_080 * NS;
 const SIXTY: (u16, u16, u64) = (0, 143, 60 * 1_460);
 
-/// When 60 packets are whole. The first ACK comes after s + p + a = 19.08 us, the initial window takes 12 us,
-/// and from then on slow start sends two packets for each ACK. These come 1.2 us apart, so the host is
+/// The delivery time of 60 packets. The first ACK arrives after s + p + a = 19.08 us, the initial window takes
+/// 12 us, and from then on slow start sends two packets for each ACK. ACKs arrive 1.2 us apart, so the host is
 /// never idle again: 50 packets follow the first ACK back to back.
 const SLOW_START: Time = SERVICE + WAY + ACK + 50 * SERVICE + WAY;
 
@@ -32,14 +32,14 @@ fn completes(config: Config, flow: (u16, u16, u64), delivered: Time) {
 fn tcp_takes_what_slow_start_takes() {
     assert_eq!(SLOW_START, 88_880 * NS);
     completes(Config::default(), SIXTY, SLOW_START);
-    // All of them at once.
+    // The initial window holds all packets.
     let initial_window = 60;
     completes(Config { initial_window, ..Config::default() }, SIXTY, 60 * SERVICE + WAY);
 }
 
 #[test]
 fn a_window_limits_what_is_outstanding() {
-    // 10 packets a round trip: the last 10 follow the first ACK of the fifth round.
+    // 10 packets per round trip: the last 10 follow the first ACK of the fifth round trip.
     let window = 10 * 1_460;
     let rounds = 5 * (SERVICE + WAY + ACK);
     completes(Config { window, ..Config::default() }, SIXTY, rounds + 10 * SERVICE + WAY);
@@ -88,7 +88,7 @@ fn a_last_packet_is_as_short_as_it_is() {
     let flow = run(fabric(unlimited), Config::default(), &[(0, 143, 1)])[0];
     let bytes = 41 * (2 * 800 + 2 * 200);
     assert_eq!(flow.delivered, Some(bytes + 8 * US));
-    // 1,461 bytes: that packet catches up with the first one, which takes longer on each link.
+    // 1,461 bytes: the short packet catches up with the first one, which takes longer on each link.
     let flow = run(fabric(unlimited), Config::default(), &[(0, 143, 1_461)])[0];
     assert_eq!(flow.delivered, Some(SERVICE + WAY + 41 * 800));
     assert_eq!((flow.sent, flow.needed), (2, 2));
@@ -96,7 +96,7 @@ fn a_last_packet_is_as_short_as_it_is() {
 
 #[test]
 fn jumbo_packets_take_longer_on_each_link() {
-    // 7.2 us at 10 Gb/s, 1.8 us at 40 Gb/s; ten packets are the initial window.
+    // A packet takes 7.2 us at 10 Gb/s and 1.8 us at 40 Gb/s; the initial window is ten packets.
     let config = Config { packet: 9_000, payload: 8_960, ..Config::default() };
     let flow = run(fabric(unlimited), config, &[(0, 143, 10 * 8_960)])[0];
     assert_eq!(flow.delivered, Some(10 * 7_200 * NS + 8 * US + 2 * 1_800 * NS + 7_200 * NS));
@@ -104,9 +104,9 @@ fn jumbo_packets_take_longer_on_each_link() {
 
 #[test]
 fn copies_share_the_port_of_their_host() {
-    // Each copy sends its initial window: 10 + 10 packets. The ACKs of these release 20 + 20. By the time
-    // that the second copy has queued its 20, no further ACK of the first one has come; so its last 30 stand
-    // behind them all.
+    // Each copy sends its initial window: 10 + 10 packets. The ACKs of these release 20 + 20. When the second
+    // copy has queued its 20, no further ACK of the first copy has arrived, so the last 30 packets of the first
+    // copy queue behind all others.
     let config = Config { copies: 2, ..Config::dctcp() };
     let queued = 10 + 10 + 20 + 20 + 30;
     completes(config, SIXTY, queued * SERVICE + WAY);
@@ -124,11 +124,11 @@ fn a_throttled_host_sends_a_packet_an_epoch() {
         ..tcp::Config::default()
     };
     completes(level(1), SIXTY, 59 * epoch + SERVICE + WAY);
-    // Two an epoch, back to back.
+    // Two packets per epoch, back to back.
     completes(level(2), SIXTY, 29 * epoch + 2 * SERVICE + WAY);
     // Not throttled.
     completes(level(144), SIXTY, SLOW_START);
-    // Two messages share the host's epochs, and so take as long as one that is twice as long.
+    // Two messages share the host's epochs, so they take as long as one of twice the size.
     let flows = run(fabric(unlimited), level(1), &[SIXTY, (0, 100, 60 * 1_460)]);
     let last = flows.iter().filter_map(|flow| flow.delivered).max();
     assert_eq!(last, Some(119 * epoch + SERVICE + WAY));

@@ -44,7 +44,8 @@ fn throttled_packets_are_never_late_whatever_else_is_sent() {
     let transports = vec![level(1, 0), level(HOSTS.into(), 1)];
     let mut simulation = Simulation::new(clos, transports, Box::new(List::new(flows)), 1);
     simulation.run(10 * MS);
-    // All other hosts' packets and one of the background before it, at the host and at the switch.
+    // A packet waits for at most one background packet each at its host and at the switch, where it also waits for
+    // one packet of each other host.
     let bound = (1 + 1 + 1 + u64::from(HOSTS)) * 1_200 * NS + 4 * US;
     let flows = simulation.network().flows().as_slice();
     let messages: Vec<_> = flows.iter().filter(|flow| flow.spec.transport == 0).collect();
@@ -53,7 +54,7 @@ fn throttled_packets_are_never_late_whatever_else_is_sent() {
         assert!(flow.delivered.unwrap() - flow.begun <= bound, "{flow:?}");
         assert_eq!(flow.sent, 1);
     }
-    // Meanwhile the background fills the receiver's link, and is dropped.
+    // Meanwhile the background fills the receiver's link and loses packets.
     let ports = simulation.network().fabric().ports();
     let port = &ports[simulation.network().fabric().ports_of_hop(1).start];
     assert!(port.stats().dropped > 0);

@@ -15,8 +15,8 @@ use cloudburst_sim::transport::tcp::{
 use cloudburst_sim::workload::List;
 use std::collections::VecDeque;
 
-/// First in, first out, except that some packets are dropped: those whose number in the order of arrival
-/// is here.
+/// A FIFO queue that drops the packets with these numbers, counted from 0 in the order of arrival. The last
+/// field is the number of the next packet.
 #[derive(Debug)]
 struct Drops(VecDeque<Handle>, Vec<usize>, usize);
 
@@ -91,7 +91,7 @@ fn a_flow_of_one_packet_waits_for_twice_as_long_each_time() {
 #[test]
 fn any_losses_end() {
     for seed in 0..200_usize {
-        // Two packets in five.
+        // Two packets in five are dropped.
         let drops = (0..400).filter(|k| (k * k * 31 + seed * 7 + k * seed) % 5 < 2).collect();
         let config = Config { rto_min: MS, ..Config::default() };
         let flow = run(lossy(seed % 2, drops), config, &[(0, 1, 100 * 1_460)])[0];
@@ -162,11 +162,11 @@ fn spraying_with_a_resequencing_buffer_repeats_only_what_is_lost() {
     assert_eq!(measures.queueing.as_ref().unwrap().len(), 32_000);
     assert_eq!(measures.round_trips.as_ref().unwrap().len(), 32_000);
 
-    // Without the buffer, packets that are late count as lost.
+    // Without the buffer, TCP treats late packets as lost.
     let direct = run(fabric(false), config(None), &flows);
     assert!(direct.iter().map(|flow| flow.sent).sum::<u32>() > 32_000);
 
-    // With a loss, the buffer holds what follows for 10 ms, and TCP repeats one packet.
+    // After a loss, the buffer holds later packets for 10 ms, and TCP retransmits one packet.
     let lost = run(fabric(true), config(Some(10 * MS)), &flows);
     assert_eq!(lost.iter().map(|flow| flow.sent).sum::<u32>(), 32_001);
     let last = lost.iter().map(|flow| flow.delivered.unwrap()).max().unwrap();

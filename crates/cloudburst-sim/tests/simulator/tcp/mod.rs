@@ -21,7 +21,7 @@ fn fabric(queue: impl FnMut(Link) -> Discipline) -> Clos {
     common::fabric(unlimited, queue)
 }
 
-/// Hosts at one switch, 2 us a link.
+/// Hosts at one switch, 2 us per link.
 fn switch(hosts: u16, rate: u64, queue: impl FnMut(Link) -> Discipline) -> Clos {
     let link = Link { rate, delay: 2 * US };
     Clos::new(Shape::one_switch(hosts), link, link, unlimited, queue).unwrap()
@@ -35,7 +35,7 @@ fn bottleneck(hosts: u16, queue: impl Fn() -> Discipline) -> Clos {
     clos
 }
 
-/// Flows of source, destination and bytes, which all begin at once.
+/// A simulation of flows, given as source, destination and bytes, that all begin at time 0.
 fn simulation(
     clos: Clos,
     transport: impl Transport + 'static,

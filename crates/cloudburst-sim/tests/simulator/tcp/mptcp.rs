@@ -47,7 +47,7 @@ fn subflows_fill_all_paths() {
     assert!(received > 235_000_000, "{received}");
 }
 
-/// First in, first out, but one packet in 5,000 is dropped at random.
+/// A FIFO queue that drops one packet in 5,000 at random.
 #[derive(Debug)]
 struct Lossy(VecDeque<Handle>, SplitMix64);
 
@@ -67,7 +67,7 @@ impl Queue for Lossy {
 
 #[test]
 fn subflows_together_are_as_fast_as_one_flow_with_the_same_loss() {
-    // sqrt(2 / p) = 100 packets a round trip of 0.4 ms are 3 Gb/s: far below the link's rate.
+    // sqrt(2 / p) = 100 packets per round trip of 0.4 ms are 3 Gb/s, far below the link's rate.
     let link = Link { rate: 10 * GBPS, delay: 100 * US };
     let lossy = |_| Lossy(VecDeque::new(), SplitMix64::new(7)).into();
     let received = |transport: Box<dyn Transport>| {
@@ -82,8 +82,8 @@ fn subflows_together_are_as_fast_as_one_flow_with_the_same_loss() {
     assert!((0.9..1.3).contains(&(single / model)), "{}", single / model);
     for subflows in [1, 2, 4] {
         let ratio = received(Box::new(Mptcp::new(Config::default(), subflows))) / single;
-        // Without coupling it would be the number of subflows. With it, it is 1 where all windows are
-        // equal; alpha goes by the largest of windows that go up and down, which makes it a bit more.
+        // Without coupling, the ratio would be the number of subflows. With it, the ratio is 1 if all windows are
+        // equal. It is slightly more because windows fluctuate and alpha depends on the largest.
         assert!((0.95..1.3).contains(&ratio), "{subflows}: {ratio}");
     }
 }

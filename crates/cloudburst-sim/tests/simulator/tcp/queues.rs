@@ -1,4 +1,4 @@
-//! Queues with classes, and shared memory.
+//! Queues with classes, and shared buffers.
 
 use super::{run, simulation, switch};
 use crate::common::{GBPS, unlimited};
@@ -58,7 +58,7 @@ fn a_queue_follows_the_rate_of_its_link() {
     }
 }
 
-/// Two long flows of different hosts and classes to one host; returns the share of the first in 100 ms.
+/// Runs two long flows of different hosts and classes to one host for 100 ms. Returns the share of the first.
 fn share(clos: Clos) -> f64 {
     let tcp = |class| -> Box<dyn Transport> {
         Box::new(Tcp::new(Config { tagging: Tagging::Fixed(class), ..Config::dctcp() }))
@@ -131,7 +131,7 @@ fn pias_lets_a_short_flow_pass_a_long_one() {
         Simulation::new(clos, vec![Box::new(Tcp::new(config))], Box::new(workload), 1);
     simulation.run(20 * MS);
     let short = simulation.network().flows()[1];
-    // Idle it takes 10 * 1.2 + 1.2 + 4 us; at most one long packet is in its way each time.
+    // It takes 10 * 1.2 + 1.2 + 4 us if idle; each packet waits for at most one packet of the long flow.
     let took = short.delivered.unwrap() - short.begun;
     assert!((17_200_000..17_200_000 + 10 * 1_200_000).contains(&took), "{took}");
 }
@@ -148,7 +148,7 @@ fn a_shared_buffer_gives_a_queue_alpha_of_what_is_free() {
         };
         let shape = Shape::one_switch(9);
         let clos = Clos::with_switches(shape, link, link, unlimited, queue).unwrap();
-        // Two senders a receiver, all of the window at once.
+        // Two senders per receiver, each of which sends its whole window at once.
         let flows: Vec<_> = (0..2 * receivers).map(|k| (3 + k, k % receivers, 1_000_000)).collect();
         let config = Config { initial_window: 600, ..Config::default() };
         let mut simulation = simulation(clos, Tcp::new(config), &flows);
