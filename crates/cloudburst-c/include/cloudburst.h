@@ -75,7 +75,8 @@ typedef struct cbrst_endpoint cbrst_endpoint;
 // A message or a response that has arrived. Free it with `cbrst_message_free`.
 typedef struct cbrst_message cbrst_message;
 
-// A request that has arrived. Answer it with `cbrst_reply`, or free it with `cbrst_request_free`.
+// A request that has arrived. Answer it with `cbrst_reply`, refuse it with `cbrst_refuse`, or free it with
+// `cbrst_request_free`.
 typedef struct cbrst_request cbrst_request;
 
 // The settings of a new endpoint. Set those that you do not need to zero: `cbrst_options options = {0};`
@@ -224,6 +225,16 @@ uint64_t cbrst_request_time_left(const cbrst_request *request);
 cbrst_status cbrst_reply(cbrst_request *request,
                          const void *data,
                          size_t len);
+
+// Tells the caller that the application is overloaded and has not acted on the request, and waits until the
+// caller's endpoint knows. The call returns CBRST_BUSY: it is safe to repeat it, here later or elsewhere.
+//
+// Frees the request, even on failure.
+//
+// # Safety
+//
+// `request` comes from `cbrst_recv_request`, and was neither answered nor freed.
+cbrst_status cbrst_refuse(cbrst_request *request);
 
 // Frees a request without an answer. Its caller is told that there is none. Does nothing with NULL.
 void cbrst_request_free(cbrst_request *request);

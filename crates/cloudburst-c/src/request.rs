@@ -7,7 +7,8 @@ use cloudburst::{Bytes, blocking};
 use core::ffi::c_void;
 use std::time::Instant;
 
-/// A request that has arrived. Answer it with `cbrst_reply`, or free it with `cbrst_request_free`.
+/// A request that has arrived. Answer it with `cbrst_reply`, refuse it with `cbrst_refuse`, or free it with
+/// `cbrst_request_free`.
 #[derive(Debug)]
 pub struct Request {
     message: Message,
@@ -59,6 +60,22 @@ pub unsafe extern "C" fn cbrst_reply(
         // SAFETY: the caller vouches for data and length.
         let bytes = unsafe { arguments::bytes(data, len) }?;
         request.request.reply(Bytes::copy_from_slice(bytes))?;
+        Ok(())
+    })
+}
+
+/// Tells the caller that the application is overloaded and has not acted on the request, and waits until the
+/// caller's endpoint knows. The call returns CBRST_BUSY: it is safe to repeat it, here later or elsewhere.
+///
+/// Frees the request, even on failure.
+///
+/// # Safety
+///
+/// `request` comes from `cbrst_recv_request`, and was neither answered nor freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cbrst_refuse(request: Option<Box<Request>>) -> Status {
+    guard(|| {
+        present("request", request)?.request.refuse()?;
         Ok(())
     })
 }

@@ -86,6 +86,7 @@ static void null_is_an_error_or_does_nothing(cbrst_endpoint *endpoint)
     FAILS(cbrst_recv_request(endpoint, 0, NULL), CBRST_INVALID_ARGUMENT, "`out` is NULL");
     FAILS(cbrst_recv_request(NULL, 0, &request), CBRST_INVALID_ARGUMENT, "`endpoint` is NULL");
     FAILS(cbrst_reply(NULL, "x", 1), CBRST_INVALID_ARGUMENT, "`request` is NULL");
+    FAILS(cbrst_refuse(NULL), CBRST_INVALID_ARGUMENT, "`request` is NULL");
     FAILS(cbrst_shutdown(NULL, 0), CBRST_INVALID_ARGUMENT, "`endpoint` is NULL");
     FAILS(cbrst_local_address(endpoint, NULL, 9), CBRST_INVALID_ARGUMENT, "`text` is NULL");
     FAILS(cbrst_local_address(endpoint, text, 9), CBRST_INVALID_ARGUMENT, "`len` is 9");
@@ -136,9 +137,11 @@ static void a_message_arrives_with_its_sender_and_may_be_empty_or_long(cbrst_end
     cbrst_close(sender);
 }
 
-static void *refuse_one_and_wait(void *argument)
+static void *refuse_one_drop_one_and_wait(void *argument)
 {
     cbrst_request *request;
+    EXPECT(cbrst_recv_request(argument, -1, &request) == CBRST_OK);
+    EXPECT(cbrst_refuse(request) == CBRST_OK);
     EXPECT(cbrst_recv_request(argument, -1, &request) == CBRST_OK);
     EXPECT(cbrst_request_time_left(request) > 0);
     EXPECT(cbrst_message_len(cbrst_request_message(request)) == 1);
@@ -172,7 +175,9 @@ static void errors_say_what_is_certain_and_shutdown_ends_those_who_wait(cbrst_en
     cbrst_close(hasty);
 
     pthread_t thread;
-    EXPECT(pthread_create(&thread, NULL, refuse_one_and_wait, endpoint) == 0);
+    EXPECT(pthread_create(&thread, NULL, refuse_one_drop_one_and_wait, endpoint) == 0);
+    status = cbrst_call(caller, address, "x", 1, &message);
+    EXPECT(status == CBRST_BUSY && !message && strstr(cbrst_last_error(), "overloaded"));
     status = cbrst_call(caller, address, "x", 1, &message);
     EXPECT(status == CBRST_INDETERMINATE && !message);
     EXPECT(cbrst_may_have_been_delivered(status) && !cbrst_is_timeout(status));

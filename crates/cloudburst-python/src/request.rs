@@ -33,6 +33,11 @@ impl Request {
     fn take(&self) -> Option<cloudburst::Request> {
         self.request.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
+
+    /// Takes the request to answer it.
+    fn open(&self) -> PyResult<cloudburst::Request> {
+        self.take().ok_or_else(|| PyRuntimeError::new_err("it was answered already"))
+    }
 }
 
 #[pymethods]
@@ -77,14 +82,20 @@ impl Request {
     ) -> PyResult<Operation> {
         check_process(self.process)?;
         let options = options(timeout, priority)?;
-        let request = self.take();
-        let request = request.ok_or_else(|| PyRuntimeError::new_err("it was answered already"))?;
-        let reply = request.reply(Bytes::copy_from_slice(&data)).options(options);
+        let reply = self.open()?.reply(Bytes::copy_from_slice(&data)).options(options);
         Ok(Operation::begin(&self.runtime, wake, async move { Ok(Value::Receipt(reply.await?)) }))
     }
 
-    /// Tells the caller that there is no answer.
-    fn refuse(&self) {
+    /// Tells the caller that the application is overloaded and has not acted on the request.
+    fn refuse(&self, wake: Py<PyAny>) -> PyResult<Operation> {
+        check_process(self.process)?;
+        let refusal = self.open()?.refuse();
+        let refusal = async move { Ok(Value::Receipt(refusal.await?)) };
+        Ok(Operation::begin(&self.runtime, wake, refusal))
+    }
+
+    /// Tells the caller that there is no answer, unless the request is answered already.
+    fn close(&self) {
         drop(self.take());
     }
 }

@@ -110,6 +110,17 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
             await service.shutdown()
             await serving
 
+    async def test_an_overloaded_handler_refuses_its_request(self) -> None:
+        async with aio_endpoint() as service, aio_endpoint() as client:
+            async def handler(request: aio.Request) -> bytes:
+                raise cloudburst.Overloaded
+
+            serving = asyncio.create_task(service.serve(handler))
+            with self.assertNoLogs("cloudburst"), self.assertRaises(cloudburst.Busy):
+                await client.call(service.local_address, b"")
+            await service.shutdown()
+            await serving
+
     async def test_a_receiver_that_is_cancelled_loses_nothing(self) -> None:
         async with aio_endpoint() as one, aio_endpoint() as other:
             for n in range(100):

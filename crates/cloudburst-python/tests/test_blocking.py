@@ -90,7 +90,20 @@ class Calls(unittest.TestCase):
             service.shutdown()
             serving.join()
 
-    def test_a_request_is_answered_once_or_refused(self) -> None:
+    def test_an_overloaded_handler_refuses_its_request(self) -> None:
+        with endpoint() as service, endpoint() as client:
+            def handler(request: cloudburst.Request) -> bytes:
+                raise cloudburst.Overloaded
+
+            serving = threading.Thread(target=service.serve, args=[handler])
+            serving.start()
+            with self.assertNoLogs("cloudburst"), self.assertRaises(cloudburst.Busy) as caught:
+                client.call(service.local_address, b"")
+            self.assertFalse(caught.exception.may_have_been_delivered)
+            service.shutdown()
+            serving.join()
+
+    def test_a_request_is_answered_once_or_refused_or_closed(self) -> None:
         with endpoint() as service, endpoint() as client:
             answers: list[object] = []
 
@@ -100,18 +113,22 @@ class Calls(unittest.TestCase):
                 except cloudburst.Error as error:
                     answers.append(type(error))
 
-            for refused in False, True:
+            for action in "reply", "refuse", "close":
                 caller = threading.Thread(target=call)
                 caller.start()
                 with service.recv_request(timeout=10) as request:
                     self.assertEqual(request.peer, client.local_address)
                     self.assertFalse(request.is_cancelled)
                     self.assertTrue(0 < request.time_left <= 10)
-                    if not refused:
+                    if action == "reply":
                         self.assertEqual(request.reply(b"yes").bytes, 12)
+                    if action == "refuse":
+                        request.refuse()
+                    if action != "close":
                         self.assertRaises(RuntimeError, request.reply, b"again")
+                        self.assertRaises(RuntimeError, request.refuse)
                 caller.join()
-            self.assertEqual(answers, [b"yes", cloudburst.Indeterminate])
+            self.assertEqual(answers, [b"yes", cloudburst.Busy, cloudburst.Indeterminate])
 
     def test_a_service_in_rust_answers(self) -> None:
         program = TARGET / "debug/examples/request-response"

@@ -19,6 +19,7 @@ from cloudburst._errors import (
     Error,
     Indeterminate,
     NotDelivered,
+    Overloaded,
     Timeout,
 )
 from cloudburst._types import Message, Receipt
@@ -32,6 +33,7 @@ __all__ = [
     "Indeterminate",
     "Message",
     "NotDelivered",
+    "Overloaded",
     "Receipt",
     "Request",
     "Timeout",

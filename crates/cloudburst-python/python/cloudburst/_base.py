@@ -57,7 +57,7 @@ class Base:
 class BaseRequest:
     """A request that has arrived and awaits an answer.
 
-    If it is refused or dropped, its caller is told at once that there is no answer.
+    If it is closed or dropped, its caller is told at once that there is no answer.
     """
 
     peer: str
@@ -80,15 +80,15 @@ class BaseRequest:
         endpoint is closed."""
         return self._native.is_cancelled()
 
-    def refuse(self) -> None:
-        """Tells the caller that there is no answer."""
-        self._native.refuse()
+    def close(self) -> None:
+        """Tells the caller that there is no answer. Does nothing if the request is answered already."""
+        self._native.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.refuse()
+        self.close()
 
 
 _open: weakref.WeakSet[Base] = weakref.WeakSet()

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from cloudburst import _native
 from cloudburst._base import DEFAULT_PRIORITY, Base, BaseRequest
-from cloudburst._errors import Closed, Error, Timeout
+from cloudburst._errors import Closed, Error, Overloaded, Timeout
 from cloudburst._types import Message, Receipt
 
 _log = logging.getLogger("cloudburst")
@@ -46,6 +46,13 @@ class Request(BaseRequest):
         An empty response tells the caller that the application has handled the request.
         """
         return Receipt(*wait(lambda wake: self._native.reply(data, timeout, priority, wake)))
+
+    def refuse(self) -> Receipt:
+        """Tells the caller that this application is overloaded and has not acted on the request.
+
+        The call raises Busy: it is safe to repeat it, here later or elsewhere. Waits until the caller's endpoint knows.
+        """
+        return Receipt(*wait(self._native.refuse))
 
 
 class Endpoint(Base):
@@ -106,20 +113,26 @@ class Endpoint(Base):
         """Answers requests with the results of ``handler``, in at most ``limit`` threads, until the endpoint is shut
         down or closed.
 
-        If the handler raises an exception, it is logged, and the caller is told that there is no answer. A
-        long-running handler should check ``request.is_cancelled`` from time to time.
+        A handler that raises Overloaded refuses the request. If it raises another exception, this is logged, and the
+        caller is told that there is no answer. A long-running handler should check ``request.is_cancelled`` from time
+        to time.
         """
         free = threading.Semaphore(limit)
 
         def handle(request: Request) -> None:
             try:
-                request.reply(handler(request))
+                try:
+                    response = handler(request)
+                except Overloaded:
+                    request.refuse()
+                else:
+                    request.reply(response)
             except Error as error:
                 _log.debug("no answer to %s: %s", request.peer, error)
             except Exception:
                 _log.exception("the handler of a request from %s failed", request.peer)
             finally:
-                request.refuse()
+                request.close()
                 free.release()
 
         with ThreadPoolExecutor(limit, "cloudburst-serve") as threads:

@@ -37,6 +37,10 @@ class Closed(Error):
         super().__init__(text)
 
 
+class Overloaded(Exception):
+    """A handler of ``serve`` raises this to refuse a request that it has not acted on. The call raises Busy."""
+
+
 def failure(text: str, is_timeout: bool, is_busy: bool, may_have_been_delivered: bool) -> Error:
     """The exception for an error of the library."""
     kind: type[Error]

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from cloudburst._base import DEFAULT_PRIORITY, Base, BaseRequest
 from cloudburst._blocking import Begin
-from cloudburst._errors import Closed, Error
+from cloudburst._errors import Closed, Error, Overloaded
 from cloudburst._types import Message, Receipt
 
 __all__ = ["Endpoint", "Request"]
@@ -54,6 +54,13 @@ class Request(BaseRequest):
         An empty response tells the caller that the application has handled the request.
         """
         return Receipt(*await _wait(lambda wake: self._native.reply(data, timeout, priority, wake)))
+
+    async def refuse(self) -> Receipt:
+        """Tells the caller that this application is overloaded and has not acted on the request.
+
+        The call raises Busy: it is safe to repeat it, here later or elsewhere. Waits until the caller's endpoint knows.
+        """
+        return Receipt(*await _wait(self._native.refuse))
 
     async def cancelled(self) -> None:
         """Waits until the response is no longer awaited."""
@@ -124,8 +131,8 @@ class Endpoint(Base):
         """Answers requests with the results of ``handler``, at most ``limit`` at a time, until the endpoint is shut
         down or closed.
 
-        The handler is cancelled once its response is no longer awaited. If it raises an exception, that is logged,
-        and the caller is told that there is no answer.
+        The handler is cancelled once its response is no longer awaited. If it raises Overloaded, the request is refused.
+        If it raises another exception, this is logged, and the caller is told that there is no answer.
         """
         free = asyncio.Semaphore(limit)
         async with asyncio.TaskGroup() as handling:
@@ -163,7 +170,12 @@ async def _handle(
     handling = asyncio.ensure_future(handler(request))
     watch = request._native.cancelled(_in_loop(handling.cancel))
     try:
-        await request.reply(await handling)
+        try:
+            response = await handling
+        except Overloaded:
+            await request.refuse()
+        else:
+            await request.reply(response)
     except Error as error:
         _log.debug("no answer to %s: %s", request.peer, error)
     except asyncio.CancelledError:
@@ -173,4 +185,4 @@ async def _handle(
         _log.exception("the handler of a request from %s failed", request.peer)
     finally:
         watch.cancel()
-        request.refuse()
+        request.close()
