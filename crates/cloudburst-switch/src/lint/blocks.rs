@@ -2,9 +2,10 @@
 
 use super::facts::{Facts, Place};
 use super::interfaces::named;
-use super::negations::{self, VERBS, are_related, is_for_another, is_same_map, remains};
-use super::{File, lines};
+use super::negations::{self, TYPES, VERBS, are_related, is_for_another, remains};
+use super::{File, after, lines};
 use crate::intent::Intent;
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 /// A line in its normal form, and the lines that are indented below it.
@@ -13,7 +14,12 @@ pub(super) struct Block {
     pub(super) line: String,
     pub(super) at: Place,
     pub(super) inner: Vec<Block>,
+    /// The last inner block of each key, as far as they were applied.
+    index: HashMap<String, usize>,
 }
+
+/// The most levels of indentation, far more than any configuration has.
+const MAX_LEVELS: usize = 16;
 
 /// Blocks in which every line is about what the checks read.
 const MAPS: [&str; 6] = ["class-map", "platform", "policy-map", "qos-map", "trust", "wred"];
@@ -25,10 +31,12 @@ const HARMLESS: [&str; 3] = ["description", "priority", "shape"];
 /// are one block, and each interface has a block of its own. The `no` line itself is kept, since some are settings:
 /// `no priority` is round robin on EOS.
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) -> Vec<Block> {
-    let mut top = Vec::new();
-    for block in indented(files) {
-        apply(&mut Reader { intent, facts }, &mut top, &mut Vec::new(), &block);
+    let mut all = Block::new(String::new(), Place::default());
+    for block in indented(files, facts) {
+        apply(&mut Reader { intent, facts }, &mut all, &mut Vec::new(), &block);
     }
+    let mut top = all.inner;
+    compact(&mut top);
     let is_routing = |block: &&Block| matches!(&*block.line, "ip routing" | "no ip routing");
     if let Some(off) = top.iter().rev().find(is_routing).filter(|block| block.line != "ip routing")
         && !intent.routes.is_empty()
@@ -38,8 +46,8 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) -> Vec<Bl
     top
 }
 
-/// Returns all blocks as they are written.
-fn indented(files: &[File]) -> Vec<Block> {
+/// Returns all blocks as they are written. Reports lines that are nested too deeply.
+fn indented(files: &[File], facts: &mut Facts) -> Vec<Block> {
     let mut top: Vec<Block> = Vec::new();
     let mut file = String::new();
     // The indentation of the open blocks, the outermost first.
@@ -53,7 +61,13 @@ fn indented(files: &[File]) -> Vec<Block> {
         while open.last().is_some_and(|&last| last >= indent) {
             open.pop();
         }
-        insert(&mut top, open.len(), Block { line: text.into(), at, inner: Vec::new() });
+        if open.len() == MAX_LEVELS {
+            let found = format!("`{}` is not understood", text.trim());
+            let expected = format!("at most {MAX_LEVELS} levels of indentation");
+            facts.find(&at, found, expected, "nothing below is checked: correct the indentation");
+            continue;
+        }
+        insert(&mut top, open.len(), Block::new(text.into(), at));
         open.push(indent);
     }
     top
@@ -72,8 +86,9 @@ struct Reader<'a> {
     facts: &'a mut Facts,
 }
 
-/// Applies a line and what is below it to the blocks that were read before. `path` has the lines around it.
-fn apply(reader: &mut Reader<'_>, level: &mut Vec<Block>, path: &mut Vec<String>, block: &Block) {
+/// Applies a line and what is below it to the blocks that were read before, inside of `around`. `path` has the lines
+/// around it.
+fn apply(reader: &mut Reader<'_>, around: &mut Block, path: &mut Vec<String>, block: &Block) {
     let Some(lines) = normal(reader.intent, &block.line, path.is_empty()) else {
         negations::not_understood(reader.facts, &block.at, block.line.trim());
         return;
@@ -83,30 +98,53 @@ fn apply(reader: &mut Reader<'_>, level: &mut Vec<Block>, path: &mut Vec<String>
         if let [verb, what @ ..] = &words[..]
             && VERBS.contains(verb)
         {
-            let is_taken = matches!(*verb, "no" | "default") && take_back(level, what);
-            if !is_taken && is_doubtful(reader.intent, path, level, what) {
+            let is_taken = matches!(*verb, "no" | "default") && take_back(around, what);
+            if !is_taken && is_doubtful(reader.intent, path, &around.inner, what) {
                 negations::not_understood(reader.facts, &block.at, &line);
             }
-            level.push(Block { line, at: block.at.clone(), inner: Vec::new() });
+            around.inner.push(Block::new(line, block.at.clone()));
             continue;
         }
-        let is_part = |known: &Block| {
-            (!known.inner.is_empty() || !block.inner.is_empty())
-                && (known.line == line
-                    || MAP_LINES.contains(&words[0]) && is_same_map(&known.words(), &words))
-        };
-        let part = level.iter().rposition(is_part).unwrap_or_else(|| {
-            level.push(Block { line: line.clone(), at: block.at.clone(), inner: Vec::new() });
-            level.len() - 1
+        let is_part = |at: &usize| !(around.inner[*at].inner.is_empty() && block.inner.is_empty());
+        let known = keys(&words);
+        let known = known.iter().filter_map(|key| around.index.get(key).copied());
+        let part = known.filter(is_part).max().unwrap_or_else(|| {
+            around.index.insert(key(&words), around.inner.len());
+            around.inner.push(Block::new(line.clone(), block.at.clone()));
+            around.inner.len() - 1
         });
         path.push(line);
-        block.inner.iter().for_each(|inner| apply(reader, &mut level[part].inner, path, inner));
+        let part = &mut around.inner[part];
+        block.inner.iter().for_each(|inner| apply(reader, part, path, inner));
         path.pop();
     }
 }
 
-/// Lines that may leave out some words of the one that they continue.
-const MAP_LINES: [&str; 3] = ["class", "class-map", "policy-map"];
+/// Returns the key of a block, which its parts have in common: the line, or kind, type and name of a class or policy.
+fn key(words: &[&str]) -> String {
+    match words {
+        [kind @ ("class" | "class-map" | "policy-map"), .., name] => {
+            format!("{kind} {} {name}", after(words, "type").unwrap_or(""))
+        }
+        _ => words.join(" "),
+    }
+}
+
+/// Returns the keys of all blocks that a line can continue: it may leave out the type of a class or policy, or the
+/// block may.
+fn keys(words: &[&str]) -> Vec<String> {
+    let [kind @ ("class" | "class-map" | "policy-map"), .., name] = words else {
+        return vec![key(words)];
+    };
+    match after(words, "type") {
+        Some(own) if !TYPES.contains(&own) => vec![key(words)],
+        Some(own) => [own, ""].map(|of| format!("{kind} {of} {name}")).into(),
+        None => {
+            let all = TYPES.into_iter().chain([""]);
+            all.map(|of| format!("{kind} {of} {name}")).collect()
+        }
+    }
+}
 
 /// Returns a line as all checks read it: one space between words, keywords in lower case, lists of DSCPs as numbers. A
 /// line for several interfaces becomes one for each; `None` if it cannot be told which they are.
@@ -155,20 +193,33 @@ fn normal(intent: &Intent, line: &str, is_top: bool) -> Option<Vec<String>> {
     Some(vec![words.join(" ")])
 }
 
-/// Removes what a negation names, whole or in part. Returns whether there was any.
-fn take_back(level: &mut Vec<Block>, what: &[&str]) -> bool {
+/// Removes what a negation names, whole or in part. Returns whether there was any. What is gone leaves an empty line,
+/// so that the index need not be built again.
+fn take_back(around: &mut Block, what: &[&str]) -> bool {
     let Some(first) = what.first() else { return false };
     let mut is_taken = false;
-    level.retain_mut(|block| {
+    for (at, block) in around.inner.iter_mut().enumerate() {
         if !block.line.starts_with(first) {
-            return true;
+            continue;
         }
-        let Some(rest) = remains(&block.words(), what) else { return true };
+        let words = block.words();
+        let Some(rest) = remains(&words, what) else { continue };
         is_taken = true;
-        block.line = rest.join(" ");
-        !block.line.is_empty()
-    });
+        around.index.remove(&key(&words));
+        if rest.is_empty() {
+            *block = Block::new(String::new(), Place::default());
+        } else {
+            block.line = rest.join(" ");
+            around.index.insert(key(&block.words()), at);
+        }
+    }
     is_taken
+}
+
+/// Removes the empty lines.
+fn compact(level: &mut Vec<Block>) {
+    level.retain(|block| !block.line.is_empty());
+    level.iter_mut().for_each(|block| compact(&mut block.inner));
 }
 
 /// Whether a negation that has taken nothing back may be meant for something that the checks read. It cannot be if
@@ -182,12 +233,15 @@ fn is_doubtful(intent: &Intent, path: &[String], level: &[Block], what: &[&str])
             is_intended && is_given(intent, level, what)
         }
         Some(kind) if MAPS.contains(&kind) => {
-            let given: Vec<_> = level.iter().map(Block::words).collect();
-            let is_of_kind = |words: &Vec<&str>| words.first() == what.first();
-            let is_meant = |words: &Vec<&str>| is_of_kind(words) && !is_for_another(words, what);
-            !what.first().is_some_and(|first| HARMLESS.contains(first))
-                && given.iter().any(|words| !VERBS.contains(&words[0]))
-                && (given.iter().any(is_meant) || !given.iter().any(is_of_kind))
+            let Some(first) = what.first() else { return false };
+            // It may be abbreviated.
+            let is_of_kind =
+                |word: &str| word == *first || first.len() >= 2 && word.starts_with(first);
+            let is_meant = |block: &Block| {
+                let words = block.words();
+                is_of_kind(words[0]) && !is_for_another(&words, what)
+            };
+            !HARMLESS.contains(first) && level.iter().any(is_meant)
         }
         _ => is_given(intent, level, what),
     }
@@ -205,6 +259,10 @@ fn is_given(intent: &Intent, level: &[Block], what: &[&str]) -> bool {
 }
 
 impl Block {
+    fn new(line: String, at: Place) -> Self {
+        Self { line, at, inner: Vec::new(), index: HashMap::new() }
+    }
+
     /// Returns the text that follows `start`, if the line begins with it.
     pub(super) fn after(&self, start: &str) -> Option<&str> {
         let rest = self.line.strip_prefix(start)?;
@@ -218,9 +276,7 @@ impl Block {
 
     /// Returns the number that follows a word of the line.
     pub(super) fn number(&self, word: &str) -> Option<u64> {
-        let words = self.words();
-        let at = words.iter().position(|each| *each == word)?;
-        words.get(at + 1)?.parse().ok()
+        after(&self.words(), word)?.parse().ok()
     }
 
     /// Returns what `read` finds in the last of the inner lines in which it finds anything.
@@ -256,6 +312,16 @@ pub(super) fn alone(facts: &mut Facts, line: &str, at: &Place) {
 /// Returns the next hop of a route: a port may precede it, and a name, a tag or a distance may follow.
 pub(super) fn next_hop<'a>(words: &[&'a str]) -> Option<&'a str> {
     words.iter().copied().find(|word| word.parse::<IpAddr>().is_ok())
+}
+
+/// Returns the thresholds of early dropping, in bytes.
+pub(super) fn bounds(line: &Block) -> Option<(u64, u64)> {
+    let words: Vec<&str> = line.after("random-detect")?.split(' ').collect();
+    let of = |word: &str| {
+        let at = words.iter().position(|each| *each == word)?;
+        bytes(words.get(at + 1)?, words.get(at + 2)?)
+    };
+    of("minimum-threshold").zip(of("maximum-threshold"))
 }
 
 /// Parses a number of bytes with the units that switches print.
@@ -329,7 +395,8 @@ mod tests {
             ("interface Ethernet1\n  service-policy output A\n  no shutdown\n", 0),
             ("interface Ethernet1\n  no service-policy output B\n  service-policy output A\n", 0),
             ("interface Ethernet9\n  service-policy output A\n  no service-policy output B\n", 0),
-            ("policy-map A\n  class B\n    bandwidth percent 5\n    no police\n", 1),
+            ("policy-map A\n  class B\n    bandwidth percent 5\n    no band perc 5\n", 1),
+            ("policy-map A\n  class B\n    bandwidth percent 5\n    no police\n", 0),
             ("policy-map A\n  class B\n    bandwidth percent 5\n    no priority\n", 0),
             ("interface Ethernet1\nservice-policy output A\nunset service-policy\n", 1),
             ("interface Ethernet1-2/1-4\n  no service-policy\n", 1),

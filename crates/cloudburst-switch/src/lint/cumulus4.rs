@@ -23,7 +23,11 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             ["ip", "route", to, via, ..] => {
                 facts.routes.push(Seen::new((to.into(), via.into()), &at));
             }
-            ["no", "ip", "route", to, ..] => facts.routes.retain(|route| route.value.0 != to),
+            ["no", "ip", "route", to, ref hop @ ..] => {
+                facts.routes.retain(|Seen { value, .. }| {
+                    value.0 != to || hop.first().is_some_and(|hop| *hop != value.1)
+                })
+            }
             [verb, ref what @ ..] if VERBS.contains(&verb) && are_related(intent, what, what) => {
                 negations::not_understood(facts, &at, line.trim());
             }
@@ -128,14 +132,16 @@ fn queue(
     };
     let nowhere = cap.as_ref().map(|seen| seen.at.clone()).unwrap_or_default();
     facts.queues.bind(EVERY_PORT, "datapath.conf", &nowhere);
-    let shared = of("egress_buffer.uc.sp_percent").and_then(tenths).filter(|seen| seen.value > 0);
+    let borrows = match of("egress_buffer.uc.sp_percent").and_then(tenths) {
+        Some(Seen { value: 0, .. }) => None,
+        Some(Seen { value, at }) => {
+            Seen::some(format!("{} % of the pool", value as f64 / 10.0), &at)
+        }
+        None => cap.as_ref().map(|cap| Seen::new("sp_percent is not set".to_owned(), &cap.at)),
+    };
     let queue = facts.queues.entry("datapath.conf");
     queue.cap = cap;
-    queue
-        .borrows
-        .extend(shared.map(|seen| {
-            Seen::new(format!("{} % of the pool", seen.value as f64 / 10.0), &seen.at)
-        }));
+    queue.borrows.extend(borrows);
 }
 
 /// Reads the hash fields. By default, all are used.

@@ -44,9 +44,8 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let mut found = Found { dscps: start.collect(), ..Found::default() };
     let is_intended = |ports: &str| named(intent, ports).is_none_or(|ports| !ports.is_empty());
     facts.trimming.is_off = true;
-    for (at, line) in
-        commands::read(intent, commands(intent, files, facts), ("nv set", "nv unset"), facts)
-    {
+    let told = commands(intent, files, facts).into_iter();
+    for (at, line) in commands::read(intent, told, ("nv set", "nv unset"), facts) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
             ["nv", "set", "interface", ports, "qos", kind, "profile", name]
@@ -102,13 +101,9 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
 }
 
 /// Returns the commands of scripts and of `nv config show -o commands`.
-fn commands(
-    intent: &Intent,
-    files: &[File],
-    facts: &mut Facts,
-) -> std::vec::IntoIter<(Place, String)> {
+fn commands(intent: &Intent, files: &[File], facts: &mut Facts) -> Vec<(Place, String)> {
     let mut all = Vec::new();
-    for command in shell::read(files, &["nv"]) {
+    for command in shell::read(files, &["nv"], facts) {
         let line = command.words.join(" ");
         match command.words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["nv", "config", "apply" | "diff" | "history" | "save" | "show", ..]
@@ -124,7 +119,7 @@ fn commands(
             _ => {}
         }
     }
-    all.into_iter()
+    all
 }
 
 fn of_hash(field: &str) -> Option<Field> {

@@ -121,7 +121,8 @@ fn interface(intent: &Intent, facts: &mut Facts, port: &str, block: &Block) {
         |inner| Some((Block::after(inner, "qos trust").or(inner.after("no qos trust"))?, inner));
     if let Some((what, inner)) = block.last(trust) {
         facts.classifiers.bind(port, MAP, &inner.at);
-        if inner.line != "qos trust dscp" {
+        let is_intended = intent.ports.iter().any(|own| own == port);
+        if is_intended && inner.line != "qos trust dscp" {
             let what = if inner.line.starts_with("no ") { "no marks" } else { what };
             let remedy = "DSCPs would be ignored: remove the line";
             facts.find(&inner.at, format!("{port} trusts {what}"), "qos trust dscp", remedy);
@@ -150,8 +151,8 @@ fn tiny(facts: &mut Facts, port: &str, block: &Block) {
     facts.queues.entry(port);
     facts.schedules.entry(port).tiny = share(block);
     for inner in &block.inner {
-        let bounds = bounds(inner);
-        match (inner.after("random-detect drop"), inner.after("random-detect ecn"), bounds) {
+        let (drop, ecn) = (inner.after("random-detect drop"), inner.after("random-detect ecn"));
+        match (drop, ecn, blocks::bounds(inner)) {
             (Some(_), _, Some((low, high))) => {
                 let (likely, weight) = (inner.number("drop-probability"), inner.number("weight"));
                 let is_sharp = low == high && likely == Some(100) && weight == Some(0);
@@ -174,16 +175,6 @@ fn tiny(facts: &mut Facts, port: &str, block: &Block) {
             _ => {}
         }
     }
-}
-
-/// Returns the thresholds of WRED, in bytes.
-fn bounds(line: &Block) -> Option<(u64, u64)> {
-    let words = line.words();
-    let of = |word: &str| {
-        let at = words.iter().position(|each| *each == word)?;
-        blocks::bytes(words.get(at + 1)?, words.get(at + 2)?)
-    };
-    of("minimum-threshold").zip(of("maximum-threshold"))
 }
 
 /// Returns the share of a queue. By default a queue is strict.

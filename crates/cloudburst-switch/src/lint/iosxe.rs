@@ -64,7 +64,9 @@ fn unbound(file: &File) -> File {
 fn commands(intent: &Intent, files: &[File], mut classes: Classes, facts: &mut Facts) {
     let blocks = blocks::read(intent, files, facts);
     for block in &blocks {
-        if let Some(rest) = block.after("class-map") {
+        if let Some(rest) = block.after("class-map")
+            && !rest.starts_with("type ")
+        {
             let name = rest.rsplit(' ').next().unwrap_or(rest).to_owned();
             let is_tiny = |inner: &Block| {
                 let list = dscps_of(inner).map(numbers);

@@ -1,5 +1,6 @@
 //! Commands of Linux in their normal form: without options, with full words.
 
+use super::after;
 use super::shell::Command;
 use crate::intent::Intent;
 use std::net::IpAddr;
@@ -33,9 +34,16 @@ pub(super) fn read(intent: &Intent, command: &Command) -> Meaning {
             let is_any = |name| of_words(intent, &[&[name], rest].concat()) != Nothing;
             if WATCHED.into_iter().any(is_any) { Unknown } else { Nothing }
         }
-        _ => of_words(intent, &words),
+        _ => match of_words(intent, &words) {
+            // It takes nothing back.
+            Known(words) if words.starts_with(&UP.map(Into::into)) && !command.is_sure => Nothing,
+            meaning => meaning,
+        },
     }
 }
+
+/// The start of a command that turns a device on.
+const UP: [&str; 3] = ["ip", "link", "up"];
 
 fn of_words(intent: &Intent, words: &[&str]) -> Meaning {
     // A device that is a variable may be any.
@@ -54,15 +62,21 @@ fn of_words(intent: &Intent, words: &[&str]) -> Meaning {
             }
             _ => Nothing,
         },
+        ["nft", ..] if intent.decapsulate_from.is_empty() => Nothing,
         ["nft", ref rest @ ..] => {
             // Words may be quoted, one by one or all of them.
             let words: Vec<&str> = rest.iter().flat_map(|word| word.split_whitespace()).collect();
             let is_guard =
                 words.last() == Some(&"drop") && words.join(" ").contains("ip protocol 4 ");
             let plain = without_options(&words);
+            let takes_back =
+                |word: &&str| matches!(*word, "flush" | "delete" | "destroy" | "replace");
+            // In one word, there may be several commands.
+            let is_list = rest.iter().any(|word| word.contains([';', '\n']));
             match plain[..] {
+                _ if is_list && plain.iter().any(takes_back) => Unknown,
                 ["add", "rule", ..] if is_guard => known(["nft"].into_iter().chain(plain)),
-                ["flush" | "delete" | "destroy", ..] => known(["nft"].into_iter().chain(plain)),
+                [verb, ..] if takes_back(&verb) => known(["nft"].into_iter().chain(plain)),
                 _ if words.iter().any(|word| matches!(*word, "-f" | "--file")) => Unknown,
                 _ => Nothing,
             }
@@ -114,15 +128,16 @@ fn tc(words: &[&str], is_other: impl Fn(&str) -> bool) -> Meaning {
     let Some(kind) = full(kind, &["qdisc", "class", "filter"]) else {
         return if kind.contains('$') { Unknown } else { Nothing };
     };
-    let device = words.iter().position(|word| *word == "dev").and_then(|dev| words.get(dev + 1));
+    let device = after(&words, "dev");
     let is_inward =
         |word: &&str| matches!(*word, "ingress" | "clsact") || word.starts_with("ffff:");
-    if device.is_some_and(|device| is_other(device)) || words.iter().any(is_inward) {
+    if device.is_some_and(is_other) || words.iter().any(is_inward) {
         return Nothing;
     }
-    let verbs = ["add", "change", "replace", "link", "delete", "get", "list", "show"];
+    let verbs =
+        ["add", "change", "replace", "link", "delete", "get", "list", "show", "lst", "help"];
     match full(verb, &verbs) {
-        Some("get" | "list" | "show") => Nothing,
+        Some("get" | "list" | "show" | "lst" | "help") => Nothing,
         Some(verb) => {
             let rest = words[2..].iter().map(|word| handle(word));
             known(["tc", kind, verb].into_iter().chain(rest))
@@ -153,7 +168,7 @@ fn ip(intent: &Intent, words: &[&str]) -> Meaning {
     let is_set = match object {
         "route" if is_ipv6 => return Nothing,
         "route" => route(intent, verb, rest),
-        "link" | "tunnel" => link(object, verb, rest),
+        "link" | "tunnel" => link(intent, object, verb, rest),
         "netns" if full(verb, &["list", "add", "set", "delete", "exec"]) == Some("exec") => {
             let is_watched = rest.iter().any(|word| WATCHED.contains(word));
             return if is_watched { Unknown } else { Nothing };
@@ -164,24 +179,21 @@ fn ip(intent: &Intent, words: &[&str]) -> Meaning {
     if is_foreign && is_set != Nothing { Unknown } else { is_set }
 }
 
-/// Returns a command for routes as verb, prefix, and `via` with each next hop. A route without a next hop, such as
-/// `blackhole`, has its kind in place of it.
+/// Returns a command for intended routes as verb, prefix, device and protocol, and `via` with each next hop. A route
+/// without a next hop, such as `blackhole`, has its kind in place of it.
 fn route(intent: &Intent, verb: &str, words: &[&str]) -> Meaning {
     let verbs = [
-        "list", "show", "get", "add", "change", "replace", "prepend", "append", "test", "delete",
-        "save", "restore", "flush",
+        "list", "show", "lst", "get", "add", "change", "replace", "prepend", "append", "test",
+        "delete", "save", "restore", "showdump", "flush", "help",
     ];
     let Some(verb) = full(verb, &verbs) else { return Unknown };
-    if matches!(verb, "list" | "show" | "get" | "test" | "save") {
+    if matches!(verb, "list" | "show" | "lst" | "get" | "test" | "save" | "showdump" | "help") {
         return Nothing;
     }
     if verb == "restore" {
         return Unknown;
     }
-    let value = |key: &str| {
-        let at = words.iter().position(|word| *word == key)?;
-        words.get(at + 1).copied()
-    };
+    let value = |key: &str| after(words, key);
     let is_main = |table: &str| matches!(table, "main" | "254" | "all");
     if value("vrf").is_some() || value("table").is_some_and(|table| !is_main(table)) {
         return Nothing;
@@ -200,15 +212,15 @@ fn route(intent: &Intent, verb: &str, words: &[&str]) -> Meaning {
     if to.is_none() && words.contains(&"default") {
         return Nothing;
     }
-    let Some(to) = to else {
-        // It may be any route, unless none is intended.
-        return match verb {
-            _ if intent.routes.is_empty() || words == ["cache"] => Nothing,
-            "flush" => known(["ip", "route", "flush"]),
-            _ => Unknown,
-        };
-    };
     let is_wider = words.iter().any(|word| matches!(*word, "root" | "match"));
+    let to = match to {
+        // It may be any route.
+        None if verb != "flush" && !intent.routes.is_empty() => return Unknown,
+        None if intent.routes.is_empty() || words == ["cache"] => return Nothing,
+        _ if verb == "flush" && is_wider => None,
+        Some(to) if intent.routes.iter().all(|route| route.to != to) => return Nothing,
+        to => to,
+    };
     let hops: Vec<&str> = match words.iter().find(|word| kinds.contains(word)) {
         Some(kind) => vec![kind],
         None => {
@@ -216,22 +228,33 @@ fn route(intent: &Intent, verb: &str, words: &[&str]) -> Meaning {
             pairs.filter(|(key, _)| **key == "via").map(|(_, hop)| *hop).collect()
         }
     };
-    let hops = hops.into_iter().flat_map(|hop| ["via", hop]);
-    match verb {
-        "flush" if is_wider => known(["ip", "route", "flush"]),
-        "flush" => known(["ip", "route", "delete", &to].into_iter().chain(hops)),
-        verb => known(["ip", "route", verb, &to].into_iter().chain(hops)),
-    }
+    let verb = if verb == "flush" && to.is_some() { "delete" } else { verb };
+    let device = value("dev").filter(|_| !words.contains(&"nexthop"));
+    let proto = value("proto").or(value("protocol")).filter(|proto| *proto != "all");
+    let proto = proto.map(|proto| match proto {
+        "3" => "boot",
+        "4" => "static",
+        proto => proto,
+    });
+    let pairs = [("to", to.as_deref()), ("dev", device), ("proto", proto)];
+    let pairs = pairs.into_iter().filter_map(|(key, value)| Some([key, value?]));
+    let hops = hops.into_iter().map(|hop| ["via", hop]);
+    known(["ip", "route", verb].into_iter().chain(pairs.chain(hops).flatten()))
 }
 
-/// Returns a command for devices as verb and name, and the local address of a tunnel.
-fn link(object: &str, verb: &str, words: &[&str]) -> Meaning {
-    let name = words.iter().find(|word| !matches!(**word, "dev" | "name")).copied().unwrap_or("");
+/// Returns a command for intended ports and tunnels as verb and name, and the local address of a tunnel.
+fn link(intent: &Intent, object: &str, verb: &str, words: &[&str]) -> Meaning {
+    let name = after(words, "dev").or(after(words, "name")).or(words.first().copied());
+    let name = name.unwrap_or("");
     let start = |verb| ["ip", "link", verb, name].into_iter();
+    let is_tunnel = intent.decapsulate.is_some();
+    let is_port = name.contains('$') || intent.ports.iter().any(|own| own == name);
+    let state = words.iter().rev().find(|word| matches!(**word, "up" | "down"));
     match full(verb, &["add", "set", "change", "delete", "show"]) {
+        Some("delete") if is_tunnel || is_port => known(start("delete")),
+        _ if !is_tunnel => Nothing,
         Some("add") if words.contains(&"ipip") => known(start("add").chain(words.iter().copied())),
-        Some("delete") => known(start("delete")),
-        Some("set") if object == "link" && words.contains(&"down") => known(start("down")),
+        Some("set") if object == "link" => state.map_or(Nothing, |state| known(start(state))),
         _ => Nothing,
     }
 }
@@ -279,15 +302,18 @@ fn offload<'a>(pair: &[&'a str]) -> Vec<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::super::File;
+    use super::super::facts::Facts;
     use super::super::shell;
     use super::*;
 
     fn meanings(text: &str) -> Vec<String> {
         let params = "platform = \"linux\"\nports = [\"h1\"]\n\
-                      limit = \"8 packets\"\nrate = \"10G\"\nseed = 1\n\
+                      limit = \"8 packets\"\nrate = \"10G\"\nseed = 1\ndecapsulate = \"10.0.0.1\"\n\
+                      decapsulate_from = [\"10.0.0.0/8\"]\n\
                       [[routes]]\nto = \"10.1.1.1/32\"\nvia = \"10.2.0.1\"\nport = \"h1\"\n";
         let intent = Intent::new(toml::from_str(params).unwrap()).unwrap();
-        let commands = shell::read(&[File { name: "x".into(), text: text.into() }], &WATCHED);
+        let files = [File { name: "x".into(), text: text.into() }];
+        let commands = shell::read(&files, &WATCHED, &mut Facts::default());
         let meaning = |command: &Command| match read(&intent, command) {
             Nothing => None,
             Known(words) if command.is_sure => Some(words.join(" ")),
@@ -304,16 +330,21 @@ mod tests {
                 "tc qdisc delete root dev h1",
             ),
             ("tc filter del dev h1 parent 1:0 prio 1", "tc filter delete dev h1 parent 1: prio 1"),
-            ("ip -4 -f inet ro del 10.1.1.1", "ip route delete 10.1.1.1/32"),
+            ("ip -4 -f inet ro del 10.1.1.1", "ip route delete to 10.1.1.1/32"),
             (
                 "ip route replace to 10.1.1.1 nexthop via 10.0.0.1 nexthop via 10.0.0.2",
-                "ip route replace 10.1.1.1/32 via 10.0.0.1 via 10.0.0.2",
+                "ip route replace to 10.1.1.1/32 via 10.0.0.1 via 10.0.0.2",
             ),
-            ("ip r replace blackhole 10.1.1.1/32", "ip route replace 10.1.1.1/32 via blackhole"),
+            ("ip r replace blackhole 10.1.1.1/32", "ip route replace to 10.1.1.1/32 via blackhole"),
+            (
+                "ip route add 10.1.1.1 via 10.0.0.1 dev h1 protocol 4 onlink",
+                "ip route add to 10.1.1.1/32 dev h1 proto static via 10.0.0.1",
+            ),
             ("ip route flush table main", "ip route flush"),
-            ("ip route flush 10.9.0.0/16", "ip route delete 10.9.0.0/16"),
+            ("ip route flush dev h1 proto boot", "ip route flush dev h1 proto boot"),
+            ("ip route flush 10.1.1.1", "ip route delete to 10.1.1.1/32"),
             ("ip route flush root 10.0.0.0/8", "ip route flush"),
-            ("ip link set dev t down; ip l del t", "ip link down t|ip link delete t"),
+            ("ip link set down dev t; ip l del t", "ip link down t|ip link delete t"),
             (
                 "sysctl -qw net/ipv4/fib_multipath_hash_policy=0 net.ipv4.ip_forward=1",
                 "sysctl net.ipv4.fib_multipath_hash_policy=0",
@@ -342,11 +373,13 @@ mod tests {
             "tc qdisc show dev h1 # tc qdisc del dev h1 root",
             "tc qdisc del dev eth9 root",
             "tc qdisc add dev h1 clsact",
+            "tc qdisc ls dev h1; tc filter lst dev h1; tc help; ip route help; ip route showdump",
+            "ip route del 10.9.9.9; [ -e x ] && ip route flush 10.9.0.0/16",
             "ip route get 10.1.1.1; ip route flush cache; ip addr add 10.0.0.1/24 dev h1",
             "ip -6 route flush table main",
             "ip route add 10.1.1.1/32 via 10.0.0.9 table 7",
             "for port in h1; do ip link set $port up; done",
-            "echo tc qdisc del dev h1 root; apt install ethtool nft",
+            "echo tc qdisc del dev h1 root; logger tc qdisc del dev h1 root; apt install ethtool nft",
             "sysctl net.ipv4.fib_multipath_hash_policy; sysctl -w net.ipv4.ip_forward=1",
             "ethtool -k h1; dcb pfc show dev h1",
         ] {
@@ -384,10 +417,13 @@ mod tests {
             "echo 0 > /proc/sys/net/ipv4/fib_multipath_hash_policy",
             "echo 0 | sudo tee /proc/sys/net/ipv4/fib_multipath_hash_policy",
             "nft -f x",
+            "nft 'add table a; delete table b'",
+            "echo $((1 << $(tc qdisc del dev h1 root)))",
         ] {
             assert_eq!(meanings(text), ["?"], "{text}");
         }
-        let script = "if a; then\n  b\nfi\ncat <<EOF\nfor all\nEOF\ntc qdisc del \\\n  dev h1 root && tc qdisc del dev h1 root\n";
+        let script = "if a; then\n  b\nfi\nx=$((1<<(2+3)))\n((x<<=1))\n\
+                      cat <<EOF\nfor all\nEOF\ntc qdisc del \\\n  dev h1 root && tc qdisc del dev h1 root\n";
         let all = ["tc qdisc delete dev h1 root"; 2];
         assert_eq!(meanings(script), all, "what follows is followed");
     }

@@ -10,18 +10,16 @@ use std::collections::HashMap;
 /// The most parts of a path, far more than any configuration has. Each part can become a nested value.
 const MOST_PARTS: usize = 16;
 
-/// The rendered files, in the order in which the guide applies them.
-const RENDERED: [&str; 5] = ["qos", "ecmp", "paths", "aeolus", "trim"];
-
 /// A table that every whole configuration of SONiC has.
 const OF_WHOLE: &str = "DEVICE_METADATA";
 
-/// Merges or applies all files, in turn. Reports files that are not JSON, and operations that fail.
+/// Merges or applies all files, in turn, after the configuration that the switch has. Reports files that are not JSON,
+/// and operations that fail.
 pub(super) fn read(files: &[File], facts: &mut Facts) -> Value {
     let mut read = Vec::new();
     for file in files {
         match serde_json::from_str::<Value>(&file.text) {
-            Ok(value) => read.push((turn(file, &value), file, value)),
+            Ok(value) => read.push((file, value)),
             Err(error) => {
                 let at = Place { file: file.name.clone(), line: error.line() };
                 let found = format!("it cannot be read: {error}");
@@ -29,9 +27,9 @@ pub(super) fn read(files: &[File], facts: &mut Facts) -> Value {
             }
         }
     }
-    read.sort_by_key(|(turn, ..)| *turn);
+    read.sort_by_key(|(_, value)| value.get(OF_WHOLE).is_none());
     let mut all = Value::Object(Map::new());
-    for (_, file, value) in read {
+    for (file, value) in read {
         match value {
             Value::Array(patch) => apply(&mut all, patch, file, facts),
             operation if operation["op"].is_string() => {
@@ -43,18 +41,6 @@ pub(super) fn read(files: &[File], facts: &mut Facts) -> Value {
         }
     }
     all
-}
-
-/// Returns the place of a file in the order of application: what the switch has, the rendered files, and whatever else
-/// is given, in the order given. A shell sorts `leaf1/*` by name, and a patch replaces what `aeolus.json` merges into.
-fn turn(file: &File, value: &Value) -> usize {
-    let name = file.name.rsplit('/').next().unwrap_or("");
-    let stem = name.split('.').next();
-    match RENDERED.iter().position(|rendered| Some(*rendered) == stem) {
-        _ if value.get(OF_WHOLE).is_some() => 0,
-        Some(rendered) => 1 + rendered,
-        None => 1 + RENDERED.len(),
-    }
 }
 
 fn merge(into: &mut Value, from: Value) {

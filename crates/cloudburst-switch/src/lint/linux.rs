@@ -2,7 +2,7 @@
 
 use super::facts::{Aeolus, Cap, Facts, Field, Place, Seen, Share};
 use super::iproute::{self, Meaning};
-use super::{File, negations, shell};
+use super::{File, after, negations, shell};
 use crate::intent::Intent;
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ struct Port<'a> {
     classes: BTreeMap<&'a str, Class<'a>>,
     /// The limit of each class's queue.
     caps: BTreeMap<&'a str, Seen<Cap>>,
-    /// The settings of RED, which replaces a class's queue when its file is applied.
+    /// The settings of RED, which replaces a class's queue. Both must be right: its file need not be applied.
     red: BTreeMap<&'a str, (Seen<Cap>, Aeolus)>,
     filters: Vec<Seen<Filter<'a>>>,
     /// The classes of filters that match something besides the DSCP.
@@ -48,8 +48,34 @@ struct Filter<'a> {
     class: &'a str,
 }
 
+/// A next hop of a route.
+struct Route<'a> {
+    to: &'a str,
+    hop: &'a str,
+    /// `None` if there are several.
+    dev: Option<&'a str>,
+    proto: &'a str,
+    at: Place,
+}
+
+impl Route<'_> {
+    /// Whether it is one of those that a command removes: it has all the values that the command gives.
+    fn is_meant(&self, words: &[&str], hops: &[&str]) -> bool {
+        let has = |key: &str, own: Option<&str>| {
+            after(words, key).zip(own).is_none_or(|(given, own)| given == own)
+        };
+        has("to", Some(self.to))
+            && has("dev", self.dev)
+            && has("proto", Some(self.proto))
+            && (hops.is_empty() || hops.contains(&self.hop))
+    }
+}
+
+/// A rule that drops IP-in-IP packets: where it is, the address of the tunnel, and the prefixes that it spares.
+type Guard<'a> = (Vec<&'a str>, Seen<(String, BTreeSet<String>)>);
+
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
-    let commands = shell::read(files, &iproute::WATCHED);
+    let commands = shell::read(files, &iproute::WATCHED, facts);
     let mut known = Vec::new();
     for command in commands {
         match iproute::read(intent, &command) {
@@ -60,7 +86,10 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     }
     let mut ports: BTreeMap<&str, Port<'_>> = BTreeMap::new();
     let mut of_ipv6: Option<Seen<&str>> = None;
+    let mut routes: Vec<Route<'_>> = Vec::new();
     let mut tunnels: BTreeMap<&str, Seen<String>> = BTreeMap::new();
+    let mut down: BTreeSet<&str> = BTreeSet::new();
+    let mut guards: Vec<Guard<'_>> = Vec::new();
     let mut pauses: BTreeMap<(&str, u8), Place> = BTreeMap::new();
     for (command, words) in &known {
         let at = &command.at;
@@ -100,44 +129,49 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
                     sysctl(facts, set, at);
                 }
             }
-            ["ip", "route", "flush"] => facts.routes.clear(),
-            ["ip", "route", verb, to, ref hops @ ..] => {
-                let hops: Vec<&str> = hops.iter().copied().filter(|word| *word != "via").collect();
-                let count = facts.routes.len();
-                facts.routes.retain(|Seen { value: (of, hop), .. }| match verb {
-                    "delete" => of != to || !(hops.is_empty() || hops.contains(&hop.as_str())),
-                    "replace" | "change" => of != to,
-                    _ => true,
-                });
-                if verb != "delete" {
-                    let hops = hops.into_iter().map(|hop| Seen::new((to.into(), hop.into()), at));
-                    facts.routes.extend(hops);
-                } else if facts.routes.len() == count
-                    && facts.routes.iter().any(|route| route.value.0 == to)
+            ["ip", "route", verb, ref told @ ..] => {
+                let hops: Vec<&str> = (told.iter().zip(told.iter().skip(1)))
+                    .filter_map(|(key, hop)| (*key == "via").then_some(*hop))
+                    .collect();
+                let to = after("to").unwrap_or("");
+                let count = routes.len();
+                if matches!(verb, "delete" | "flush") {
+                    routes.retain(|route| !route.is_meant(&words, &hops));
+                } else if matches!(verb, "replace" | "change") {
+                    routes.retain(|route| route.to != to);
+                }
+                if !matches!(verb, "delete" | "flush") {
+                    let (dev, proto) = (after("dev"), after("proto").unwrap_or("boot"));
+                    let route = |hop| Route { to, hop, dev, proto, at: at.clone() };
+                    routes.extend(hops.into_iter().map(route));
+                } else if verb == "delete"
+                    && routes.len() == count
+                    && routes.iter().any(|route| route.to == to)
                 {
                     negations::not_understood(facts, at, &command.words.join(" "));
                 }
             }
             ["ip", "link", "add", name, ..] => {
                 tunnels.extend(after("local").map(|local| (name, Seen::new(local.to_owned(), at))));
+                down.remove(name);
             }
             ["ip", "link", "delete", name] => {
                 tunnels.remove(name);
                 ports.remove(name);
             }
-            ["ip", "link", "down", name] => {
-                tunnels.remove(name);
-            }
-            ["nft", "add", ..] => {
+            ["ip", "link", "down", name] => drop(down.insert(name)),
+            ["ip", "link", "up", name] => drop(down.remove(name)),
+            ["nft", "add", "rule", ref told @ ..] => {
                 let line = words.join(" ");
                 let from = line.split_once("saddr != {").and_then(|(_, from)| from.split_once('}'));
                 let from = from.map(|(from, _)| from.split(',').map(|each| each.trim().to_owned()));
                 let guard = after("daddr").zip(from);
-                facts
-                    .decapsulates_from
-                    .extend(guard.map(|(to, from)| Seen::new((to.to_owned(), from.collect()), at)));
+                let guard = guard.map(|(to, from)| Seen::new((to.to_owned(), from.collect()), at));
+                guards.extend(guard.map(|guard| (place(told), guard)));
             }
-            ["nft", ..] => facts.decapsulates_from.clear(),
+            ["nft", _, "ruleset" | "table" | "chain" | "rule", ref told @ ..] => {
+                guards.retain(|(place_of_guard, _)| !place_of_guard.starts_with(&place(told)));
+            }
             ["dcb", "pfc", verb, ref told @ ..] => {
                 let Some(name) = after("dev") else { continue };
                 if verb == "replace" {
@@ -158,7 +192,13 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
         }
     }
     facts.pfc.extend(pauses.into_iter().map(|((_, priority), at)| Seen { value: priority, at }));
+    tunnels.retain(|name, _| !down.contains(name));
     facts.decapsulates.extend(tunnels.into_values());
+    facts.decapsulates_from.extend(guards.into_iter().map(|(_, guard)| guard));
+    let routes = routes.into_iter();
+    let routes =
+        routes.map(|route| Seen { value: (route.to.into(), route.hop.into()), at: route.at });
+    facts.routes.extend(routes);
     if of_ipv6.as_ref().is_none_or(|policy| policy.value != "1") {
         let at =
             of_ipv6.as_ref().map(|policy| &policy.at).or(facts.hash.as_ref().map(|hash| &hash.at));
@@ -175,10 +215,19 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     }
 }
 
-/// Returns the word that follows another.
-fn after<'a>(words: &[&'a str], word: &str) -> Option<&'a str> {
-    let found = words.iter().position(|each| *each == word)?;
-    words.get(found + 1).copied()
+/// Returns the family, the table and the chain that a command of `nft` names, as far as it does.
+fn place<'a>(told: &[&'a str]) -> Vec<&'a str> {
+    let (family, names) = match told {
+        [] => return Vec::new(),
+        [family @ ("ip" | "ip6" | "inet" | "arp" | "bridge" | "netdev"), names @ ..] => {
+            (*family, names)
+        }
+        names => ("ip", names),
+    };
+    let names = names.iter().copied().take(2);
+    let place: Vec<&str> = [family].into_iter().chain(names).collect();
+    // A number may be that of any.
+    if place.contains(&"handle") { Vec::new() } else { place }
 }
 
 /// Whether a command of `tc` removes instead of setting.
@@ -195,13 +244,9 @@ fn qdisc<'a>(intent: &Intent, port: &mut Port<'a>, words: &[&'a str], at: &Place
         if is_gone || !is_htb {
             // Everything below it is removed, too.
             let (at, off) = (port.at.clone(), core::mem::take(&mut port.off));
-            // RED is applied later, though its file may be read earlier.
-            let red = core::mem::take(&mut port.red);
-            *port = Port { at, off, red, ..Port::default() };
+            *port = Port { at, off, ..Port::default() };
         }
-        let kind =
-            words.iter().position(|word| *word == "root").and_then(|root| words.get(root + 1));
-        port.root = (!is_gone && !is_htb).then(|| Seen::new(*kind.unwrap_or(&"nothing"), at));
+        port.root = (!is_gone && !is_htb).then(|| Seen::new(kind(words), at));
         if is_gone {
             return true;
         }
@@ -236,7 +281,21 @@ fn qdisc<'a>(intent: &Intent, port: &mut Port<'a>, words: &[&'a str], at: &Place
         _ => Cap::Not(words.last().copied().unwrap_or("").into()),
     };
     port.caps.insert(parent, Seen::new(cap, at));
+    port.red.remove(parent);
     true
+}
+
+/// Returns the kind of a qdisc: the first word that does not tell where it is.
+fn kind<'a>(words: &[&'a str]) -> &'a str {
+    let mut words = words.iter().skip(3);
+    while let Some(word) = words.next() {
+        match *word {
+            "dev" | "handle" | "parent" => drop(words.next()),
+            "root" => {}
+            kind => return kind,
+        }
+    }
+    "nothing"
 }
 
 fn class<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) -> bool {
@@ -305,9 +364,8 @@ const PRIORITY: [&str; 3] = ["prio", "pref", "preference"];
 
 /// Whether a filter is one of those that a command names: it has all the values that the command gives.
 fn is_meant(filter: &[&str], words: &[&str]) -> bool {
-    let told = |words: &[&str], keys: &[&str]| -> Option<String> {
-        let at = words.iter().position(|word| keys.contains(word))?;
-        words.get(at + 1).map(|&value| value.into())
+    let told = |words, keys: &[&str]| -> Option<String> {
+        keys.iter().find_map(|key| after(words, key)).map(Into::into)
     };
     [&["parent"][..], &PRIORITY, &["protocol", "proto"]]
         .into_iter()

@@ -59,9 +59,15 @@ impl fmt::Display for Finding {
     }
 }
 
+/// The rendered files, in the order in which the guide applies them.
+const RENDERED: [&str; 5] = ["qos", "ecmp", "paths", "aeolus", "trim"];
+
 /// Returns all findings in `files`, which together are one configuration. Each class of Cloudburst's packets is
 /// judged as if it were the only one.
 pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
+    let mut files = files.to_vec();
+    // A shell sorts `leaf1/*` by name, but what is applied later can take back what is applied earlier.
+    files.sort_by_key(turn);
     let read = match intent.platform {
         Platform::Picos => picos::read,
         Platform::Sonic => sonic::read,
@@ -75,9 +81,9 @@ pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
         Platform::Linux => linux::read,
     };
     let apart = match intent.platform {
-        Platform::Sonic => sonic::apart(files),
-        Platform::IosXe => iosxe::apart(files),
-        _ => vec![files.to_vec()],
+        Platform::Sonic => sonic::apart(&files),
+        Platform::IosXe => iosxe::apart(&files),
+        _ => vec![files],
     };
     let of_class = |intent: &Intent, files: &[File]| {
         let mut facts = Facts::default();
@@ -90,6 +96,20 @@ pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
     findings.sort();
     findings.dedup();
     findings
+}
+
+/// Returns the place of a file in the order of application: the rendered files, and whatever else is given.
+fn turn(file: &File) -> usize {
+    let name = file.name.rsplit('/').next().unwrap_or("");
+    let stem = name.split('.').next();
+    let place = RENDERED.iter().position(|rendered| Some(*rendered) == stem);
+    place.unwrap_or(RENDERED.len())
+}
+
+/// Returns the word that follows another.
+fn after<'a>(words: &[&'a str], word: &str) -> Option<&'a str> {
+    let found = words.iter().position(|each| *each == word)?;
+    words.get(found + 1).copied()
 }
 
 /// Returns all lines of all files, each with its place, without comments and blank lines.

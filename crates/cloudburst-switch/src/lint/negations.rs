@@ -1,5 +1,6 @@
 //! Lines that take back other lines: what is left of these, and which negations must not be skipped.
 
+use super::after;
 use super::blocks::numbers;
 use super::facts::{Facts, Place};
 use crate::intent::Intent;
@@ -43,6 +44,32 @@ const SUBJECTS: [&str; 32] = [
     "uc-tx-queue",
     "wred",
 ];
+
+/// Words that a name or a further keyword follows: lines that differ in it are about different things.
+const NAMED: [&str; 19] = [
+    "class-of-service",
+    "class-of-service classifier",
+    "class-of-service forwarding-class",
+    "class-of-service interface",
+    "class-of-service scheduler",
+    "class-of-service scheduler-profile",
+    "ip decap-group",
+    "match",
+    "platform trident mmu queue profile",
+    "qos advance-buffer-config",
+    "qos congestion-control",
+    "qos egress-queue-mapping",
+    "qos egress-scheduler",
+    "qos map",
+    "qos mapping",
+    "qos-map traffic-class",
+    "set",
+    "trust-map dscp",
+    "wred",
+];
+
+/// The types of classes and policies that a line can leave out.
+pub(super) const TYPES: [&str; 3] = ["qos", "queuing", "network-qos"];
 
 /// Whether two lines, without `no` or `set`, are about the same subject that the checks read. Command lines take
 /// abbreviated words.
@@ -104,7 +131,7 @@ pub(super) fn remains(told: &[&str], taken: &[&str]) -> Option<Vec<String>> {
         }
         let (listed, taken) = (numbers(list), numbers(word));
         let kept: Vec<_> = listed.iter().filter(|number| !taken.contains(number)).collect();
-        if kept.len() == listed.len() && !listed.is_empty() {
+        if kept.len() == listed.len() {
             return None;
         }
         if !kept.is_empty() {
@@ -122,30 +149,38 @@ pub(super) fn remains(told: &[&str], taken: &[&str]) -> Option<Vec<String>> {
 
 /// Whether two lines name the same class or policy: kind and name, where `match-any` or the type may be left out.
 pub(super) fn is_same_map(one: &[&str], other: &[&str]) -> bool {
-    let kind = |words: &[&str]| -> Option<String> {
-        let at = words.iter().position(|word| *word == "type")?;
-        words.get(at + 1).map(|&kind| kind.to_owned())
+    let is_same_type = match (after(one, "type"), after(other, "type")) {
+        (Some(kind), None) | (None, Some(kind)) => TYPES.contains(&kind),
+        (one, other) => one == other,
     };
-    let is_same_kind = kind(one).zip(kind(other)).is_none_or(|(one, other)| one == other);
-    one.first() == other.first() && one.last() == other.last() && is_same_kind
+    one.first() == other.first() && one.last() == other.last() && is_same_type
 }
 
-/// Whether a negation is plainly for another thing of the same kind: a class or policy with another name, or the first
-/// words that differ are numbers.
+/// Whether a negation is plainly for another thing of the same kind: another class or policy, or the first words that
+/// differ are numbers or whole names.
 pub(super) fn is_for_another(told: &[&str], taken: &[&str]) -> bool {
-    if let ["class" | "class-map" | "policy-map", .., name] = taken {
-        return told.first() == taken.first() && told.last() != Some(name);
+    if let ["class" | "class-map" | "policy-map", _, ..] = taken {
+        return told.first() == taken.first() && !is_same_map(told, taken);
     }
-    let differ = told.iter().zip(taken).find(|(one, other)| !one.eq_ignore_ascii_case(other));
-    differ.is_some_and(|(one, other)| {
+    let mut pairs = told.iter().zip(taken).enumerate();
+    let differ = pairs.find(|(_, (one, other))| !one.eq_ignore_ascii_case(other));
+    let Some((at, (one, other))) = differ else { return false };
+    if is_list(one) && is_list(other) {
         let taken = numbers(other);
-        is_list(one) && is_list(other) && numbers(one).iter().all(|number| !taken.contains(number))
-    })
+        return numbers(one).iter().all(|number| !taken.contains(number));
+    }
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
+    let is_known = |end: usize| NAMED.contains(&&*taken[..end].join(" "));
+    // A word may abbreviate the other, unless it is known to be whole.
+    let is_whole = !one.starts_with(other) || is_known(at + 1);
+    is_known(at) && is_whole && other.chars().all(is_name)
 }
 
+/// Whether a word is a list of DSCPs or queues. Larger numbers are no such list.
 fn is_list(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit())
         && word.chars().all(|c| c.is_ascii_digit() || ",-".contains(c))
+        && !numbers(word).is_empty()
 }
 
 #[cfg(test)]
@@ -165,11 +200,44 @@ mod tests {
             ("match dscp 43", "match dscp 40-47", ""),
             ("match dscp 40-43", "match dscp 41-42", "match dscp 40,43"),
             ("uc-tx-queue 5", "uc-tx-queue 4", "uc-tx-queue 5"),
+            ("threshold 70", "threshold 80", "threshold 70"),
+            ("threshold 64-70", "threshold 80", "threshold 64-70"),
+            ("class-map match-any A", "class-map type inspect A", "class-map match-any A"),
+            ("class-map type qos A", "class-map A", ""),
             ("a", "a b", "a"),
         ] {
             let words = |text: &'static str| text.split(' ').collect::<Vec<_>>();
             let rest = remains(&words(told), &words(taken)).map(|rest| rest.join(" "));
             assert_eq!(rest.as_deref().unwrap_or(told), left, "{told}: no {taken}");
+        }
+    }
+
+    #[test]
+    fn a_negation_with_another_name_or_number_is_for_another_thing() {
+        for (told, taken, is_other) in [
+            ("uc-tx-queue 5", "uc-tx-queue 4", true),
+            ("uc-tx-queue 5", "uc-tx-q 4", false),
+            ("universal-id 1", "universal-id 200", false),
+            ("universal-id 100", "universal-id 200", false),
+            ("qos map dscp 43", "qos map cos 3", true),
+            ("qos map dscp 43", "qos map d 3", false),
+            ("wred A", "wred B", true),
+            ("wred A", "wred", false),
+            ("wred CLOUDBURST", "wred CLOUD", false),
+            ("class-of-service scheduler-profile A", "class-of-service scheduler B", true),
+            ("class-of-service scheduler-profile A", "class-of-service sched B", false),
+            (
+                "class-of-service interface ge-1/1/1",
+                "class-of-service interface ge-1/1/[1-9]",
+                false,
+            ),
+            ("service-policy output A", "service-policy output B", false),
+            ("policy-map type queuing A", "policy-map type qos A", true),
+            ("class-map match-any A", "class-map B", true),
+            ("class-map match-any A", "class-map", false),
+        ] {
+            let words = |text: &'static str| text.split(' ').collect::<Vec<_>>();
+            assert_eq!(is_for_another(&words(told), &words(taken)), is_other, "{told}: no {taken}");
         }
     }
 }

@@ -112,7 +112,7 @@ fn queue(intent: &Intent, facts: &mut Facts, name: &str, of: &str, class: &Block
             if let Some(limit) = inner.after("queue-limit") {
                 facts.queues.entry(name).cap = Seen::some(cap(limit), &inner.at);
             }
-            if let Some(bounds) = bounds(inner) {
+            if let Some(bounds) = blocks::bounds(inner) {
                 *facts.aeolus.entry(name) = Aeolus {
                     bounds: Seen::some(bounds, &inner.at),
                     spares_ecn: inner.words().contains(&"ecn"),
@@ -143,16 +143,6 @@ fn cap(limit: &str) -> Cap {
         }
         _ => Cap::Not(limit.into()),
     }
-}
-
-fn bounds(line: &Block) -> Option<(u64, u64)> {
-    line.after("random-detect")?;
-    let words = line.words();
-    let of = |word: &str| {
-        let at = words.iter().position(|each| *each == word)?;
-        blocks::bytes(words.get(at + 1)?, words.get(at + 2)?)
-    };
-    of("minimum-threshold").zip(of("maximum-threshold"))
 }
 
 fn bind(facts: &mut Facts, port: &str, block: &Block) {

@@ -31,13 +31,14 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             classes.extend(queue.map(|queue: u8| (name, queue)));
         }
     }
+    let queue_of =
+        |class: &Block| class.after("class").and_then(|class| classes.get(class)).copied();
     let mut dropping: BTreeMap<&str, &str> = BTreeMap::new();
     for block in &blocks {
         let Some(name) = block.after("policy-map type queuing") else { continue };
         for class in &block.inner {
-            let queue = class.after("class").and_then(|class| classes.get(class)).copied();
             let profile = class.last(|inner| inner.after("random-detect"));
-            let profile = profile.filter(|_| queue == Some(intent.queue));
+            let profile = profile.filter(|_| queue_of(class) == Some(intent.queue));
             dropping.extend(profile.map(|profile| (name, profile)));
         }
     }
@@ -56,8 +57,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             facts.queues.entry(name);
             facts.schedules.entry(name);
             for class in &block.inner {
-                let queue = class.after("class").and_then(|class| classes.get(class)).copied();
-                policy(intent, facts, name, queue, class);
+                policy(intent, facts, name, queue_of(class), class);
             }
         } else if let Some(port) = block.after("interface") {
             bind(facts, port, block, &dropping);
@@ -127,8 +127,9 @@ fn other(facts: &mut Facts, block: &Block) {
         ["hash-algorithm", "seed", seed] => {
             facts.seed = seed.parse().ok().map(|seed| Seen::new(seed, &block.at));
         }
-        ["ip", "route", to, via] => {
-            facts.routes.push(Seen::new((to.into(), via.into()), &block.at));
+        ["ip", "route", to, ref rest @ ..] => {
+            let via = blocks::next_hop(rest);
+            facts.routes.extend(via.map(|via| Seen::new((to.into(), via.into()), &block.at)));
         }
         ["wred", name] => {
             facts.aeolus.entry(name).spares_ecn =

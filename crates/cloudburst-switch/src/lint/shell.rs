@@ -41,11 +41,12 @@ struct Written {
 const WRAPPERS: [&str; 9] =
     ["builtin", "command", "doas", "env", "exec", "nice", "nohup", "sudo", "time"];
 /// Commands whose words are only printed.
-const PRINTERS: [&str; 2] = ["echo", "printf"];
+const PRINTERS: [&str; 3] = ["echo", "logger", "printf"];
 
-/// Returns all commands that are one of `watched`, or contain one, and all others with redirections.
-pub(super) fn read(files: &[File], watched: &[&str]) -> Vec<Command> {
-    files.iter().flat_map(|file| of_file(file, watched)).collect()
+/// Returns all commands that are one of `watched`, or contain one, and all others with redirections. Reports quotes
+/// that are not closed.
+pub(super) fn read(files: &[File], watched: &[&str], facts: &mut Facts) -> Vec<Command> {
+    files.iter().flat_map(|file| of_file(file, watched, facts)).collect()
 }
 
 /// Reports a command whose effect cannot be told.
@@ -55,14 +56,21 @@ pub(super) fn not_followed(facts: &mut Facts, command: &Command) {
     facts.find(&command.at, found, "plain commands", remedy);
 }
 
-fn of_file(file: &File, watched: &[&str]) -> Vec<Command> {
+fn of_file(file: &File, watched: &[&str], facts: &mut Facts) -> Vec<Command> {
     let mut commands = Vec::new();
     // The words that close the open conditions, loops and functions, the outermost first.
     let mut open: Vec<&str> = Vec::new();
     let mut has_ended = false;
     let mut before = End::Always;
     let mut was_sure = true;
-    for written in split(&file.text) {
+    let (all, unclosed) = split(&file.text);
+    if let Some(line) = unclosed {
+        let at = Place { file: file.name.clone(), line };
+        let found = file.text.lines().nth(line - 1).unwrap_or("").trim();
+        let remedy = "the rest of the file is inside the quotes: close them";
+        facts.find(&at, format!("`{found}` is not understood"), "a closing quote", remedy);
+    }
+    for written in all {
         let Written { line, mut words, files, expands, is_text, end } = written;
         if !is_text {
             open_and_close(&mut words, &mut open);
@@ -149,8 +157,8 @@ fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| is_name(name))
 }
 
-/// Splits a script into commands.
-fn split(text: &str) -> Vec<Written> {
+/// Splits a script into commands. Returns also the line of a quote that is not closed.
+fn split(text: &str) -> (Vec<Written>, Option<usize>) {
     let mut splitter = Splitter { line: 1, ..Splitter::default() };
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -162,8 +170,14 @@ fn split(text: &str) -> Vec<Written> {
             },
             '\'' | '"' => {
                 splitter.begin();
-                while let Some(inner) = chars.next().filter(|inner| *inner != c) {
+                let start = splitter.line;
+                loop {
+                    let Some(inner) = chars.next() else {
+                        splitter.end(End::Always);
+                        return (splitter.all, Some(start));
+                    };
                     match (inner, c) {
+                        _ if inner == c => break,
                         ('\\', '"') => {
                             let next = chars.next();
                             splitter.line += usize::from(next == Some('\n'));
@@ -184,6 +198,13 @@ fn split(text: &str) -> Vec<Written> {
                 if let Some(document) = splitter.document.take() {
                     splitter.read_document(&mut chars, &document);
                 }
+            }
+            '(' if let Some(length) = arithmetic(chars.clone()) => {
+                splitter.push(c);
+                chars.by_ref().take(length).for_each(|inner| {
+                    splitter.line += usize::from(inner == '\n');
+                    splitter.push(inner);
+                });
             }
             ';' | '(' | ')' => {
                 splitter.end(End::Always);
@@ -234,7 +255,28 @@ fn split(text: &str) -> Vec<Written> {
         }
     }
     splitter.end(End::Always);
-    splitter.all
+    (splitter.all, None)
+}
+
+/// Returns the length of an arithmetic expression, `((...))`, without its first parenthesis. One with commands in it
+/// is none.
+fn arithmetic(after: impl Iterator<Item = char>) -> Option<usize> {
+    let mut open = 1;
+    let mut before = '\0';
+    for (at, c) in after.enumerate() {
+        match (at, c, before) {
+            (0, '(', _) => open += 1,
+            (0, ..) | (_, '`', _) | (_, '(', '$') => return None,
+            (_, '(', _) => open += 1,
+            (_, ')', _) => open -= 1,
+            _ => {}
+        }
+        if open == 0 {
+            return (before == ')').then_some(at + 1);
+        }
+        before = c;
+    }
+    None
 }
 
 #[derive(Default)]
@@ -290,19 +332,25 @@ impl Splitter {
     /// Reads the lines of a document.
     fn read_document(&mut self, chars: &mut impl Iterator<Item = char>, delimiter: &str) {
         let mut line = String::new();
-        for c in chars.by_ref() {
-            if c != '\n' {
-                line.push(c);
-                continue;
+        loop {
+            let end = match chars.next() {
+                Some(c) if c != '\n' => {
+                    line.push(c);
+                    continue;
+                }
+                end => end,
+            };
+            let is_last = line.trim() == delimiter;
+            if !is_last {
+                let words = line.split_whitespace().map(Into::into).collect();
+                let at = self.line;
+                self.all.push(Written { line: at, words, is_text: true, ..Written::default() });
             }
-            if line.trim() == delimiter {
-                self.line += 1;
-                return;
-            }
-            let words = line.split_whitespace().map(Into::into).collect();
-            self.all.push(Written { line: self.line, words, is_text: true, ..Written::default() });
             self.line += 1;
             line.clear();
+            if is_last || end.is_none() {
+                return;
+            }
         }
     }
 }

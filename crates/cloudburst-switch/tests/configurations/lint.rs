@@ -210,6 +210,7 @@ fn a_route_may_have_a_name_and_a_port_any_case() {
         ("nxos", "paths.cfg", " 10.3.0.1\n", " 10.3.0.1 name cloudburst\n"),
         ("eos", "paths.cfg", " 10.3.0.1\n", " 10.3.0.1 name cloudburst\n"),
         ("iosxe", "paths.cfg", " 10.3.0.1\n", " 10.3.0.1 permanent\n"),
+        ("os10", "paths.cfg", " 10.3.0.1\n", " 10.3.0.1 5\n"),
         ("os10", "qos.cfg", "interface ethernet", "interface Ethernet"),
     ] {
         let rendered = Rendered::of(&find(platform).leaf(1));
@@ -286,16 +287,39 @@ fn what_a_switch_has_besides_is_passed_over() {
 fn what_is_torn_off_is_missed_and_never_a_panic() {
     for platform in &PLATFORMS {
         let rendered = Rendered::of(&platform.leaf(1));
-        let is_queue = |name: &String| name.starts_with("qos.") && !name.contains("traffic");
-        let names: Vec<_> = rendered.files().into_iter().map(|(name, _)| name).collect();
-        let name = names.iter().find(|name| is_queue(name)).unwrap();
-        let text = fs::read_to_string(rendered.path(name)).unwrap();
-        for tenth in 0..9 {
-            fs::write(rendered.path("torn"), &text[..text.len() * tenth / 10]).unwrap();
-            let ended = rendered.check_files(&[rendered.path("torn")]);
-            assert_eq!(ended.code, Some(1), "{} {tenth}: {}", platform.name, ended.stderr);
+        // Other forms of the queue would be complete.
+        let is_other = |name: &String| matches!(&**name, "qos.patch.json" | "qos.native.json");
+        let is_queue = |name: &&String| name.starts_with("qos.");
+        let names = rendered.files().into_iter().map(|(name, _)| name);
+        let names: Vec<_> = names.filter(|name| !is_other(name)).collect();
+        let files: Vec<_> = names.iter().map(|name| rendered.path(name)).collect();
+        for name in names.iter().filter(is_queue) {
+            let text = fs::read_to_string(rendered.path(name)).unwrap();
+            for tenth in 0..=10 {
+                fs::write(rendered.path(name), &text[..text.len() * tenth / 10]).unwrap();
+                let ended = rendered.check_files(&files);
+                let said = String::from_utf8_lossy(&ended.stdout);
+                let code = i32::from(tenth < 10);
+                assert_eq!(ended.code, Some(code), "{} {name} {tenth}: {said}", platform.name);
+            }
         }
     }
+}
+
+#[test]
+fn large_and_deep_configurations_are_read_to_the_end() {
+    let rendered = Rendered::of(&find("eos").leaf(1));
+    let text = fs::read_to_string(rendered.path("qos.cfg")).unwrap();
+    let list: String =
+        (0..200_000).map(|number| format!("   {number} permit ip any any log\n")).collect();
+    fs::write(rendered.path("qos.cfg"), format!("ip access-list A\n{list}{text}")).unwrap();
+    assert_eq!(rendered.check().code, Some(0));
+    let deep: String = (0..400).map(|depth| format!("{:depth$}a\n", "")).collect();
+    fs::write(rendered.path("qos.cfg"), format!("{deep}{text}")).unwrap();
+    let ended = rendered.check();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(said.contains("qos.cfg:17: `a` is not understood"), "{said:.500}");
 }
 
 #[test]

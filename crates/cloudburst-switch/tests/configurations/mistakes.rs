@@ -70,6 +70,8 @@ const MISTAKES: &[Mistake] = &[
         "limit is unlimited_egress_buffer = true"),
     mistake(("cumulus4", "qos.datapath.conf"), "priority_group.service.unlimited_egress_buffer = false\n", "", "without limit"),
     mistake(("cumulus4", "qos.datapath.conf"), "sp_percent = 0.0", "sp_percent = 45.0", "borrows: 45 % of the pool"),
+    mistake(("cumulus4", "qos.datapath.conf"), "priority_group.service.egress_buffer.uc.sp_percent = 0.0\n", "",
+        "borrows: sp_percent is not set"),
     mistake(("cumulus4", "qos.datapath.conf"), "min_percent = 0.3", "min_percent = 5.0", "limit is 200000 bytes"),
     mistake(("cumulus4", "qos.traffic.conf"), "[dscp]", "[802.1p]", "the priority comes from [802.1p]"),
     mistake(("cumulus4", "qos.traffic.conf"), "dscp = [43]", "dscp = [40,41,42,43]", "DSCP 40 goes to queue 5 too"),
@@ -93,6 +95,7 @@ const MISTAKES: &[Mistake] = &[
     mistake(("os10", "qos.cfg"), " queue 5 qos-group 5", " queue 4 qos-group 5", "DSCP 43 goes to queue 4"),
     mistake(("os10", "ecmp.cfg"), " l4-source-port l4-destination-port", "", "lacks source port, destination port"),
     mistake(("os10", "paths.cfg"), "ip route 10.103.2.5/32 10.3.0.3\n", "", "no route to 10.103.2.5/32"),
+    mistake(("os10", "paths.cfg"), "10.103.2.5/32 10.3.0.3\n", "10.103.2.5/32 10.3.0.9 5\n", "10.103.2.5/32 is reached by way of 10.3.0.9"),
     // Arista EOS
     mistake(("eos", "qos.cfg"), "threshold 1/64", "threshold 8", "the tiny queue has a threshold of 8"),
     mistake(("eos", "qos.cfg"), "profile CLOUDBURST apply\n", "profile OTHER apply\n", "no MMU profile applied"),

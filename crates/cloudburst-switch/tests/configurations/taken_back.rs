@@ -52,7 +52,7 @@ const TAKEN_BACK: &[TakenBack] = &[
     taken_back(("os10", "ecmp.cfg"), "no load-balancing ip-selection\n", "no ECMP hash"),
     taken_back(("eos", "qos.cfg"), "interface Ethernet2\n   uc-tx-queue 5\n      no random-detect drop\n",
         "Ethernet2 has a queue 5 without limit"),
-    taken_back(("eos", "qos.cfg"), "interface Ethernet2\n   no uc-tx-queue 5\n", "Ethernet2 without a limit"),
+    taken_back(("eos", "qos.cfg"), "interface Ethernet2\n   no uc-tx-queue 5\n", "Ethernet2 has a queue 5 without limit"),
     taken_back(("eos", "qos.cfg"), "no platform trident mmu queue profile CLOUDBURST apply\n", "no MMU profile applied"),
     taken_back(("eos", "qos.cfg"), "no qos map dscp 44\n", "DSCP 44 goes to queue 5 too"),
     taken_back(("eos", "qos.cfg"), "qos map dscp 10 11 to traffic-class 5\nno qos map dscp 11\n", "DSCP 10 goes to queue 5 too"),
@@ -81,10 +81,10 @@ const TAKEN_BACK: &[TakenBack] = &[
     taken_back(("linux", "paths.sh"), "ip route delete 10.102.2.5/32 via 10.3.0.2\n", "no route to 10.102.2.5/32"),
     taken_back(("linux", "ecmp.sh"), "sysctl -w net.ipv4.fib_multipath_hash_policy=0\n", "lacks protocol, source port"),
     // Interfaces in ranges, and in other spellings.
-    taken_back(("eos", "qos.cfg"), "interface Ethernet1-2\n   no uc-tx-queue 5\n", "Ethernet1 and 1 more ports without a limit"),
-    taken_back(("eos", "qos.cfg"), "interface Et2,4\n   no uc-tx-queue 5\n", "Ethernet2 and 1 more ports without a limit"),
-    taken_back(("eos", "qos.cfg"), "interface Ethernet 2\n   no uc-tx-queue 5\n", "Ethernet2 without a limit"),
-    taken_back(("eos", "qos.cfg"), "default interface Ethernet1-3\n", "Ethernet1 and 2 more ports without a limit"),
+    taken_back(("eos", "qos.cfg"), "interface Ethernet1-2\n   no uc-tx-queue 5\n", "Ethernet1 has a queue 5 without limit"),
+    taken_back(("eos", "qos.cfg"), "interface Et2,4\n   no uc-tx-queue 5\n", "Ethernet4 has a queue 5 without limit"),
+    taken_back(("eos", "qos.cfg"), "interface Ethernet 2\n   no uc-tx-queue 5\n", "Ethernet2 has a queue 5 without limit"),
+    taken_back(("eos", "qos.cfg"), "default interface Ethernet1-3\n", "Ethernet1 and 2 more ports without a classifier"),
     taken_back(("nxos", "qos.cfg"), "interface Ethernet1/1-2\n  no service-policy type qos input CLOUDBURST-IN\n",
         "Ethernet1/1 and 1 more ports without a classifier"),
     taken_back(("nxos", "qos.cfg"), "interface ethernet 1/2\n  no service-policy type qos input\n", "Ethernet1/2 without a classifier"),
@@ -117,12 +117,16 @@ const TAKEN_BACK: &[TakenBack] = &[
     taken_back(("eos", "qos.cfg"), "interface Ethernet2\n   no uc-tx-q 6\n", "`no uc-tx-q 6` is not understood"),
     taken_back(("eos", "qos.cfg"), "interface Ethernet1-2/1-4\n   no uc-tx-queue 5\n", "`interface Ethernet1-2/1-4` is not understood"),
     taken_back(("nxos", "qos.cfg"), "interface Ethernet1/2\n  no serv type qos inp CLOUDBURST-IN\n", "is not understood"),
-    taken_back(("nxos", "qos.cfg"), "policy-map type queuing CLOUDBURST-OUT\n  class type queuing c-out-8q-q5\n    no police\n",
-        "`no police` is not understood"),
+    taken_back(("nxos", "qos.cfg"), "policy-map type queuing CLOUDBURST-OUT\n  class type queuing c-out-8q-q5\n    no band rem\n",
+        "`no band rem` is not understood"),
+    taken_back(("nxos", "ecmp.cfg"), "no ip load-sharing address source-destination port source-destination universal-id 200\n",
+        "is not understood"),
     taken_back(("iosxe", "paths.cfg"), "no ip route 10.102.2.5 255.255.255.255 10.3.0.2\n", "is not understood"),
     taken_back(("os10", "ecmp.cfg"), "no load-balancing ip-selection l4-source-port\n", "is not understood"),
     taken_back(("picos", "qos.cli"), "deactivate class-of-service\n", "is not understood"),
     taken_back(("picos", "qos.cli"), "delete class-of-service interface te-1/1/[1-50]\n", "is not understood"),
+    taken_back(("picos", "qos.cli"), "delete class-of-service scheduler cloudburst-wrr buffer queue-limit 640\n", "is not understood"),
+    taken_back(("picos", "qos.cli"), "delete class-of-service sched cloudburst-wrr\n", "is not understood"),
     taken_back(("cumulus4", "paths.frr"), "unset ip route 10.102.2.5/32\n", "is not understood"),
     taken_back(("cumulus5", "qos.nv"), "nv unset qos mapping default-global dscp af11\n", "is not understood"),
     taken_back(("cumulus5", "qos.nv"), "nv config replace other.yaml\n", "is not understood"),
@@ -136,7 +140,7 @@ const TAKEN_BACK: &[TakenBack] = &[
         "DSCP 43 goes to queue 0"),
     taken_back(("linux", "qos.sh"), "for port in h1 h2; do tc qdisc del dev $port root; done\n", "is not understood"),
     taken_back(("linux", "qos.sh"), "if true; then\n  tc qdisc del dev h2 root\nfi\n", "`tc qdisc del dev h2 root` is not understood"),
-    taken_back(("linux", "qos.sh"), "ip link del h2\n", "h2 without a limit"),
+    taken_back(("linux", "qos.sh"), "ip link del h2\n", "h2 has a queue 5 without limit"),
     taken_back(("linux", "qos.sh"), "ethtool --offload h2 gro on\n", "h2 may join packets (gro)"),
     taken_back(("linux", "qos.sh"), "ethtool -K h2 generic-receive-offload on tcp-segmentation-offload on\n", "h2 may join packets (tso, gro)"),
     taken_back(("linux", "qos.sh"), "dcb pfc set dev h2 prio-pfc all:on\n", "priority flow control for queue 5"),
@@ -150,6 +154,39 @@ const TAKEN_BACK: &[TakenBack] = &[
     taken_back(("linux", "paths.sh"), "ip route replace 10.102.2.5/32 nexthop via 10.3.0.2 nexthop via 10.3.0.9\n", "by way of 10.3.0.9"),
     taken_back(("linux", "paths.sh"), "ip route replace blackhole 10.102.2.5\n", "by way of blackhole"),
     taken_back(("linux", "paths.sh"), "ip route del 10.102.2.5 via 10.3.0.9\n", "is not understood"),
+    taken_back(("linux", "paths.sh"), "ip route flush dev s2\n", "no route to 10.102.2.5/32"),
+    taken_back(("linux", "paths.sh"), "ip route flush proto boot\n", "no route to 10.102.2.5/32"),
+    taken_back(("linux", "paths.sh"), "ip route flush via 10.3.0.2\n", "no route to 10.102.2.5/32"),
+    taken_back(("linux", "paths.sh"), "ip route flush\n", "no route to 10.102.2.5/32"),
+    taken_back(("linux", "qos.sh"), "echo 'done\ntc qdisc del dev h2 root\n", "`echo 'done` is not understood"),
+    taken_back(("linux", "qos.sh"), "echo \"done\ntc qdisc del dev h2 root\n", "`echo \"done` is not understood"),
+    taken_back(("cumulus5", "qos.nv"), "echo 'done\nnv unset qos mapping\n", "`echo 'done` is not understood"),
+    taken_back(("linux", "qos.sh"), "cat <<EOF | sh\ntc qdisc del dev h2 root", "is not understood"),
+    taken_back(("linux", "qos.sh"), "x=$((1<<3))\ntc qdisc del dev h2 root\n", "h2 has a queue 5 without limit"),
+    taken_back(("linux", "qos.sh"), "x=$((tc qdisc del dev h2 root) || true)\n", "is not understood"),
+    taken_back(("linux", "qos.sh"), "tc qdisc replace dev h2 root handle 7: fq\n", "the root of h2 is fq"),
+    // Files are applied in the order of the guide, and not in that of their names.
+    taken_back(("picos", "ecmp.cli"), "delete class-of-service interface ge-1/1/2 scheduler-profile\n", "ge-1/1/2 without a limit"),
+    taken_back(("cumulus5", "aeolus.nv"), "nv unset qos mapping default-global dscp 44\n", "DSCP 44 goes to queue 5 too"),
+    taken_back(("os10", "aeolus.cfg"), "policy-map type queuing CLOUDBURST-OUT\n class CLOUDBURST\n  no queue-limit\n",
+        "queue 5 without limit"),
+    taken_back(("os10", "ecmp.cfg"), "interface ethernet1/1/2\n no service-policy output type queuing CLOUDBURST-OUT\n",
+        "ethernet1/1/2 without a limit"),
+    taken_back(("eos", "aeolus.cfg"), "interface Ethernet2\n   no uc-tx-queue 5\n", "Ethernet2 without a limit"),
+    taken_back(("eos", "aeolus.cfg"), "no ip route 10.102.2.5/32 Ethernet6 10.3.0.2\n", "no route to 10.102.2.5/32"),
+    taken_back(("eos", "ecmp.cfg"), "no qos map dscp 44\n", "DSCP 44 goes to queue 5 too"),
+    taken_back(("nxos", "aeolus.cfg"), "no ip load-sharing address source-destination port source-destination universal-id 1\n",
+        "no ECMP hash"),
+    taken_back(("nxos", "ecmp.cfg"), "system qos\n  no service-policy type queuing output CLOUDBURST-OUT\n",
+        "Ethernet1/1 and 7 more ports without a limit"),
+    taken_back(("iosxe", "aeolus.cfg"), "policy-map CLOUDBURST-OUT\n class CLOUDBURST\n  no queue-limit\n", "queue 5 without limit"),
+    taken_back(("iosxe", "ecmp.cfg"), "interface GigabitEthernet2\n no service-policy output CLOUDBURST-OUT\n",
+        "GigabitEthernet2 without a limit"),
+    taken_back(("linux", "aeolus.sh"), "tc filter del dev h2\n", "h2, ip, does not map DSCP 43"),
+    taken_back(("linux", "aeolus.sh"), "ip route del 10.102.2.5\n", "no route to 10.102.2.5/32"),
+    taken_back(("linux", "aeolus.sh"), "tc qdisc del dev h2 root\n", "h2 without selective dropping"),
+    taken_back(("linux", "aeolus.sh"), "tc qdisc replace dev h2 parent 1:10 handle 11: pfifo limit 8\n", "h2 without selective dropping"),
+    taken_back(("linux", "ecmp.sh"), "tc qdisc del dev h2 root\n", "h2 has no share for the tiny queue"),
 ];
 
 /// A leaf with `text` at the end of `file`.
@@ -245,12 +282,40 @@ fn tunnels_that_are_taken_back_are_missed() {
         ("nxos", "paths.cfg", "interface Tunnel 100\n  no tunnel source\n"),
         ("linux", "paths.sh", "ip tunnel del cloudburst\n"),
         ("linux", "paths.sh", "ip link set dev cloudburst down\n"),
+        ("linux", "paths.sh", "ip link set cloudburst up\nip link set down dev cloudburst\n"),
     ] {
         let rendered = Rendered::of(&find(platform).spine(1));
         let before = fs::read_to_string(rendered.path(file)).unwrap();
         fs::write(rendered.path(file), before + text).unwrap();
         let said = String::from_utf8_lossy(&rendered.check().stdout).into_owned();
         assert!(said.contains("nothing decapsulates IP-in-IP packets"), "{text}: {said}");
+    }
+}
+
+#[test]
+fn other_tunnels_and_tables_are_passed_over() {
+    let from = "decapsulate_from = [\"10.1.0.0/16\"]\n";
+    let parameters = format!("{from}{}", find("linux").spine(1));
+    for (text, finding) in [
+        ("ip link set cloudburst down\nip link set cloudburst up\n", ""),
+        ("ip link set other down\nip link del other\n", ""),
+        ("nft delete table inet other\nnft flush chain inet cloudburst decapsulate\n", ""),
+        ("nft flush set ip cloudburst hosts\nnft delete table inet cloudburst\n", ""),
+        ("nft flush chain ip cloudburst other\nnft delete chain ip cloudburst other\n", ""),
+        ("nft flush chain cloudburst decapsulate\n", "from unintended senders"),
+        ("nft delete rule ip cloudburst decapsulate handle 3\n", "from unintended senders"),
+        ("nft destroy table cloudburst\n", "from unintended senders"),
+        ("nft delete table handle 7\n", "from unintended senders"),
+        ("nft flush ruleset\n", "from unintended senders"),
+        ("nft flush ruleset inet\n", ""),
+    ] {
+        let rendered = Rendered::of(&parameters);
+        let before = fs::read_to_string(rendered.path("paths.sh")).unwrap();
+        fs::write(rendered.path("paths.sh"), before + text).unwrap();
+        let ended = rendered.check();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.code, Some(i32::from(!finding.is_empty())), "{text}: {said}");
+        assert!(said.contains(finding), "{text}: {said}");
     }
 }
 
@@ -265,7 +330,9 @@ fn negations_of_other_things_are_passed_over() {
             "no ip domain-lookup\nno aaa root\ninterface Ethernet2\n   no shutdown\n   no switchport\n   no ip redirects\n   \
              uc-tx-queue 5\n      no bandwidth guaranteed\n      no shape rate\n   uc-tx-queue 3\n      no bandwidth percent\n\
              interface Management1\n   no service-policy output X\nno interface Vlan7\nno ip route 10.9.9.9/32\n\
-             default logging event congestion-drops\nno ip routing vrf MGMT\n",
+             default logging event congestion-drops\nno ip routing vrf MGMT\nno qos map cos 3\nno ip decap-group OLD\n\
+             no platform trident mmu queue profile OLD\nno platform trident mmu queue profile OLD apply\n\
+             interface Ethernet9\n   qos trust cos\n   no qos trust\n",
         ),
         (
             "nxos",
@@ -273,7 +340,9 @@ fn negations_of_other_things_are_passed_over() {
             "interface Ethernet1/1-8\n  no service-policy type qos input OLD\npolicy-map type queuing CLOUDBURST-OUT\n  \
              no class type queuing c-out-8q-q7\n",
             "no ip domain-lookup\nno feature telnet\nno class-map type qos OLD\nno policy-map type qos OLD\n\
-             interface Ethernet1/1\n  no ip redirects\n  no ipv6 redirects\n  no shutdown\n  no lldp transmit\n",
+             interface Ethernet1/1\n  no ip redirects\n  no ipv6 redirects\n  no shutdown\n  no lldp transmit\n\
+             policy-map type queuing CLOUDBURST-OUT\n  class type queuing c-out-8q-q5\n    no police\n\
+             class-map type qos match-any CLOUDBURST\n  no match cos 3\nno policy-map type qos CLOUDBURST-OUT\n",
         ),
         (
             "iosxe",
@@ -281,32 +350,37 @@ fn negations_of_other_things_are_passed_over() {
             "interface GigabitEthernet1\n no service-policy output OLD\n",
             "no ip domain lookup\nno ip http server\nno service pad\nservice timestamps log\nno cdp run\n\
              interface GigabitEthernet1\n no ip address\n no negotiation auto\npolicy-map CLOUDBURST-OUT\n class CLOUDBURST\n  \
-             no priority\n",
+             no priority\nclass-map type inspect match-any CLOUDBURST\n match protocol http\nno class-map type inspect match-any OTHER\n\
+             no class-map type inspect match-any CLOUDBURST\nclass-map type inspect match-any CLOUDBURST\n match protocol http\n",
         ),
         (
             "os10",
             "qos.cfg",
             "no policy-map type queuing OLD\n",
-            "no dcbx enable\ninterface ethernet1/1/1\n no switchport\n no flowcontrol receive\n",
+            "no dcbx enable\nno wred OLD\nno qos-map traffic-class OLD\ninterface ethernet1/1/1\n no switchport\n \
+             no flowcontrol receive\n no trust-map dscp OLD\n no qos-map traffic-class OLD\n",
         ),
         (
             "picos",
             "qos.cli",
             "delete class-of-service\n",
-            "delete vlans vlan-id 7\ndelete interface gigabit-ethernet ge-1/1/1 family\n",
+            "delete vlans vlan-id 7\ndelete interface gigabit-ethernet ge-1/1/1 family\ndelete class-of-service scheduler OLD\n\
+             delete class-of-service scheduler-profile OLD\ndelete class-of-service interface te-1/1/9 scheduler-profile\n\
+             delete class-of-service pfc-profile OLD\n",
         ),
         (
             "cumulus4",
             "paths.frr",
             "no ip route 10.102.2.5/32 blackhole\n",
-            "no ip route 10.9.9.9/32 blackhole\nno ip forwarding\n",
+            "no ip route 10.9.9.9/32 blackhole\nno ip forwarding\nno ip route 10.102.2.5/32 10.3.0.9\n\
+             no ip route 10.102.2.5/32 blackhole\n",
         ),
         (
             "cumulus5",
             "qos.nv",
             "nv unset qos mapping\nnv unset interface swp1 qos mapping\n",
             "nv unset system ntp\nnv unset interface swp1 link\nnv unset qos remark\nnv config diff\nnv config apply -y\n\
-             nv set interface swp9 qos mapping profile OTHER\n",
+             nv unset qos mapping OTHER\nnv unset qos egress-scheduler OTHER traffic-class 5\nnv set interface swp9 qos mapping profile OTHER\n",
         ),
         (
             "linux",
@@ -314,7 +388,10 @@ fn negations_of_other_things_are_passed_over() {
             "tc qdisc del dev h2 root || true\ntc filter del dev h2 parent 1: || true\n",
             "for port in h1 h2; do ip link set $port up; done\nip route del 10.9.9.9\nip -6 route flush table main\n\
              tc qdisc del dev eth9 root\ntc -s qdisc show dev h2 | grep pfifo\nip route flush cache\n\
-             sysctl -w net.ipv4.ip_forward=1\n[ -e x ] && echo tc\nexit 0\n",
+             sysctl -w net.ipv4.ip_forward=1\n[ -e x ] && echo tc\ntc qdisc ls dev h2\ntc qdisc help\nip route help\n\
+             ip route flush dev eth9\nip route flush proto static\nip route flush via 10.9.9.9\n\
+             logger -t qos \"tc qdisc del dev h2 root\"\n[ -e x ] && ip route add 10.9.9.9 via 10.9.9.1\n\
+             [ -e x ] && ip link set eth9 down\n[ -e x ] && ip link del eth9\nnft -f rules\nexit 0\n",
         ),
     ] {
         let rendered = Rendered::of(&find(platform).leaf(1));
