@@ -273,6 +273,36 @@ fn a_message_to_an_endpoint_that_has_stopped_was_certainly_not_delivered() {
 }
 
 #[test]
+fn an_endpoint_that_has_stopped_does_not_say_that_its_sessions_are_alive() {
+    for killed_after in [0, 50, 100, 200, 500].map(Duration::from_micros) {
+        let mut pair = Pair::new(Setup::default());
+        pair.deliver(message(1, 0));
+        stop(&mut pair, Side::B);
+        // It still receives packets until its process ends.
+        let id = pair.send(message(10, 1));
+        pair.run_for(killed_after);
+        for path in 0..4 {
+            pair.set_down(path, true);
+        }
+        assert_eq!(pair.outcome(id), Outcome::Rejected(Rejection::NoAnswer), "{killed_after:?}");
+    }
+}
+
+#[test]
+fn a_peer_that_never_sent_anything_is_told_that_the_session_has_ended() {
+    let mut pair = Pair::new(Setup::default());
+    pair.deliver(message(1, 0));
+    stop(&mut pair, Side::A);
+    for path in 0..4 {
+        pair.set_down(path, true);
+    }
+    let id = pair.send_from(Side::B, message(10, 1), SendOptions::default());
+    pair.run(|pair| pair.b.outcomes.contains_key(&id));
+    assert_eq!(pair.b.outcomes[&id], Outcome::Rejected(Rejection::NoAnswer));
+    assert_eq!(pair.b.counters().sender.symbols_sent, 0);
+}
+
+#[test]
 fn a_message_after_a_stop_and_a_restart_waits_for_a_handshake_alone() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(1, 0));

@@ -4,14 +4,14 @@ use crate::common::peer::{Liar, accept_by_hand, accept_fields};
 use crate::common::{KEY, Pair, Setup, Side, message};
 use bytes::Bytes;
 use cloudburst_core::config::{BurstPolicy, Config, Security};
-use cloudburst_core::error::Outcome;
+use cloudburst_core::error::{Outcome, Rejection};
 use cloudburst_core::id::{Incarnation, MessageId, PathId};
 use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, Event, SendOptions};
 use cloudburst_core::rng::{Seed, SplitMix64};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::answer::NONE_ACKNOWLEDGED;
-use cloudburst_core::wire::handshake::AcceptFields;
+use cloudburst_core::wire::handshake::{AcceptFields, Hello, HelloKey};
 use cloudburst_core::wire::seal::Sealer;
 use cloudburst_core::wire::{Answer, Capabilities, Kind, Prefix, Report, Verdict};
 use core::time::Duration;
@@ -71,11 +71,19 @@ impl Victim {
     fn pull(&mut self, block: u32, credit: u32, fin: bool) {
         let verdict = Verdict::Pull { credit, fin, arrivals: Vec::new() };
         let message = self.message;
-        let answer = Answer { message, block, acknowledged: NONE_ACKNOWLEDGED, verdict };
+        self.report(Report::Message(Answer {
+            message,
+            block,
+            acknowledged: NONE_ACKNOWLEDGED,
+            verdict,
+        }));
+    }
+
+    fn report(&mut self, report: Report) {
         let (session, number) = (self.sealer.session(), self.sealer.next_number());
         let mut packet = Vec::new();
         Prefix::answer(0, PathId(0), session, number).write(&mut packet);
-        Report::Message(answer).write(&mut packet);
+        report.write(&mut packet);
         let payload_at = packet.len();
         self.sealer.seal(&mut packet, 0, payload_at);
         self.sender.handle_datagram(self.now, self.via, &mut packet);
@@ -203,4 +211,21 @@ fn pulled_messages_both_ways_do_not_delay_each_other() {
     let took = pair.now.saturating_since(began);
     assert!(took < Duration::from_millis(11), "{took:?}");
     assert_eq!((pair.a.delivered(), pair.b.delivered()), (5, 4));
+}
+
+#[test]
+fn a_session_that_has_ended_is_not_alive_again_whatever_its_peer_says() {
+    let mut victim = Victim::new(Capabilities::OURS);
+    victim.symbols(FEW);
+    victim.report(Report::Ended);
+    let options = SendOptions::default().deadline(Duration::from_secs(1));
+    let late = victim.sender.send(victim.now, victim.via.remote, Bytes::new(), &options).unwrap();
+    let mut packet = Vec::new();
+    victim.sender.poll_transmit(victim.now, &mut packet).unwrap();
+    let (_, hello) = Hello::parse(&[HelloKey::new(&KEY)], &packet).unwrap().unwrap();
+    victim.report(Report::Alive { nonce: hello.nonce });
+    assert_eq!(victim.symbols(Duration::from_secs(2)), 0);
+    let ended: Vec<_> = core::iter::from_fn(|| victim.sender.poll_event()).collect();
+    let no_answer = Outcome::Rejected(Rejection::NoAnswer);
+    assert!(ended.contains(&Event::Ended(late, no_answer)), "{ended:?}");
 }

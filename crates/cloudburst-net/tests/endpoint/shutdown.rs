@@ -9,6 +9,7 @@ use std::future::{Future, IntoFuture};
 use std::net::UdpSocket;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Context, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -271,4 +272,23 @@ async fn a_call_after_its_callee_has_shut_down_was_certainly_not_delivered() {
     let call = client.call(to, "another").deadline(Duration::from_millis(200)).await;
     assert_eq!(call, Err(SendError::NoAnswer));
     assert_eq!(client.counters().sender.symbols_sent, sent);
+}
+
+#[test]
+fn callers_that_try_again_and_again_do_not_delay_a_shutdown() {
+    let (client, server) = (blocking(), blocking());
+    let to = server.local_addr();
+    let (caller, over) = (client.clone(), Arc::new(AtomicBool::new(false)));
+    let until = over.clone();
+    let calls = thread::spawn(move || {
+        while !until.load(SeqCst) {
+            let _ = caller.call(to, "again");
+        }
+    });
+    drop(server.recv_request().unwrap());
+    // It would not end before this time.
+    assert!(server.shutdown(Duration::from_secs(24 * 60 * 60)));
+    over.store(true, SeqCst);
+    client.shutdown(Duration::ZERO);
+    calls.join().unwrap();
 }

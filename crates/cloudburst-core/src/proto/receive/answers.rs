@@ -161,7 +161,14 @@ impl Receiver {
             first.alternates -= 1;
             session.take_alternate(least, &*self.path_map)?
         } else {
-            session.routes.take(least)?
+            match session.routes.take(least) {
+                Some(taken) => taken,
+                // No packet has arrived in the session. This endpoint opened it, at that address.
+                None if session.routes.len() == 0 => {
+                    (PathId(0), *self.path_map.paths(session.own, 1).first()?)
+                }
+                None => return None,
+            }
         };
         let start = buffer.len();
         let marking = marking::control(&self.config);

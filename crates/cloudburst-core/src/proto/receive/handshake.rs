@@ -74,6 +74,9 @@ impl Receiver {
         via: Via,
         packet: &[u8],
     ) -> Option<Discovery> {
+        if self.ended {
+            return None;
+        }
         let (key, hello) = match Hello::parse(&self.identity.hello_keys, packet) {
             Ok(Some(known)) => known,
             Ok(None) => {
@@ -127,7 +130,7 @@ impl Receiver {
             Ok(None) => return self.note_other_key(via),
             Err(_) => return self.counters.malformed += 1,
         };
-        if self.leaves_to_others() {
+        if self.ended || self.leaves_to_others() {
             return;
         }
         // The process may have slept since the timer was due.

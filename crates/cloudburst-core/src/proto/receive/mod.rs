@@ -140,6 +140,8 @@ pub(crate) struct Receiver {
     quiet: Timers<SessionId>,
     last_symbol: Option<Instant>,
     closing: bool,
+    /// Whether the sessions have ended. Answers to handshakes would say that they are alive.
+    ended: bool,
     counters: ReceiverCounters,
     /// The claimed source of the last handshake that was refused.
     refused_from: Option<SocketAddr>,
@@ -180,6 +182,7 @@ impl Receiver {
             quiet: Timers::default(),
             last_symbol: None,
             closing: false,
+            ended: false,
             counters: ReceiverCounters::default(),
             refused_from: None,
             latencies: LatencyHistogram::new(),
@@ -210,9 +213,10 @@ impl Receiver {
         self.closing = true;
         self.refuse(|_| true);
         self.end_sessions();
+        self.ended = true;
     }
 
-    /// When the last symbol of any message arrived.
+    /// When the last symbol arrived that is not of a refused message.
     pub(crate) const fn last_symbol(&self) -> Option<Instant> {
         self.last_symbol
     }

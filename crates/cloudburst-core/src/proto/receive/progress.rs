@@ -24,6 +24,7 @@ impl Receiver {
         let Some(incoming) = session.window.receiving(symbol.header.message) else {
             return self.take_first(now, symbol);
         };
+        self.last_symbol = Some(now);
         let step = if !incoming.agrees_with(&symbol.prefix) {
             None
         } else if symbol.prefix.partial && !incoming.is_partial() {
@@ -43,7 +44,10 @@ impl Receiver {
             return;
         }
         match self.begin(now, symbol) {
-            Ok(step) => self.after(now, step, symbol),
+            Ok(step) => {
+                self.last_symbol = Some(now);
+                self.after(now, step, symbol);
+            }
             Err(verdict) => self.answer_to(symbol, verdict),
         }
     }
@@ -57,6 +61,7 @@ impl Receiver {
         } else if let Some(ending) = session.window.ending(id) {
             Some(match ending {
                 Ending::Delivered(digest) => {
+                    self.last_symbol = Some(now);
                     if symbol.prefix.ack_request {
                         session.routes.doubt();
                     }

@@ -100,7 +100,6 @@ impl Receiver {
     ) -> Option<Option<Discovery>> {
         let session = self.sessions.get_mut(&prefix.session)?;
         self.counters.symbols_received += 1;
-        self.last_symbol = Some(now);
         session.tally.symbols_received += 1;
         session.heard(now, prefix.session, &mut self.quiet);
         let place = counts.then_some(Place {

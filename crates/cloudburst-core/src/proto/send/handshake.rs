@@ -254,9 +254,10 @@ impl Sender {
     }
 
     /// Handles the report of a peer, in its session, that the session is alive: an answer to the
-    /// handshake with `nonce`.
+    /// handshake with `nonce`. One that has ended does not come back.
     pub(super) fn on_alive(&mut self, now: Instant, address: SocketAddr, nonce: u64) {
-        let opening = self.peers.get(&address).and_then(|peer| peer.opening.as_ref());
+        let peer = self.peers.get(&address).filter(|peer| !peer.has_ended());
+        let opening = peer.and_then(|peer| peer.opening.as_ref());
         if opening.is_none_or(|opening| opening.nonce != nonce || opening.is_outdated(now)) {
             return self.counters.late_answers += 1;
         }
@@ -336,11 +337,11 @@ impl Sender {
     }
 
     /// The peer has ended the session. Nothing begins in it any more: the next message waits for a
-    /// handshake, so that it certainly was not delivered if there is none.
+    /// handshake, so that it certainly was not delivered if there is no answer.
     pub(super) fn on_ended(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        peer.usable = false;
-        if !peer.is_idle() {
+        // A peer that says so again costs no more work for each message.
+        if peer.end_session() && !peer.is_idle() {
             self.begin_handshake(now, address);
             self.reschedule_all_of(address);
         }

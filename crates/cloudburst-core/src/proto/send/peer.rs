@@ -82,6 +82,8 @@ pub(super) struct OpenSession {
     pub(super) confirmed: bool,
     /// Whether the receiver has answered a packet of it.
     pub(super) answered: bool,
+    /// Whether the peer has ended it.
+    ended: bool,
 }
 
 impl Peer {
@@ -158,6 +160,7 @@ impl Peer {
             digest: flow.digest,
             confirmed,
             answered: false,
+            ended: false,
         });
         let _ = self.heard(now);
     }
@@ -197,6 +200,19 @@ impl Peer {
         let was_usable = core::mem::replace(&mut self.usable, self.session.is_some());
         let after_silence = self.silence.end();
         if self.usable && !was_usable { GoOn::All } else { after_silence }
+    }
+
+    /// Records the peer's report that it has ended the session. Returns whether that stops messages.
+    pub(super) fn end_session(&mut self) -> bool {
+        if let Some(session) = &mut self.session {
+            session.ended = true;
+        }
+        core::mem::replace(&mut self.usable, false)
+    }
+
+    /// Whether the peer has ended the session.
+    pub(super) fn has_ended(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.ended)
     }
 
     /// Records the peer's report that it has received a packet of the session that was sent after
