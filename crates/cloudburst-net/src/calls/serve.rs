@@ -20,15 +20,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(crate) enum Handled {
     Answered(Bytes),
     Panicked,
-    /// The handler returned an error.
-    Failed(BoxError),
+    /// The handler returned the error [`Overloaded`], or an error with this source.
+    Overloaded,
+    /// The handler returned another error, of this text.
+    Failed(String),
     /// The response is no longer awaited.
     Cancelled,
 }
 
 impl<B: Into<Bytes>, E: Into<BoxError>> From<Result<B, E>> for Handled {
     fn from(result: Result<B, E>) -> Self {
-        result.map_or_else(|error| Self::Failed(error.into()), |bytes| Self::Answered(bytes.into()))
+        match result.map_err(Into::into) {
+            Ok(bytes) => Self::Answered(bytes.into()),
+            // Asked here, where a panic of the error's methods is one of the handler.
+            Err(error) if is_overload(&*error) => Self::Overloaded,
+            Err(error) => Self::Failed(error.to_string()),
+        }
     }
 }
 
@@ -336,7 +343,7 @@ impl Endpoint {
                     tracing::debug!(%peer, %error, "a response was not sent");
                 }
             }
-            Handled::Failed(error) if is_overload(&*error) => {
+            Handled::Overloaded => {
                 if let Err(error) = request.reply_detached(None).await {
                     tracing::debug!(%peer, %error, "the refusal of a request was not sent");
                 }

@@ -2,6 +2,7 @@
 
 use crate::common::{PATIENCE, blocking, endpoint, eventually};
 use cloudburst_net::{Overloaded, RequestParts, SendError};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -225,6 +226,48 @@ impl Drop for PanicsWhenDropped {
     fn drop(&mut self) {
         assert!(thread::panicking(), "as asked");
     }
+}
+
+/// An error that panics when it is printed.
+#[derive(Debug)]
+struct PanicsWhenPrinted;
+
+impl fmt::Display for PanicsWhenPrinted {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        panic!("as asked");
+    }
+}
+
+impl std::error::Error for PanicsWhenPrinted {}
+
+#[tokio::test]
+async fn an_error_that_panics_when_it_is_printed_takes_nothing_with_it() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let service = server.clone();
+    tokio::spawn(async move {
+        let handler = |request: RequestParts| async move {
+            if request.bytes == "fail" { Err(PanicsWhenPrinted) } else { Ok(request.bytes) }
+        };
+        service.try_serve(10, handler).await;
+    });
+    assert_eq!(client.call(to, "fail").await, Err(SendError::Unanswered));
+    assert_eq!(client.call(to, "another").await.unwrap(), "another");
+    assert_eq!(server.counters().calls.handlers_panicked, 1);
+}
+
+#[test]
+fn an_error_that_panics_when_it_is_printed_takes_no_thread_with_it() {
+    let (client, server) = (blocking(), blocking());
+    let to = server.local_addr();
+    let service = server.clone();
+    thread::spawn(move || {
+        service.try_serve(1, |request| {
+            if request.bytes == "fail" { Err(PanicsWhenPrinted) } else { Ok(request.bytes) }
+        });
+    });
+    assert_eq!(client.call(to, "fail"), Err(SendError::Unanswered));
+    assert_eq!(client.call(to, "another").unwrap(), "another");
 }
 
 #[tokio::test(flavor = "multi_thread")]
