@@ -3,6 +3,7 @@
 use crate::report::{Row, digits, ratio};
 use crate::transport::Result;
 use plotters::prelude::*;
+use plotters::style::register_font;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::path::Path;
 
@@ -38,6 +39,8 @@ fn draw_all(path: &Path, rows: &[Row]) -> std::result::Result<(), Box<dyn std::e
     let (lowest, highest) = (all().fold(1.0, f64::min) / 2.0, all().fold(1.0, f64::max) * 2.0);
     let count = rows.len() as f64;
 
+    register_font(FONT, FontStyle::Normal, dejavu::sans::regular())
+        .map_err(|_| "the embedded font is invalid")?;
     let root = SVGBackend::new(path, (WIDTH, HEAD + ROW * rows.len() as u32 + AXIS));
     let root = root.into_drawing_area();
     root.fill(&WHITE)?;

@@ -1,7 +1,7 @@
 //! A report: its files, and the page that shows all of it.
 
 use crate::claims::{self, Claim};
-use crate::figures::{Drawing, Figure};
+use crate::figures::Figure;
 use crate::{Error, Table};
 use minijinja::Environment;
 use minijinja::value::Serde;
@@ -97,9 +97,9 @@ impl Report {
         let figures = directory.join("figures");
         std::fs::create_dir_all(&figures).map_err(Error::file(&figures))?;
         for figure in self.sections.iter().flat_map(|section| &section.figures) {
-            let svg = drawn(figure, Drawing::svg)?;
+            let svg = drawn(figure, Figure::svg)?;
             write(&figures.join(format!("{}.svg", figure.stem)), svg)?;
-            let png = drawn(figure, Drawing::png)?;
+            let png = drawn(figure, Figure::png)?;
             write(&figures.join(format!("{}.png", figure.stem)), png)?;
         }
         write(&directory.join("tables.md"), self.tables())?;
@@ -158,8 +158,13 @@ fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
     std::fs::write(path, bytes).map_err(Error::file(path))
 }
 
-fn drawn<T>(figure: &Figure, draw: fn(&Drawing) -> Result<T, String>) -> Result<T, Error> {
-    draw(&figure.drawing).map_err(|reason| Error::Drawing { figure: figure.stem.clone(), reason })
+type Draw<T> = fn(&Figure) -> Result<T, Box<dyn std::error::Error>>;
+
+fn drawn<T>(figure: &Figure, draw: Draw<T>) -> Result<T, Error> {
+    draw(figure).map_err(|source| Error::Drawing {
+        figure: figure.stem.clone(),
+        reason: source.to_string(),
+    })
 }
 
 impl<'a> Shown<'a> {
@@ -176,7 +181,7 @@ impl<'a> Shown<'a> {
 
 impl<'a> ShownFigure<'a> {
     fn of(figure: &'a Figure) -> Result<Self, Error> {
-        let svg = drawn(figure, Drawing::svg)?;
+        let svg = drawn(figure, Figure::svg)?;
         Ok(Self { id: &figure.stem, svg, caption: &figure.caption })
     }
 }
@@ -216,12 +221,11 @@ mod tests {
         let entry = Entry::nth(0, "<scheme>");
         let bar = Bar { entry, value: Estimate::exact(3.0), note: "3.00 ms".to_owned() };
         let bars = Bars { title: "Bars".to_owned(), x: "ms".to_owned(), bars: vec![bar] };
-        let (stem, caption) = ("sweep-bars".to_owned(), "What it took.".to_owned());
         Section {
             name: "sweep".to_owned(),
             title: "A sweep".to_owned(),
             description: "Everything is tried.".to_owned(),
-            figures: vec![Figure { stem, caption, drawing: bars.draw() }],
+            figures: vec![bars.figure("sweep-bars", "What it took.")],
             tables: vec![Table::new("All", &["ms"], vec![vec!["3".to_owned()]])],
         }
     }

@@ -297,8 +297,8 @@ mod tests {
             message.took_us = None;
         }
         for figure in Experiment::of(&run).iter().flat_map(of) {
-            assert_eq!(figure.drawing.flaws(), [""; 0], "{}", figure.stem);
-            let words = figure.drawing.svg().unwrap().matches("<text").count();
+            assert_eq!(figure.flaws(), [""; 0], "{}", figure.stem);
+            let words = figure.svg().unwrap().matches("<text").count();
             assert!(words > 5, "{}", figure.stem);
         }
     }

@@ -1,6 +1,9 @@
-//! The scales and ticks of axes.
+//! The scales, ticks and labels of axes.
 
-use crate::numbers;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
+use plotters::data::float::pretty_print_float;
+use std::ops::Range;
 
 /// The kind of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,15 +17,27 @@ pub enum Axis {
     Logarithmic,
 }
 
-/// A range of values along an axis.
-#[derive(Clone, Debug, PartialEq)]
+/// A range of values along an axis, with ticks.
+#[derive(Clone, Debug)]
 pub(super) struct Scale {
     low: f64,
     high: f64,
     logarithmic: bool,
+    /// The share of the axis that is left free at each end.
+    margin: f64,
+    /// The values at which there are lines across the plot.
+    pub(super) lines: Vec<f64>,
+    /// The values that have a label.
+    labels: Vec<(f64, String)>,
 }
 
 impl Scale {
+    /// A scale with labelled ticks.
+    fn new(low: f64, high: f64, ticks: Vec<f64>) -> Self {
+        let labels = ticks.iter().map(|tick| (*tick, pretty_print_float(*tick, false))).collect();
+        Self { low, high, logarithmic: false, margin: 0.0, lines: ticks, labels }
+    }
+
     /// A scale for these values, of which only positive and finite ones count.
     pub(super) fn around(axis: Axis, values: impl Iterator<Item = f64>) -> Self {
         let shown: Vec<f64> = values.filter(|value| value.is_finite() && *value > 0.0).collect();
@@ -38,26 +53,57 @@ impl Scale {
     /// A logarithmic scale between round numbers around two positive values.
     fn logarithmic(lowest: f64, highest: f64) -> Self {
         let grid = |value: f64| value.log10().floor() as i32;
-        let marks = || (grid(lowest) - 1..=grid(highest) + 1).flat_map(one_two_five);
-        let low = marks().filter(|mark| *mark <= lowest).last().unwrap_or(lowest);
-        let high = marks().find(|mark| *mark >= highest && *mark > low).unwrap_or(10.0 * highest);
-        Self { low, high, logarithmic: true }
+        let decades = grid(lowest) - 1..=grid(highest) + 1;
+        let marks: Vec<f64> = decades.flat_map(one_two_five).collect();
+        let low = marks.iter().copied().rfind(|mark| *mark <= lowest).unwrap_or(lowest);
+        let high = marks.iter().copied().find(|mark| *mark >= highest && *mark > low);
+        let high = high.unwrap_or(10.0 * highest);
+        let few = if high / low > 5e3 { 3 } else { 1 };
+        let ticks = marks.into_iter().step_by(few).filter(|tick| (low..=high).contains(tick));
+        Self { logarithmic: true, ..Self::new(low, high, ticks.collect()) }
     }
 
     /// A linear scale from 0 to a round number that is not below `highest`.
     pub(super) fn from_zero(highest: f64) -> Self {
-        let step = step(highest);
-        let high = (highest / step - 1e-9).ceil().max(1.0) * step;
-        Self { low: 0.0, high, logarithmic: false }
+        let highest = if highest > 0.0 { highest } else { 1.0 };
+        let step = RangedCoordf64::from(0.0..highest).key_points(6)[1];
+        let count = (highest / step - 1e-9).ceil();
+        let ticks = (0..=count as u32).map(|k| f64::from(k) * step);
+        Self::new(0.0, count * step, ticks.collect())
     }
 
-    /// A linear scale between two values.
-    pub(super) fn between(low: f64, high: f64) -> Self {
-        Self { low, high: if high > low { high } else { low + 1.0 }, logarithmic: false }
+    /// A linear scale between the first and the last of these values, which are the ticks.
+    pub(super) fn at(values: &[f64]) -> Self {
+        let low = values.first().copied().unwrap_or(0.0);
+        let high = values.last().copied().filter(|high| *high > low).unwrap_or(low + 1.0);
+        Self::new(low, high, values.to_vec())
+    }
+
+    /// A scale of groups side by side, whose values are their numbers from 0.
+    pub(super) fn groups(names: Vec<String>) -> Self {
+        let lines = (1..names.len()).map(|k| k as f64 - 0.5).collect();
+        let scale = Self::new(-0.5, names.len().max(1) as f64 - 0.5, lines);
+        let labels = names.into_iter().enumerate().map(|(k, name)| (k as f64, name)).collect();
+        Self { labels, ..scale }
+    }
+
+    /// The scale on an axis of this length, with a margin at each end, and without the labels that would
+    /// overlap others.
+    pub(super) fn on(self, length: f64, margin: f64, size: impl Fn(&str) -> i32) -> Self {
+        let mut scale = Self { margin: margin / length, ..self };
+        let mut end = f64::NEG_INFINITY;
+        for (value, label) in std::mem::take(&mut scale.labels) {
+            let (at, half) = (scale.share(value) * length, f64::from(size(&label)) / 2.0);
+            if at - half >= end {
+                end = at + half;
+                scale.labels.push((value, label));
+            }
+        }
+        scale
     }
 
     /// The position of `value`, from 0.0 to 1.0. Values outside the range are at the nearer end.
-    pub(super) fn share(&self, value: f64) -> f64 {
+    fn share(&self, value: f64) -> f64 {
         // The logarithm of a value of 0 or less is not a number.
         let value = value.max(self.low);
         let share = if self.logarithmic {
@@ -65,34 +111,35 @@ impl Scale {
         } else {
             (value - self.low) / (self.high - self.low)
         };
-        share.clamp(0.0, 1.0)
+        self.margin + share.clamp(0.0, 1.0) * (1.0 - 2.0 * self.margin)
+    }
+}
+
+impl Ranged for Scale {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
+        from + (self.share(*value) * f64::from(to - from)).round() as i32
     }
 
-    /// The values at which there are ticks.
-    pub(super) fn ticks(&self) -> Vec<f64> {
-        if !self.logarithmic {
-            let step = step(self.high);
-            let count = (self.high / step).round() as u32;
-            return (0..=count).map(|k| f64::from(k) * step).collect();
+    /// Light points are the lines, bold ones the labels.
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        if hint.weight().allow_light_points() {
+            return self.lines.clone();
         }
-        let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
-        let all = decades.clone().flat_map(one_two_five);
-        let inside = |mark: &f64| (self.low * 0.999..=self.high * 1.001).contains(mark);
-        let few = self.high / self.low > 5e3;
-        if few {
-            return decades.map(|decade| 10_f64.powi(decade)).filter(inside).collect();
-        }
-        all.filter(inside).collect()
+        self.labels.iter().map(|label| label.0).collect()
     }
 
-    /// The label of a tick, without trailing zeros.
-    pub(super) fn label(&self, tick: f64) -> String {
-        let text = numbers::figure(tick);
-        if text.contains('.') {
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        } else {
-            text
-        }
+    fn range(&self) -> Range<f64> {
+        self.low..self.high
+    }
+}
+
+impl ValueFormatter<f64> for Scale {
+    fn format_ext(&self, value: &f64) -> String {
+        let label = self.labels.iter().find(|label| label.0 == *value);
+        label.map_or_else(String::new, |label| label.1.clone())
     }
 }
 
@@ -100,59 +147,67 @@ fn one_two_five(decade: i32) -> impl Iterator<Item = f64> {
     [1.0, 2.0, 5.0].into_iter().map(move |digit| digit * 10_f64.powi(decade))
 }
 
-/// The distance between ticks, such that at most six are above 0 and up to `highest`.
-fn step(highest: f64) -> f64 {
-    let highest = if highest > 0.0 { highest } else { 1.0 };
-    let decade = highest.log10().floor() as i32 - 1;
-    let steps = (decade..=decade + 2).flat_map(one_two_five);
-    steps.into_iter().find(|step| highest / step <= 6.0).unwrap_or(highest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn wide_ranges_are_logarithmic_and_narrow_ones_begin_at_0() {
-        let wide = Scale::around(Axis::Fitting, [0.3, 5.0, 450.0, f64::INFINITY, 0.0].into_iter());
-        assert_eq!(wide, Scale { low: 0.2, high: 500.0, logarithmic: true });
-        assert_eq!((wide.share(-1.0), wide.share(0.2), wide.share(500.0)), (0.0, 0.0, 1.0));
-        let narrow = Scale::around(Axis::Fitting, [3.0, 5.1].into_iter());
-        assert_eq!(narrow, Scale { low: 0.0, high: 6.0, logarithmic: false });
-        assert_eq!((narrow.share(f64::INFINITY), narrow.share(3.0)), (1.0, 0.5));
+    fn around(axis: Axis, values: &[f64]) -> Scale {
+        Scale::around(axis, values.iter().copied())
+    }
+
+    fn limits(scale: &Scale) -> (f64, f64, bool) {
+        (scale.low, scale.high, scale.logarithmic)
+    }
+
+    fn labels(scale: &Scale) -> String {
+        scale.labels.iter().map(|label| &*label.1).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
-    fn ticks_are_few_round_and_inside() {
-        for highest in [0.007, 0.5, 1.0, 5.9, 73.0, 2000.0] {
-            let ticks = Scale::from_zero(highest).ticks();
-            assert!((3..=7).contains(&ticks.len()), "{highest}: {ticks:?}");
-            assert!(*ticks.last().unwrap() >= highest);
-        }
-        let scale = Scale::around(Axis::Fitting, [0.3, 450.0].into_iter());
-        let labels: Vec<_> = scale.ticks().iter().map(|tick| scale.label(*tick)).collect();
-        assert_eq!(labels.join(" "), "0.2 0.5 1 2 5 10 20 50 100 200 500");
-        let decades = Scale::around(Axis::Fitting, [0.001, 4000.0].into_iter());
-        assert_eq!(decades.ticks().len(), 7);
+    fn wide_ranges_are_logarithmic_and_narrow_ones_begin_at_0() {
+        let wide = around(Axis::Fitting, &[0.3, 5.0, 450.0, f64::INFINITY, 0.0]);
+        assert_eq!(limits(&wide), (0.2, 500.0, true));
+        assert_eq!([-1.0, 0.2, 500.0].map(|value| wide.share(value)), [0.0, 0.0, 1.0]);
+        let narrow = around(Axis::Fitting, &[3.0, 5.1]);
+        assert_eq!(limits(&narrow), (0.0, 6.0, false));
+        assert_eq!([f64::INFINITY, 3.0].map(|value| narrow.share(value)), [1.0, 0.5]);
     }
 
     #[test]
     fn an_axis_may_be_said_to_be_logarithmic_or_linear() {
-        let narrow = Scale::around(Axis::Logarithmic, [3.0, 5.1].into_iter());
-        assert_eq!(narrow, Scale { low: 2.0, high: 10.0, logarithmic: true });
-        let wide = Scale::around(Axis::Linear, [0.3, 450.0].into_iter());
-        assert_eq!(wide, Scale { low: 0.0, high: 500.0, logarithmic: false });
+        assert_eq!(limits(&around(Axis::Logarithmic, &[3.0, 5.1])), (2.0, 10.0, true));
+        assert_eq!(limits(&around(Axis::Linear, &[0.3, 450.0])), (0.0, 500.0, false));
     }
 
     #[test]
     fn an_axis_of_nothing_or_of_one_value_has_a_length() {
         for scale in [
-            Scale::around(Axis::Fitting, [].into_iter()),
-            Scale::around(Axis::Logarithmic, [].into_iter()),
+            around(Axis::Fitting, &[]),
+            around(Axis::Logarithmic, &[]),
             Scale::from_zero(0.0),
-            Scale::between(3.0, 3.0),
+            Scale::at(&[3.0]),
+            Scale::groups(Vec::new()),
         ] {
             assert!(scale.low < scale.high, "{scale:?}");
         }
+    }
+
+    #[test]
+    fn ticks_are_few_round_and_inside() {
+        for highest in [0.007, 0.5, 1.0, 5.9, 73.0, 2000.0] {
+            let ticks = Scale::from_zero(highest).lines;
+            assert!((3..=7).contains(&ticks.len()), "{highest}: {ticks:?}");
+            assert!(*ticks.last().unwrap() >= highest);
+        }
+        let ticks = labels(&around(Axis::Fitting, &[0.3, 450.0]));
+        assert_eq!(ticks, "0.2 0.5 1 2 5 10 20 50 100 200 500");
+        assert_eq!(around(Axis::Fitting, &[0.001, 4000.0]).lines.len(), 7);
+    }
+
+    #[test]
+    fn labels_that_would_overlap_are_left_out() {
+        let on = |length| labels(&Scale::at(&[1.0, 2.0, 3.0, 8.0]).on(length, 10.0, |_| 20));
+        assert_eq!(on(300.0), "1 2 3 8");
+        assert_eq!(on(120.0), "1 3 8");
     }
 }

@@ -1,12 +1,15 @@
 //! Bar charts with a note at the end of each bar.
 
-use super::Figure;
 use super::axis::Scale;
-use super::chart::{LARGE, SMALL, WIDTH};
-use super::legend::Entry;
-use super::shape::{BLACK, Drawing, GREY, GRID, Shape, WHITE};
-use super::text::{Side, Words, width};
+use super::frame::{self, ABOVE, Area, BELOW, DOWN, GREY, Painted, SMALL, WIDTH, small, width};
+use super::{Entry, Figure, Plot};
 use crate::statistics::Estimate;
+use plotters::prelude::*;
+
+/// The distance between bars, the half of their height, and the rim of hollow ones.
+const EACH: i32 = 60;
+const HALF: i32 = 18;
+const RIM: i32 = 6;
 
 /// A chart of horizontal bars.
 #[derive(Clone, Debug)]
@@ -31,63 +34,56 @@ pub struct Bar {
 }
 
 impl Bars {
-    /// Draws the chart as a figure, whose caption explains the intervals in it.
+    /// The chart as a figure, whose caption explains the intervals in it.
     pub fn figure(&self, stem: impl Into<String>, caption: impl Into<String>) -> Figure {
         let mut caption = caption.into();
         if self.bars.iter().any(|bar| bar.value.has_interval()) {
             caption.push_str(" Grey: 95 % confidence intervals.");
         }
-        Figure { stem: stem.into(), caption, drawing: self.draw() }
+        let height = ABOVE + EACH * self.bars.len() as i32 + BELOW + 8;
+        Figure { stem: stem.into(), caption, height, plot: Plot::Bars(self.clone()) }
     }
 
-    /// Draws the chart.
-    pub fn draw(&self) -> Drawing {
-        let mut shapes = Vec::new();
-        let name = |bar: &Bar| width(&bar.entry.name, SMALL);
-        let note = |bar: &Bar| width(&bar.note, SMALL);
-        let left = 24.0 + self.bars.iter().map(name).fold(0.0, f64::max);
-        let right = WIDTH - 24.0 - self.bars.iter().map(note).fold(0.0, f64::max);
-        let (top, each) = (40.0, 30.0);
-        let bottom = top + each * self.bars.len() as f64 + 4.0;
-        let title = Words::new(self.title.as_str(), (WIDTH / 2.0, 18.0), Side::Centre, LARGE);
-        shapes.push(Shape::Words(title));
+    pub(super) fn paint<DB: DrawingBackend>(&self, area: &Area<DB>) -> Painted<DB> {
+        let widest = |text: fn(&Bar) -> &str| {
+            self.bars.iter().map(|bar| width(text(bar))).max().unwrap_or(0)
+        };
+        let left = 48 + widest(|bar| &bar.entry.name);
+        let right = 48 + widest(|bar| &bar.note);
         let ends = self.bars.iter().flat_map(|bar| [bar.value.value, bar.value.high]);
         let highest = ends.filter(|end| end.is_finite()).fold(0.0, f64::max);
-        let scale = Scale::from_zero(highest);
-        let x = |value: f64| left + scale.share(value) * (right - left);
-        for tick in scale.ticks() {
-            shapes.push(Shape::line((x(tick), top), (x(tick), bottom), 1.0, GRID));
-            let at = (x(tick), bottom + 15.0);
-            shapes.push(Shape::Words(Words::new(scale.label(tick), at, Side::Centre, SMALL)));
-        }
-        for (k, bar) in self.bars.iter().enumerate() {
-            let y = top + each * (k as f64 + 0.5) + 2.0;
-            let name = Words::new(bar.entry.name.as_str(), (left - 8.0, y), Side::Right, SMALL);
-            shapes.push(Shape::Words(name));
-            let Estimate { value, low, high } = bar.value;
-            let end = (x(value), y + 9.0);
-            shapes.push(Shape::rectangle((left, y - 9.0), end, bar.entry.colour));
-            if bar.entry.hollow {
-                let inner = ((left + 3.0).min(end.0), y - 6.0);
-                let end = ((end.0 - 3.0).max(inner.0), y + 6.0);
-                shapes.push(Shape::rectangle(inner, end, WHITE));
+        let long = f64::from(WIDTH - left - right);
+        let x = Scale::from_zero(highest).on(long, 0.0, |label| width(label) + SMALL);
+        let names = self.bars.iter().rev().map(|bar| bar.entry.name.clone());
+        let mut y = Scale::groups(names.collect());
+        y.lines.clear();
+        let sides = (left, right);
+        let plot = frame::paint(area, &self.title, (x, &self.x), (y, ""), sides)?;
+        let pixels = area.use_screen_coord();
+        for (k, Bar { entry, value, note }) in self.bars.iter().rev().enumerate() {
+            let x = |value| plot.backend_coord(&(value, k as f64)).0;
+            let y = plot.backend_coord(&(0.0, k as f64)).1;
+            let (start, end) = (x(0.0), x(value.value));
+            let bar = [(start, y - HALF), (end, y + HALF)];
+            pixels.draw(&Rectangle::new(bar, entry.rgb().filled()))?;
+            if entry.hollow {
+                let inner = (start + RIM).min(end);
+                let inside = [(inner, y - HALF + RIM), ((end - RIM).max(inner), y + HALF - RIM)];
+                pixels.draw(&Rectangle::new(inside, WHITE.filled()))?;
             }
-            if bar.value.has_interval() {
+            if value.has_interval() {
                 // Grey with a white rim, which is visible on dark bars and on the background.
-                for (thick, colour) in [(4.0, WHITE), (2.0, GREY)] {
-                    shapes.push(Shape::line((x(low), y), (x(high), y), thick, colour));
-                }
-                for end in [x(low), x(high)] {
-                    shapes.push(Shape::line((end, y - 4.0), (end, y + 4.0), 2.0, GREY));
+                let (low, high) = (x(value.low), x(value.high));
+                let end = |x| [(x, y - 8), (x, y + 8)];
+                for (thick, colour) in [(8, WHITE), (4, GREY)] {
+                    for line in [[(low, y), (high, y)], end(low), end(high)] {
+                        pixels.draw(&PathElement::new(line, colour.stroke_width(thick)))?;
+                    }
                 }
             }
-            let at = (x(value.max(high)) + 10.0, y);
-            shapes.push(Shape::Words(Words::new(bar.note.as_str(), at, Side::Left, SMALL)));
+            let at = (x(value.value.max(value.high)) + 20, y + DOWN);
+            pixels.draw(&Text::new(&**note, at, small()))?;
         }
-        shapes.push(Shape::line((left, top), (left, bottom), 1.0, BLACK));
-        let label =
-            Words::new(self.x.as_str(), ((left + right) / 2.0, bottom + 38.0), Side::Centre, SMALL);
-        shapes.push(Shape::Words(label));
-        Drawing { width: WIDTH, height: bottom + 54.0, shapes }
+        Ok(())
     }
 }

@@ -2,23 +2,16 @@
 
 use super::Figure;
 use super::axis::{Axis, Scale};
-use super::legend::{self, Entry, dot};
-use super::shape::{Drawing, GREY, GRID, Place, Shape};
-use super::text::{Side, Words, width};
-use crate::numbers;
+use super::frame::{self, ABOVE, Area, BELOW, DOWN, Painted, RIGHT, SMALL, WIDTH, small, width};
+use super::legend::{self, Entry, Form, Placed};
 use crate::statistics::Estimate;
+use plotters::prelude::*;
 
-pub(super) const WIDTH: f64 = 1000.0;
-pub(super) const SMALL: f64 = 13.0;
-pub(super) const LARGE: f64 = 15.0;
-/// The margins of a panel's plot: left for the numbers, above for its title, and below for its axis.
-const LEFT: f64 = 72.0;
-const ABOVE: f64 = 34.0;
-const BELOW: f64 = 54.0;
-const RIGHT: f64 = 16.0;
+/// The margin on the left of a plot, for the numbers of its axis.
+const LEFT: i32 = 144;
 /// The margin at both ends of an axis of values, because dots are drawn beside the first and last values and have a
 /// size.
-const INSET: f64 = 26.0;
+const INSET: f64 = 52.0;
 /// A joined series with more dots than this shows only some, which identify its line.
 const MOST_DOTS: usize = 40;
 const SOME_DOTS: usize = 8;
@@ -76,191 +69,114 @@ pub struct Series {
 }
 
 impl Chart {
-    /// Draws the chart as a figure, whose caption explains the intervals and arrows in it.
+    /// The chart as a figure, whose caption explains the intervals and arrows in it.
     pub fn figure(&self, stem: impl Into<String>, caption: impl Into<String>) -> Figure {
-        let dots = || self.panels.iter().flat_map(|panel| &panel.series).flat_map(|s| &s.dots);
         let mut caption = caption.into();
-        if dots().any(|(_, dot)| dot.has_interval()) {
+        if self.dots().any(|dot| dot.has_interval()) {
             caption.push_str(" Bars: 95 % confidence intervals.");
         }
-        if dots().any(|(_, dot)| dot.value.is_infinite()) {
+        if self.dots().any(|dot| dot.value.is_infinite()) {
             caption.push_str(" An arrow at the top: past the deadline.");
         }
-        Figure { stem: stem.into(), caption, drawing: self.draw() }
+        let panel = ABOVE + 2 * self.height as i32 + BELOW;
+        let height = self.legend().1 + self.rows() as i32 * panel + 8;
+        Figure { stem: stem.into(), caption, height, plot: super::Plot::Chart(self.clone()) }
     }
 
-    /// Draws all panels and the legend.
-    pub fn draw(&self) -> Drawing {
-        let mut shapes = Vec::new();
-        let mut entries: Vec<&Entry> = Vec::new();
-        for series in self.panels.iter().flat_map(|panel| &panel.series) {
-            if !entries.iter().any(|entry| entry.name == series.entry.name) {
-                entries.push(&series.entry);
-            }
-        }
-        let top = legend::draw(&mut shapes, &entries, LEFT, WIDTH - RIGHT, 12.0);
-        let estimates = || self.panels.iter().flat_map(|panel| &panel.series).flat_map(|s| &s.dots);
-        let ends = |(_, dot): &(f64, Estimate)| [dot.value, dot.low, dot.high];
-        let scale = Scale::around(self.up, estimates().flat_map(ends));
-        let (wide, high) = (WIDTH / self.columns as f64, ABOVE + self.height + BELOW);
-        for (k, panel) in self.panels.iter().enumerate() {
-            let (row, column) = (k / self.columns, k % self.columns);
-            let left = wide * column as f64 + LEFT;
-            let above = top + high * row as f64 + ABOVE;
-            let plot = Plot {
-                left,
-                right: wide * (column as f64 + 1.0) - RIGHT,
-                top: above,
-                bottom: above + self.height,
-            };
-            plot.frame(&mut shapes, &scale, &self.y, &panel.title);
-            panel.draw(&mut shapes, &plot, &scale);
-        }
-        let rows = self.panels.len().div_ceil(self.columns);
-        Drawing { width: WIDTH, height: top + high * rows as f64 + 4.0, shapes }
-    }
-}
-
-/// The edges of a plot.
-struct Plot {
-    left: f64,
-    right: f64,
-    top: f64,
-    bottom: f64,
-}
-
-impl Plot {
-    fn y(&self, scale: &Scale, value: f64) -> f64 {
-        self.bottom - scale.share(value) * (self.bottom - self.top)
+    fn series(&self) -> impl Iterator<Item = &Series> {
+        self.panels.iter().flat_map(|panel| &panel.series)
     }
 
-    fn frame(&self, shapes: &mut Vec<Shape>, scale: &Scale, y_label: &str, title: &str) {
-        let middle = (self.left + self.right) / 2.0;
-        let title = Words::new(title, (middle, self.top - 16.0), Side::Centre, LARGE);
-        shapes.push(Shape::Words(title));
-        let across = f64::midpoint(self.top, self.bottom);
-        let label = Words::new(y_label, (self.left - 58.0, across), Side::Centre, SMALL);
-        shapes.push(Shape::Words(Words { up: true, ..label }));
-        let mut last = f64::INFINITY;
-        for tick in scale.ticks() {
-            let y = self.y(scale, tick);
-            shapes.push(Shape::line((self.left, y), (self.right, y), 1.0, GRID));
-            // Where ticks are closer than their numbers are high, some stay without.
-            if last - y >= SMALL * 1.25 {
-                let at = (self.left - 8.0, y);
-                let number = Words::new(scale.label(tick), at, Side::Right, SMALL);
-                shapes.push(Shape::Words(number));
-                last = y;
-            }
+    fn dots(&self) -> impl Iterator<Item = Estimate> {
+        self.series().flat_map(|series| &series.dots).map(|dot| dot.1)
+    }
+
+    /// The entries of the legend with the places of their dots, and its height.
+    fn legend(&self) -> (Vec<Placed<'_>>, i32) {
+        legend::layout(self.series().map(|series| &series.entry), LEFT..WIDTH - RIGHT)
+    }
+
+    fn rows(&self) -> usize {
+        self.panels.len().div_ceil(self.columns).max(1)
+    }
+
+    pub(super) fn paint<DB: DrawingBackend>(&self, area: &Area<DB>) -> Painted<DB> {
+        let (entries, top) = self.legend();
+        for (entry, (x, y)) in entries {
+            entry.dot(area, (x, y))?;
+            area.draw(&Text::new(&*entry.name, (x + 26, y + DOWN), small()))?;
         }
-        let corner = (self.left, self.bottom);
-        shapes.push(Shape::line((self.left, self.top), corner, 1.0, GREY));
-        shapes.push(Shape::line(corner, (self.right, self.bottom), 1.0, GREY));
+        let (_, area) = area.split_vertically(top);
+        let ends = self.dots().flat_map(|dot| [dot.value, dot.low, dot.high]);
+        let y = Scale::around(self.up, ends).on(2.0 * self.height, 0.0, |_| SMALL);
+        let wide = WIDTH / self.columns as i32 - LEFT - RIGHT;
+        let areas = area.split_evenly((self.rows(), self.columns));
+        for (panel, area) in self.panels.iter().zip(areas) {
+            let (x, apart) = panel.across(f64::from(wide));
+            let (x, y) = ((x, &*panel.x), (y.clone(), &*self.y));
+            let plot = frame::paint(&area, &panel.title, x, y, (LEFT, RIGHT))?;
+            panel.paint(&area.use_screen_coord(), |at| plot.backend_coord(&at), apart)?;
+        }
+        Ok(())
     }
 }
 
 impl Panel {
-    fn draw(&self, shapes: &mut Vec<Shape>, plot: &Plot, scale: &Scale) {
-        let middle = (plot.left + plot.right) / 2.0;
-        let label = Words::new(self.x.as_str(), (middle, plot.bottom + 40.0), Side::Centre, SMALL);
-        shapes.push(Shape::Words(label));
-        let (places, apart) = self.across(shapes, plot);
-        let count = self.series.len() as f64;
-        for (k, series) in self.series.iter().enumerate() {
-            let aside = (k as f64 - (count - 1.0) / 2.0) * apart;
-            let place = |x: f64, y: f64| (places(x) + aside, plot.y(scale, y));
-            if self.joined {
-                let finite = series.dots.iter().filter(|(_, dot)| dot.value.is_finite());
-                let places: Vec<Place> = finite.map(|(x, dot)| place(*x, dot.value)).collect();
-                if places.len() > 1 {
-                    shapes.push(Shape::Line { places, width: 1.5, colour: series.entry.colour });
-                }
-            }
-            let crowded = self.joined && series.dots.len() > MOST_DOTS;
-            let step = if crowded { series.dots.len() / SOME_DOTS } else { 1 };
-            for (x, estimate) in series.dots.iter().step_by(step) {
-                self.dot(shapes, &series.entry, *estimate, |y| place(*x, y));
-            }
-        }
-    }
-
-    /// Draws a dot with its error bar, or an arrow for a value past the deadline.
-    fn dot(
-        &self,
-        shapes: &mut Vec<Shape>,
-        entry: &Entry,
-        estimate: Estimate,
-        place: impl Fn(f64) -> Place,
-    ) {
-        let at = place(estimate.value);
-        let colour = entry.colour;
-        if estimate.has_interval() {
-            let (low, high) = (place(estimate.low), place(estimate.high));
-            shapes.push(Shape::line(low, high, 1.0, colour));
-            for end in [low, high] {
-                shapes.push(Shape::line((end.0 - 3.0, end.1), (end.0 + 3.0, end.1), 1.0, colour));
-            }
-        }
-        if estimate.value.is_finite() {
-            dot(shapes, entry, at);
-        } else {
-            let corners = vec![at, (at.0 - 5.0, at.1 + 10.0), (at.0 + 5.0, at.1 + 10.0)];
-            shapes.push(Shape::Area { corners, colour });
-        }
-    }
-
-    /// Draws the horizontal axis. Returns the place of an x, and the distance between dots at the same x.
-    fn across(&self, shapes: &mut Vec<Shape>, plot: &Plot) -> (Box<dyn Fn(f64) -> f64>, f64) {
-        let (left, long) = (plot.left, plot.right - plot.left);
+    /// The horizontal scale, and the distance between dots at the same x.
+    fn across(&self, wide: f64) -> (Scale, f64) {
         let count = self.series.len().max(1) as f64;
-        let mut end = f64::NEG_INFINITY;
-        let mut label = |text: &str, x: f64, side: f64| {
-            shapes.push(Shape::line((x, plot.bottom), (x, plot.bottom + side), 1.0, GREY));
-            let half = width(text, SMALL) / 2.0;
-            if x - half > end + 4.0 {
-                let at = (x, plot.bottom + 17.0);
-                shapes.push(Shape::Words(Words::new(text, at, Side::Centre, SMALL)));
-                end = x + half;
+        let (scale, inset, apart) = match &self.across {
+            Across::Groups(groups) => {
+                let each = wide / groups.len().max(1) as f64;
+                (Scale::groups(groups.clone()), 0.0, (each * 0.82 / count).min(52.0))
+            }
+            Across::Values(values) => (Scale::at(values), INSET, (64.0 / count).min(12.0)),
+            Across::Measured(axis) => {
+                let xs = self.series.iter().flat_map(|series| &series.dots).map(|dot| dot.0);
+                (Scale::around(*axis, xs), INSET, 0.0)
             }
         };
-        match &self.across {
-            Across::Groups(groups) => {
-                let wide = long / groups.len().max(1) as f64;
-                for (k, group) in groups.iter().enumerate() {
-                    label(group, left + (k as f64 + 0.5) * wide, 4.0);
+        (scale.on(wide, inset, |label| width(label) + 8), apart)
+    }
+
+    /// Draws the series, of which those at the same x are `apart`.
+    fn paint<DB: DrawingBackend>(
+        &self,
+        area: &Area<DB>,
+        place: impl Fn((f64, f64)) -> (i32, i32),
+        apart: f64,
+    ) -> Painted<DB> {
+        let middle = (self.series.len() as f64 - 1.0) / 2.0;
+        for (k, Series { entry, dots }) in self.series.iter().enumerate() {
+            let aside = ((k as f64 - middle) * apart).round() as i32;
+            let place = |x: f64, y: f64| {
+                let (x, y) = place((x, y));
+                (x + aside, y)
+            };
+            if self.joined {
+                let finite = dots.iter().filter(|(_, dot)| dot.value.is_finite());
+                let line: Vec<_> = finite.map(|(x, dot)| place(*x, dot.value)).collect();
+                if line.len() > 1 {
+                    area.draw(&PathElement::new(line, entry.rgb().stroke_width(3)))?;
                 }
-                for k in 1..groups.len() {
-                    let x = left + k as f64 * wide;
-                    shapes.push(Shape::line((x, plot.top), (x, plot.bottom), 1.0, GRID));
-                }
-                let apart = (wide * 0.82 / count).min(26.0);
-                (Box::new(move |x| left + (x + 0.5) * wide), apart)
             }
-            Across::Values(values) => {
-                let ends = (values.first().copied(), values.last().copied());
-                let scale = Scale::between(ends.0.unwrap_or(0.0), ends.1.unwrap_or(1.0));
-                let x = move |value| left + INSET + scale.share(value) * (long - 2.0 * INSET);
-                for value in values {
-                    label(&numbers::value(*value), x(*value), 5.0);
+            let crowded = self.joined && dots.len() > MOST_DOTS;
+            let step = if crowded { dots.len() / SOME_DOTS } else { 1 };
+            for (x, dot) in dots.iter().step_by(step) {
+                let (mut entry, mut at) = (entry.clone(), place(*x, dot.value));
+                if dot.value.is_infinite() {
+                    (entry.form, entry.hollow) = (Form::Triangle, false);
+                    at.1 += 12;
                 }
-                (Box::new(x), (32.0 / count).min(6.0))
-            }
-            Across::Measured(axis) => {
-                let values = self.series.iter().flat_map(|series| &series.dots).map(|dot| dot.0);
-                let scale = Scale::around(*axis, values);
-                let ticks: Vec<_> =
-                    scale.ticks().into_iter().map(|tick| (tick, scale.label(tick))).collect();
-                let x = move |value| left + INSET + scale.share(value) * (long - 2.0 * INSET);
-                for (tick, words) in &ticks {
-                    label(words, x(*tick), 5.0);
+                if dot.has_interval() {
+                    let (low, high) = (place(*x, dot.low).1, place(*x, dot.high).1);
+                    let (style, wide) = (entry.rgb().stroke_width(2), 10);
+                    area.draw(&ErrorBar::new_vertical(at.0, low, at.1, high, style, wide))?;
                 }
-                for (tick, _) in &ticks {
-                    let x = x(*tick);
-                    shapes.push(Shape::line((x, plot.top), (x, plot.bottom), 1.0, GRID));
-                }
-                (Box::new(x), 0.0)
+                entry.dot(area, at)?;
             }
         }
+        Ok(())
     }
 }
 
@@ -290,12 +206,11 @@ mod tests {
         }
     }
 
-    fn discs(chart: &Chart) -> Vec<Place> {
-        let disc = |shape: &Shape| match shape {
-            Shape::Disc { centre, .. } => Some(*centre),
-            _ => None,
-        };
-        chart.draw().shapes.iter().filter_map(disc).collect()
+    /// The x of all discs.
+    fn discs(chart: &Chart) -> Vec<i32> {
+        let svg = chart.figure("stem", "").svg().unwrap();
+        let xs = svg.split("<circle cx=\"").skip(1);
+        xs.map(|circle| circle.split('"').next().unwrap().parse().unwrap()).collect()
     }
 
     #[test]
@@ -303,7 +218,7 @@ mod tests {
         let series = vec![distribution(0, 1.05), distribution(1, 1.06)];
         for axis in [Axis::Fitting, Axis::Linear, Axis::Logarithmic] {
             let chart = chart(Across::Measured(axis), series.clone());
-            assert_eq!(chart.draw().flaws(), [""; 0], "{axis:?}");
+            assert_eq!(chart.figure("stem", "").flaws(), [""; 0], "{axis:?}");
             // Those of the first series in two panels, and one in the legend.
             assert_eq!(discs(&chart).len(), 2 * SOME_DOTS + 1);
         }
@@ -318,10 +233,10 @@ mod tests {
         let circles = |series| {
             let chart = chart(Across::Measured(Axis::Logarithmic), series);
             let discs = discs(&chart);
-            discs[discs.len() - 3..].iter().map(|place| place.0).collect::<Vec<_>>()
+            discs[discs.len() - 3..].to_vec()
         };
         let alone = circles(vec![at(0)]);
-        assert!((alone[2] - alone[1] - (alone[1] - alone[0])).abs() < 1e-6);
+        assert!((alone[2] - alone[1]).abs_diff(alone[1] - alone[0]) <= 1, "{alone:?}");
         assert_eq!(alone, circles(vec![at(0), at(1), at(2)]));
     }
 

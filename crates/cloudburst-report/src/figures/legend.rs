@@ -1,8 +1,11 @@
 //! Legends.
 
-use super::chart::SMALL;
-use super::shape::{Colour, Place, Shape, WHITE};
-use super::text::{Side, Words, width};
+use super::frame::{Area, Painted, width};
+use plotters::prelude::*;
+use std::ops::Range;
+
+/// A colour: red, green and blue.
+pub type Colour = (u8, u8, u8);
 
 /// The shape of a scheme's dots, which distinguishes schemes without colour too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,49 +58,68 @@ impl Entry {
             hollow: index / differ % 2 == 1,
         }
     }
-}
 
-/// Draws entries from `top` on, in as many lines as they need. Returns the bottom of the last line.
-pub(super) fn draw(
-    shapes: &mut Vec<Shape>,
-    entries: &[&Entry],
-    left: f64,
-    right: f64,
-    top: f64,
-) -> f64 {
-    let (mut x, mut y) = (left, top + 10.0);
-    for entry in entries {
-        let wide = 20.0 + width(&entry.name, SMALL);
-        if x > left && x + wide > right {
-            (x, y) = (left, y + 22.0);
+    pub(super) fn rgb(&self) -> RGBColor {
+        let (red, green, blue) = self.colour;
+        RGBColor(red, green, blue)
+    }
+
+    /// Draws a dot of the scheme.
+    pub(super) fn dot<DB: DrawingBackend>(&self, area: &Area<DB>, at: (i32, i32)) -> Painted<DB> {
+        self.form.paint(area, at, 10.0, self.rgb())?;
+        if self.hollow {
+            self.form.paint(area, at, 5.2, WHITE)?;
         }
-        dot(shapes, entry, (x + 7.0, y));
-        let at = (x + 20.0, y);
-        shapes.push(Shape::Words(Words::new(entry.name.as_str(), at, Side::Left, SMALL)));
-        x += wide + 24.0;
-    }
-    y + 12.0
-}
-
-/// Draws a dot of a scheme.
-pub(super) fn dot(shapes: &mut Vec<Shape>, entry: &Entry, at: Place) {
-    shapes.push(form(entry.form, at, 5.0, entry.colour));
-    if entry.hollow {
-        shapes.push(form(entry.form, at, 2.6, WHITE));
+        Ok(())
     }
 }
 
-fn form(form: Form, (x, y): Place, radius: f64, colour: Colour) -> Shape {
-    let r = radius;
-    let corners: &[Place] = match form {
-        Form::Circle => return Shape::Disc { centre: (x, y), radius, colour },
-        Form::Square => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
-        Form::Triangle => &[(0.0, -1.2), (1.15, 0.85), (-1.15, 0.85)],
-        Form::Diamond => &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
-        Form::Wedge => &[(0.0, 1.2), (1.15, -0.85), (-1.15, -0.85)],
-    };
-    let corners = corners.iter().map(|(dx, dy)| (x + r * dx, y + r * dy)).collect();
-    Shape::Area { corners, colour }
+impl Form {
+    fn paint<DB: DrawingBackend>(
+        self,
+        area: &Area<DB>,
+        at: (i32, i32),
+        radius: f64,
+        colour: RGBColor,
+    ) -> Painted<DB> {
+        let corners: &[(f64, f64)] = match self {
+            Self::Circle => {
+                return area.draw(&Circle::new(at, radius.round() as i32, colour.filled()));
+            }
+            Self::Square => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+            Self::Triangle => &[(0.0, -1.2), (1.15, 0.85), (-1.15, 0.85)],
+            Self::Diamond => &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
+            Self::Wedge => &[(0.0, 1.2), (1.15, -0.85), (-1.15, -0.85)],
+        };
+        let pixel = |share: f64| (radius * share).round() as i32;
+        let corners = corners.iter().map(|(x, y)| (at.0 + pixel(*x), at.1 + pixel(*y)));
+        area.draw(&Polygon::new(corners.collect::<Vec<_>>(), colour))
+    }
+}
+
+/// An entry, and the place of its dot.
+pub(super) type Placed<'a> = (&'a Entry, (i32, i32));
+
+/// Places the dots of a legend with an entry for each name, in as many lines as they need. Returns them
+/// and the height of the legend.
+pub(super) fn layout<'a>(
+    all: impl Iterator<Item = &'a Entry>,
+    across: Range<i32>,
+) -> (Vec<Placed<'a>>, i32) {
+    let mut placed: Vec<Placed<'_>> = Vec::new();
+    let (mut x, mut y) = (across.start, 44);
+    for entry in all {
+        if placed.iter().any(|(known, _)| known.name == entry.name) {
+            continue;
+        }
+        let wide = 40 + width(&entry.name);
+        if x > across.start && x + wide > across.end {
+            (x, y) = (across.start, y + 44);
+        }
+        placed.push((entry, (x + 14, y)));
+        x += wide + 48;
+    }
+    (placed, y + 24)
 }
 
 #[cfg(test)]

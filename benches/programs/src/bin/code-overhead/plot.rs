@@ -5,6 +5,7 @@ use std::path::Path;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::register_font;
 
 const SIZE: (u32, u32) = (720, 460);
 /// The width of the chart; the rest is for the names of the lines.
@@ -53,6 +54,8 @@ impl Chart {
     }
 
     fn draw_all(&self, path: &Path) -> Drawn {
+        register_font(FONT, FontStyle::Normal, dejavu::sans::regular())
+            .map_err(|_| "the embedded font is invalid")?;
         let root = SVGBackend::new(path, SIZE).into_drawing_area();
         root.fill(&WHITE)?;
         let (chart, names) = root.split_horizontally(CHART);
