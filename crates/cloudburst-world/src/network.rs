@@ -6,7 +6,7 @@ use cloudburst_core::rng::SplitMix64;
 use cloudburst_core::time::Instant;
 use cloudburst_netem::{Link, LinkConfig, LinkStats, Mark};
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// The route of a packet.
@@ -26,6 +26,10 @@ pub struct Hop {
 #[derive(Debug)]
 pub struct Network {
     links: BTreeMap<Hop, Link>,
+    /// When each link is next to be polled. Out of date if `is_stale`.
+    due: BTreeSet<(Duration, Hop)>,
+    /// Whether a link was handed out, and may have changed since.
+    is_stale: bool,
     /// The configurations of links between two hosts that differ from `plain`.
     weather: BTreeMap<(usize, usize), LinkConfig>,
     /// The classes that packets of a host get instead of their own.
@@ -47,11 +51,17 @@ impl Network {
     /// Creates a network whose links are like `plain`. `seed` determines their faults.
     pub fn new(seed: u64, plain: LinkConfig) -> Self {
         let (links, weather, remarks) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { links, weather, remarks, plain, seed, wire_free: Instant::ZERO }
+        let (due, is_stale, wire_free) = (BTreeSet::new(), false, Instant::ZERO);
+        Self { links, due, is_stale, weather, remarks, plain, seed, wire_free }
     }
 
     /// The link of `hop`, which is created if necessary.
     pub fn link(&mut self, hop: Hop) -> &mut Link {
+        self.is_stale = true;
+        self.get(hop)
+    }
+
+    fn get(&mut self, hop: Hop) -> &mut Link {
         self.links.entry(hop).or_insert_with(|| {
             let place = (hop.from as u64) << 48
                 | (hop.to as u64) << 40
@@ -65,13 +75,14 @@ impl Network {
 
     /// All links that exist.
     pub fn links(&mut self) -> impl Iterator<Item = (&Hop, &mut Link)> {
+        self.is_stale = true;
         self.links.iter_mut()
     }
 
     /// Makes all links from one host to another like `config`, including future ones.
     pub fn set_weather(&mut self, from: usize, to: usize, config: &LinkConfig) {
         self.weather.insert((from, to), config.clone());
-        for (hop, link) in &mut self.links {
+        for (hop, link) in self.links() {
             if (hop.from, hop.to) == (from, to) {
                 let set = link.reconfigure(config.clone());
                 set.expect("the link's configuration is valid");
@@ -88,9 +99,10 @@ impl Network {
     /// Makes all links plain again, and removes the black holes.
     pub fn heal(&mut self) {
         self.weather.clear();
-        for link in self.links.values_mut() {
+        let plain = self.plain.clone();
+        for (_, link) in self.links() {
             link.set_down(false);
-            link.reconfigure(self.plain.clone()).expect("the plain configuration is valid");
+            link.reconfigure(plain.clone()).expect("the plain configuration is valid");
         }
     }
 
@@ -105,25 +117,50 @@ impl Network {
             .get(&hop.from)
             .and_then(|classes| classes.get(usize::from(class.0)).or(classes.last()).copied());
         let mark = Mark { class: remark.unwrap_or(class.0), ect: ecn == Ecn::Ect0 };
-        self.link(hop).send_marked(at, mark, packet);
+        self.change(hop, |link| link.send_marked(at, mark, packet));
+    }
+
+    /// Changes a link, and notes when it is then to be polled.
+    fn change<T>(&mut self, hop: Hop, change: impl FnOnce(&mut Link) -> T) -> T {
+        let link = self.get(hop);
+        let before = link.next_at();
+        let result = change(link);
+        let after = link.next_at();
+        if before != after {
+            if let Some(at) = before {
+                self.due.remove(&(at, hop));
+            }
+            self.due.extend(after.map(|at| (at, hop)));
+        }
+        result
+    }
+
+    fn refresh(&mut self) {
+        if core::mem::take(&mut self.is_stale) {
+            let next = |(&hop, link): (&Hop, &Link)| link.next_at().map(|at| (at, hop));
+            self.due = self.links.iter().filter_map(next).collect();
+        }
     }
 
     /// When the next packet arrives, or when a link of several classes may send one.
     pub fn next_at(&self) -> Option<Instant> {
-        self.links.values().filter_map(Link::next_at).min().map(instant)
+        let at = if self.is_stale {
+            self.links.values().filter_map(Link::next_at).min()
+        } else {
+            self.due.first().map(|&(at, _)| at)
+        };
+        at.map(instant)
     }
 
     /// The earliest packet that has arrived by `now`.
     pub fn poll(&mut self, now: Instant) -> Option<(Hop, Vec<u8>)> {
+        self.refresh();
         let now = duration(now);
         loop {
-            let links = self.links.iter_mut();
-            let (hop, link) =
-                links.min_by_key(|(_, link)| link.next_at().unwrap_or(Duration::MAX))?;
-            link.next_at().filter(|&at| at <= now)?;
+            let &(_, hop) = self.due.first().filter(|&&(at, _)| at <= now)?;
             // If there is none, the link has only begun to transmit one.
-            if let Some(packet) = link.poll(now) {
-                return Some((*hop, packet));
+            if let Some(packet) = self.change(hop, |link| link.poll(now)) {
+                return Some((hop, packet));
             }
         }
     }

@@ -275,5 +275,9 @@ impl Pair {
 /// `length` bytes that differ from message to message.
 pub fn message(length: usize, seed: u64) -> Bytes {
     let mut rng = SplitMix64::new(seed);
-    (0..length).map(|_| rng.next_u64() as u8).collect::<Vec<u8>>().into()
+    let mut bytes = vec![0; length];
+    bytes
+        .chunks_mut(8)
+        .for_each(|chunk| chunk.copy_from_slice(&rng.next_u64().to_le_bytes()[..chunk.len()]));
+    bytes.into()
 }
