@@ -8,7 +8,7 @@
 //!     cargo run --release --example key-value -- --help
 
 use clap::Parser;
-use cloudburst_net::{Endpoint, Security, blocking};
+use cloudburst::{Endpoint, Security, blocking};
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::{self, Read, Write};

@@ -7,7 +7,7 @@
 //!     cargo run --release --example load-balancing -- --help
 
 use clap::Parser;
-use cloudburst_net::{Bytes, Endpoint, RequestParts, Security, SendError};
+use cloudburst::{Bytes, Endpoint, RequestParts, Security, SendError};
 use futures_util::stream::{self, StreamExt};
 use std::convert::Infallible;
 use std::error::Error;

@@ -7,7 +7,7 @@
 //!     cargo run --release --example lossy-paths -- --help
 
 use clap::Parser;
-use cloudburst_net::{Code, Endpoint, PathMap, Receipt, Security, SendError};
+use cloudburst::{Code, Endpoint, PathMap, Receipt, Security, SendError};
 use cloudburst_netem::{LinkConfig, Loss, Relay};
 use std::error::Error;
 use std::net::UdpSocket;
@@ -103,9 +103,8 @@ fn link(percent: f64) -> LinkConfig {
 }
 
 fn print(receipt: &Receipt, paths: u16) {
-    let arrived: Vec<String> = (0..paths)
-        .map(|path| receipt.arrived_on(cloudburst_net::PathId(path)).to_string())
-        .collect();
+    let arrived: Vec<String> =
+        (0..paths).map(|path| receipt.arrived_on(cloudburst::PathId(path)).to_string()).collect();
     println!(
         "{:>9} {:>3} {:>8} {:>7.2}  {:<20} {:>9.2} ms",
         receipt.bytes,

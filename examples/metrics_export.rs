@@ -8,7 +8,7 @@
 //!     curl http://127.0.0.1:9464/metrics
 
 use clap::Parser;
-use cloudburst_net::{Endpoint, Security};
+use cloudburst::{Endpoint, Security};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use std::error::Error;
 use std::net::SocketAddr;

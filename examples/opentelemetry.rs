@@ -5,7 +5,7 @@
 //!
 //!     cargo run --example opentelemetry
 
-use cloudburst_net::{Endpoint, RequestParts, Security};
+use cloudburst::{Endpoint, RequestParts, Security};
 use opentelemetry::Context;
 use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::TracerProvider;

@@ -7,7 +7,8 @@
 //!     cargo run --release --example partition-aggregate -- --help
 
 use clap::Parser;
-use cloudburst_net::{Bytes, Endpoint, RequestParts, Security, SendError};
+use cloudburst::{Bytes, Endpoint, RequestParts, Security, SendError};
+use futures_util::future::try_join_all;
 use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -75,11 +76,8 @@ async fn run(args: &Args) -> Result<Total, Box<dyn Error>> {
         });
     }
     let aggregator = endpoint()?;
-    // The first message to a server opens a session, so that queries do not wait for a handshake.
-    let warm_up = servers.iter().map(|server| aggregator.send(*server, "hello"));
-    for sent in warm_up {
-        sent.await?;
-    }
+    // Opens the sessions, so that queries do not wait for handshakes.
+    try_join_all(servers.iter().map(|server| aggregator.connect(*server).into_future())).await?;
 
     let deadline = Duration::from_millis(args.deadline);
     let query = Bytes::from(args.word.clone());

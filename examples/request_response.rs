@@ -2,20 +2,22 @@
 //!
 //! The service runs in threads of this program and answers with as many bytes as a request asks for;
 //! the client sends one request after another, and prints percentiles of the response times. With
-//! `--serve`, only the service runs, for clients elsewhere.
+//! `--serve`, only the service runs, and with `--call`, only the client, so that they can be on two hosts.
 //!
 //!     cargo run --release --example request-response -- --help
+//!     cargo run --release --example request-response -- --serve 10.0.0.2:7000
+//!     cargo run --release --example request-response -- --call 10.0.0.2:7000
 
 use clap::Parser;
-use cloudburst_net::blocking::Endpoint;
-use cloudburst_net::{BuildError, Bytes, Endpoint as Async, Security};
+use cloudburst::blocking::Endpoint;
+use cloudburst::{BuildError, Bytes, Endpoint as Async, Security};
 use std::error::Error;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Calls a service on this machine, and prints how long the responses took.
+/// Calls a service, by default one on this machine, and prints how long the responses took.
 #[derive(Parser)]
 struct Args {
     /// Calls to measure.
@@ -33,13 +35,17 @@ struct Args {
     /// Only serve, at this address, until the program is ended.
     #[arg(long, value_name = "ADDRESS")]
     serve: Option<SocketAddr>,
+    /// Only call the service at this address.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "serve")]
+    call: Option<SocketAddr>,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let done = match args.serve {
-        Some(address) => serve(address, args.threads),
-        None => run(&args).map(|took| print(&took)),
+    let done = match (args.serve, args.call) {
+        (Some(address), _) => serve(address, args.threads),
+        (None, Some(service)) => call(service, &args).map(|took| print(&took)),
+        (None, None) => run(&args).map(|took| print(&took)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -62,31 +68,36 @@ fn serve(address: SocketAddr, threads: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the time that each call took, in ascending order.
+/// Calls a service in this process.
 fn run(args: &Args) -> Result<Vec<Duration>, Box<dyn Error>> {
-    let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
-    let service = endpoint(loopback)?;
+    let service = endpoint(([127, 0, 0, 1], 0).into())?;
     let (server, threads) = (service.clone(), args.threads);
     let serving = thread::spawn(move || server.serve(threads, |request| answer(&request.bytes)));
+    let took = call(service.local_addr(), args);
+    service.shutdown(Duration::from_secs(1)); // ends the threads
+    serving.join().map_err(|_| "the service panicked")?;
+    took
+}
 
-    let client = endpoint(loopback)?;
+/// Returns the time that each call took, in ascending order.
+fn call(service: SocketAddr, args: &Args) -> Result<Vec<Duration>, Box<dyn Error>> {
+    let any: IpAddr =
+        if service.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let client = endpoint((any, 0).into())?;
     let mut request = args.response.to_be_bytes().to_vec();
     request.resize(args.request.max(4), 0);
     let request = Bytes::from(request);
-    client.call(service.local_addr(), request.clone())?; // opens the session
+    client.connect(service)?; // the first call need not wait for the handshake
     let mut took = Vec::with_capacity(args.calls);
     for _ in 0..args.calls {
         let start = Instant::now();
-        let response = client.call(service.local_addr(), request.clone())?;
+        let response = client.call(service, request.clone())?;
         took.push(start.elapsed());
         if response.len() != args.response as usize {
             return Err(format!("got {} bytes, not {}", response.len(), args.response).into());
         }
     }
     took.sort();
-
-    service.shutdown(Duration::from_secs(1)); // ends the threads
-    serving.join().map_err(|_| "the service panicked")?;
     Ok(took)
 }
 
@@ -112,7 +123,8 @@ mod tests {
 
     #[test]
     fn every_call_is_answered_in_full() {
-        let args = Args { calls: 20, request: 100, response: 93_000, threads: 2, serve: None };
+        let args =
+            Args { calls: 20, request: 100, response: 93_000, threads: 2, serve: None, call: None };
         assert_eq!(run(&args).unwrap().len(), 20);
     }
 

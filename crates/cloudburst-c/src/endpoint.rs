@@ -86,15 +86,8 @@ pub unsafe extern "C" fn cbrst_open(
     })
 }
 
-/// Appends the sources of the error, such as the system's error, which its own text leaves out.
 fn not_opened(error: &dyn Error) -> Failure {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    Failure::new(Status::CbrstNotOpened, text)
+    Failure::new(Status::CbrstNotOpened, error.to_string())
 }
 
 /// Stores in `*out` another handle of the endpoint. Its messages, calls, connects and replies to requests

@@ -2,22 +2,27 @@
 //!
 //! [`SendError`], [`Rejection`] and [`Indeterminate`] are exhaustive: a driver of the protocol must
 //! decide what each reason means to its callers, so a new variant must not compile unnoticed.
+//!
+//! The text of an error includes its cause, which [`source`](core::error::Error::source) therefore does
+//! not return again.
 
-use crate::config::ConfigError;
+use crate::code::CodeNameError;
+use crate::config::{ConfigError, KeyError};
 use crate::id::PathId;
-use crate::path::OrderError;
+use crate::path::{OrderError, ShapeError};
 use crate::wire::{Arrivals, RejectReason};
 use core::time::Duration;
+use std::io;
 
 /// Why a message was not queued. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// The message is longer than the configuration allows.
-    #[error("message of {len} bytes is larger than `max_message`, {max} bytes")]
+    #[error("message of {len} bytes is too long: `max_message` leaves room for {max} bytes")]
     TooLarge {
-        /// Bytes in the message.
+        /// Bytes in the message, without the header of a request or response.
         len: usize,
-        /// The limit.
+        /// The limit: `max_message`, less that header.
         max: usize,
     },
     /// The limit on messages or bytes in flight is reached: try again when a message has ended.
@@ -42,7 +47,7 @@ pub enum SendError {
         /// The peer.
         peer: std::net::SocketAddr,
         /// The number of paths to the peer, and the number that the order expects.
-        source: OrderError,
+        r#source: OrderError,
     },
     /// The endpoint is closing.
     #[error("this endpoint is closing")]
@@ -54,6 +59,20 @@ pub enum SendError {
     #[error("this endpoint has used up its message ids: start another")]
     OutOfIds,
 }
+
+/// Errors of the settings and texts that an application gives.
+macro_rules! invalid_input {
+    ($($error:ty)*) => {$(
+        impl From<$error> for io::Error {
+            /// The kind is [`io::ErrorKind::InvalidInput`]. The error is in [`io::Error::get_ref`].
+            fn from(error: $error) -> Self {
+                Self::new(io::ErrorKind::InvalidInput, error)
+            }
+        }
+    )*};
+}
+
+invalid_input! { CodeNameError ConfigError KeyError OrderError ShapeError }
 
 /// Why this host did not send packets. Neither the peer nor the network is to blame.
 ///
@@ -135,7 +154,7 @@ pub enum Rejection {
         "no endpoint with this key answered before the deadline, and this host could not send the \
          last packets: {0}"
     )]
-    Local(#[source] LocalError),
+    Local(LocalError),
     /// A session was open, but the rate limit or other messages delayed this one past its deadline;
     /// or its deadline was zero.
     #[error("no packet of the message was sent before its deadline")]
@@ -157,7 +176,7 @@ pub enum Indeterminate {
     Busy,
     /// As [`Deadline`](Self::Deadline), and the last packets to the peer did not leave this host.
     #[error("no STOP came before the deadline, and this host could not send the last packets: {0}")]
-    Local(#[source] LocalError),
+    Local(LocalError),
     /// The receiver restarted, forgot the session, or was replaced by another endpoint on its port
     /// while the message was under way.
     #[error("the receiver restarted, or was replaced, while the message was under way")]
@@ -198,8 +217,10 @@ pub struct Receipt {
     /// Symbols known to have arrived on each path, as of the receiver's last answer. A path without
     /// arrivals has no entry.
     pub arrivals: Vec<Arrivals>,
-    /// The time from the call to the first packet on the wire: waiting for a session, for other
-    /// messages, for the rate. Measured by the driver's clock, to the nanosecond.
+    /// The time from when the endpoint had room for the message to its first packet on the wire:
+    /// waiting for a session, for other messages, for the rate. A send that first waits for room
+    /// ([`Config::send_messages`](crate::config::Config::send_messages) and `send_bytes`) takes longer by
+    /// that wait. Measured by the driver's clock, to the nanosecond.
     pub waited: Duration,
     /// The time from the first packet to STOP: the message completion time (MCT) of the paper, plus
     /// the one-way delay of the STOP. Measured by the driver's clock, to the nanosecond.
@@ -213,7 +234,7 @@ impl Receipt {
         self.packets as f64 / self.source_symbols.max(1) as f64
     }
 
-    /// Returns the time from the call to STOP: the sum of [`waited`](Self::waited) and
+    /// Returns the time from when there was room for the message to STOP: the sum of [`waited`](Self::waited) and
     /// [`completed_in`](Self::completed_in).
     pub fn total(&self) -> Duration {
         self.waited.saturating_add(self.completed_in)

@@ -37,6 +37,8 @@ pub struct SessionId(pub u32);
 /// ```
 /// # use cloudburst_core::error::Receipt;
 /// # use cloudburst_core::id::PathId;
+/// assert_eq!(PathId(3).to_string(), "3");
+///
 /// /// The path that most symbols of a message arrived on.
 /// fn busiest(receipt: &Receipt) -> Option<PathId> {
 ///     receipt.arrivals.iter().max_by_key(|on| on.count).map(|on| on.path)
@@ -75,6 +77,12 @@ impl fmt::Debug for Digest {
 }
 
 impl fmt::Display for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for PathId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

@@ -11,6 +11,7 @@ use crate::outgoing::Outgoing;
 use crate::park::{block_on, block_on_for};
 use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending as AsyncSending;
+use crate::settings::Settings;
 use bytes::Bytes;
 use cloudburst_core::burst::Driven;
 use cloudburst_core::error::Receipt;
@@ -18,6 +19,7 @@ use cloudburst_core::id::MessageId;
 use cloudburst_core::path::PathStats;
 use cloudburst_core::proto::{Latencies, Message, PeerStats, SendOptions};
 use cloudburst_core::wire::Role;
+use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
@@ -55,7 +57,7 @@ use std::{io, thread};
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     endpoint: AsyncEndpoint,
-    options: SendOptions,
+    settings: Settings,
 }
 
 /// A send under way. Dropping it stops the burst at once.
@@ -76,7 +78,51 @@ pub struct Endpoint {
 /// ```
 #[derive(Debug)]
 #[must_use = "dropping it cancels the send"]
-pub struct Sending(AsyncSending);
+pub struct Sending {
+    sending: AsyncSending,
+    ended: Option<Result<Receipt, SendError>>,
+}
+
+/// An iterator over the messages or requests that arrive at an endpoint, made by [`Endpoint::messages`] and
+/// [`Endpoint::requests`]. It waits for each, and ends when the endpoint does.
+///
+/// It holds a clone of the endpoint. Any number of iterators and of other receivers may be used at a time:
+/// each message goes to one of them.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Message, blocking::Incoming};
+/// # use cloudburst_net::{Endpoint, Security};
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?.blocking(), build()?.blocking());
+/// client.send(server.local_addr(), "hello")?;
+/// let mut messages: Incoming<Message> = server.messages();
+/// let first = messages.next().map(|message| message.bytes);
+/// assert_eq!(first, Some("hello".into()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "iterators do nothing unless they are consumed"]
+pub struct Incoming<T> {
+    endpoint: Endpoint,
+    next: fn(&Endpoint) -> Result<T, Closed>,
+}
+
+impl<T> Iterator for Incoming<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        (self.next)(&self.endpoint).ok()
+    }
+}
+
+impl<T> fmt::Debug for Incoming<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming").finish_non_exhaustive()
+    }
+}
 
 /// Calls in flight: an iterator over their responses, in order of arrival. See
 /// [`Calls`](AsyncCalls).
@@ -168,7 +214,7 @@ impl Iterator for Calls {
 #[must_use = "dropping it tells the caller that there is no answer"]
 pub struct Request {
     request: AsyncRequest,
-    options: SendOptions,
+    settings: Settings,
 }
 
 impl Request {
@@ -180,6 +226,34 @@ impl Request {
     /// The payload of the request.
     pub const fn bytes(&self) -> &Bytes {
         self.request.bytes()
+    }
+
+    /// Returns the parts of the request that a handler needs. See [`AsyncRequest::parts`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use std::thread;
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// # let address = server.local_addr();
+    /// let caller = thread::spawn(move || client.call(address, "a job"));
+    /// let request = server.recv_request()?;
+    /// let parts = request.parts();
+    /// let worker = thread::spawn(move || {
+    ///     // Works on, while nobody has replied, and sees whether that is still wanted.
+    ///     parts.bytes.iter().take_while(|_| !parts.is_cancelled()).count()
+    /// });
+    /// request.reply("begun")?;
+    /// # worker.join().map_err(|_| "it panicked")?;
+    /// # assert_eq!(caller.join().map_err(|_| "it panicked")??, "begun");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn parts(&self) -> RequestParts {
+        self.request.parts()
     }
 
     /// The time at which the caller stops waiting. See [`AsyncRequest::deadline`].
@@ -203,8 +277,8 @@ impl Request {
     }
 
     fn reply_or_refuse(self, bytes: Option<Bytes>) -> Result<Receipt, SendError> {
-        let Self { request, options } = self;
-        block_on(Inner::engine_of(request.endpoint()), request.reply_with(bytes, options))
+        let Self { request, settings } = self;
+        block_on(Inner::engine_of(request.endpoint()), request.reply_with(bytes, settings.now()))
     }
 
     /// Refuses the request, because the application is overloaded. See [`AsyncRequest::refuse`].
@@ -279,7 +353,10 @@ impl AsyncEndpoint {
 
 impl Endpoint {
     /// Returns a handle of the same endpoint whose messages, calls and replies have these settings,
-    /// and whose connects have their deadline. Other handles keep their own.
+    /// and whose connects have their deadline. Other handles keep their own: unlike the `options` of an
+    /// [`Outgoing`], this sets nothing of the handle that it is called on.
+    ///
+    /// # Example
     ///
     /// ```
     /// # use cloudburst_net::{Endpoint, Security, SendOptions};
@@ -292,7 +369,35 @@ impl Endpoint {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn with(&self, options: SendOptions) -> Self {
-        Self { options, ..self.clone() }
+        Self { settings: Settings::new(options), ..self.clone() }
+    }
+
+    /// Returns a handle of the same endpoint whose messages, calls, replies and connects must have ended at
+    /// `at`, instead of within a duration. Its other settings are those of this handle.
+    ///
+    /// # Example
+    ///
+    /// A service that calls another one, for as long as its caller waits:
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// # use std::thread;
+    /// # let (front, back) = (build()?.blocking(), server);
+    /// # let (front_address, address) = (front.local_addr(), back.local_addr());
+    /// # thread::spawn(move || back.serve(1, |request| request.bytes.to_ascii_uppercase()));
+    /// let here = front.clone();
+    /// thread::spawn(move || {
+    ///     front.try_serve(8, |request| here.deadline_at(request.deadline).call(address, request.bytes))
+    /// });
+    /// assert_eq!(client.call(front_address, "hello")?, "HELLO");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn deadline_at(&self, at: Instant) -> Self {
+        Self { settings: self.settings.deadline_at(at), ..self.clone() }
     }
 
     /// The same endpoint for async callers.
@@ -423,18 +528,21 @@ impl Endpoint {
     ///
     /// See [`AsyncEndpoint::connect`].
     pub fn connect(&self, peer: SocketAddr) -> Result<(), SendError> {
-        self.block_on(self.endpoint.connect_with(peer, self.options.deadline))
+        self.block_on(self.endpoint.connect_with(peer, self.settings.now()))
     }
 
-    /// Bursts a message until its receiver has it. See [`AsyncEndpoint::send`].
+    /// Bursts a message until its receiver has it. The deadline counts from the call. See
+    /// [`AsyncEndpoint::send`].
     ///
     /// # Errors
     ///
     /// See [`SendError`].
     pub fn send(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Result<Receipt, SendError> {
         let bytes = bytes.into();
-        let begin = || self.endpoint.burst(peer, Role::Plain, bytes.clone(), &self.options);
-        Sending(self.block_on(self.endpoint.when_room(begin))?).wait()
+        let begin =
+            |options: &SendOptions| self.endpoint.burst(peer, Role::Plain, bytes.clone(), options);
+        let sending = self.block_on(self.endpoint.when_room(self.settings.now(), begin))?;
+        Sending::new(sending).wait()
     }
 
     /// Begins to burst a message. See [`Outgoing::begin`].
@@ -463,7 +571,8 @@ impl Endpoint {
         peer: SocketAddr,
         bytes: impl Into<Bytes>,
     ) -> Result<Sending, SendError> {
-        self.endpoint.burst(peer, Role::Plain, bytes.into(), &self.options).map(Sending)
+        let options = self.settings.now();
+        self.endpoint.burst(peer, Role::Plain, bytes.into(), &options).map(Sending::new)
     }
 
     /// Waits for the next message.
@@ -545,6 +654,27 @@ impl Endpoint {
         self.endpoint.try_recv()
     }
 
+    /// Returns an iterator over the messages that arrive, as from [`recv`](Self::recv).
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// for number in 0..3 {
+    ///     client.send(server.local_addr(), number.to_string())?;
+    /// }
+    /// let lengths = server.messages().map(|message| message.bytes.len());
+    /// assert_eq!(lengths.take(3).collect::<Vec<_>>(), [1, 1, 1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn messages(&self) -> Incoming<Message> {
+        Incoming { endpoint: self.clone(), next: Self::recv }
+    }
+
     /// Resolves a name to an address. See [`AsyncEndpoint::resolve`].
     ///
     /// # Errors
@@ -592,7 +722,7 @@ impl Endpoint {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn call(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Result<Bytes, SendError> {
-        self.block_on(self.endpoint.call_with(peer, bytes.into(), self.options))
+        self.block_on(self.endpoint.call_with(peer, bytes.into(), self.settings.now()))
     }
 
     /// Sends several requests at once, each to its peer. See [`AsyncEndpoint::call_many`].
@@ -617,7 +747,7 @@ impl Endpoint {
         &self,
         requests: impl IntoIterator<Item = (SocketAddr, B)>,
     ) -> Calls {
-        Calls(self.endpoint.call_many(requests).options(self.options).begin())
+        Calls(self.endpoint.call_many(requests).options(self.settings.now()).begin())
     }
 
     /// Waits for the next request. See [`AsyncEndpoint::recv_request`].
@@ -644,8 +774,59 @@ impl Endpoint {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn recv_request(&self) -> Result<Request, Closed> {
-        let request = self.block_on(self.endpoint.recv_request())?;
-        Ok(Request { request, options: self.options })
+        self.block_on(self.endpoint.recv_request()).map(|request| self.take(request))
+    }
+
+    const fn take(&self, request: AsyncRequest) -> Request {
+        Request { request, settings: self.settings }
+    }
+
+    /// Returns the next request if there is one.
+    ///
+    /// # Errors
+    ///
+    /// See [`recv_request`](Self::recv_request).
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// if let Some(request) = server.try_recv_request()? {
+    ///     request.reply("hello")?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_recv_request(&self) -> Result<Option<Request>, Closed> {
+        Ok(self.endpoint.try_recv_request()?.map(|request| self.take(request)))
+    }
+
+    /// Returns an iterator over the requests that arrive, as from [`recv_request`](Self::recv_request).
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use std::thread;
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// # let address = server.local_addr();
+    /// thread::spawn(move || {
+    ///     for request in server.requests() {
+    ///         let answer = request.bytes().to_ascii_uppercase();
+    ///         let _ = request.reply(answer); // a caller that has gone needs no answer
+    ///     }
+    /// });
+    /// assert_eq!(client.call(address, "hello")?, "HELLO");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn requests(&self) -> Incoming<Request> {
+        Incoming { endpoint: self.clone(), next: Self::recv_request }
     }
 
     /// Waits for the next request for at most `timeout`. Returns `None` if none arrives in time.
@@ -670,7 +851,7 @@ impl Endpoint {
     /// ```
     pub fn recv_request_timeout(&self, timeout: Duration) -> Result<Option<Request>, Closed> {
         let came = self.block_on_for(timeout, self.endpoint.recv_request()).transpose()?;
-        Ok(came.map(|request| Request { request, options: self.options }))
+        Ok(came.map(|request| self.take(request)))
     }
 
     /// Serves requests with `handler` in `limit` threads, this one included, until the endpoint
@@ -750,11 +931,30 @@ impl Endpoint {
     pub fn shutdown(&self, within: Duration) -> bool {
         self.endpoint.inner.shutdown(within)
     }
+
+    /// Whether the endpoint is closed. See [`AsyncEndpoint::is_closed`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// # use std::time::Duration;
+    /// server.clone().shutdown(Duration::ZERO); // in another thread, perhaps
+    /// assert!(server.is_closed() && !client.is_closed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.endpoint.is_closed()
+    }
 }
 
 impl From<AsyncEndpoint> for Endpoint {
     fn from(endpoint: AsyncEndpoint) -> Self {
-        Self { endpoint, options: SendOptions::default() }
+        Self { endpoint, settings: Settings::default() }
     }
 }
 
@@ -766,9 +966,13 @@ impl From<Endpoint> for AsyncEndpoint {
 }
 
 impl Sending {
+    const fn new(sending: AsyncSending) -> Self {
+        Self { sending, ended: None }
+    }
+
     /// The message's id, unique within this endpoint.
     pub const fn id(&self) -> MessageId {
-        self.0.id()
+        self.sending.id()
     }
 
     /// Waits until the send has ended.
@@ -778,10 +982,80 @@ impl Sending {
     /// See [`SendError`].
     pub fn wait(mut self) -> Result<Receipt, SendError> {
         // The send has often ended by now: a response that arrived may have carried the STOP.
-        let mut context = Context::from_waker(Waker::noop());
-        match Pin::new(&mut self.0).poll(&mut context) {
-            Poll::Ready(result) => result,
-            Poll::Pending => block_on(Inner::engine_of(self.0.endpoint()), self.0),
+        self.poll();
+        match self.ended {
+            Some(result) => result,
+            None => block_on(Inner::engine_of(self.sending.endpoint()), self.sending),
         }
+    }
+
+    /// Returns the receipt if the send has ended, and `None` if it has not.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// let mut sending = client.try_send(server.local_addr(), "hello")?;
+    /// let receipt = loop {
+    ///     match sending.try_wait()? {
+    ///         Some(receipt) => break receipt,
+    ///         None => std::thread::yield_now(), // time for other work
+    ///     }
+    /// };
+    /// assert_eq!(receipt.bytes, 5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_wait(&mut self) -> Result<Option<Receipt>, SendError> {
+        self.poll().clone().transpose()
+    }
+
+    /// Waits until the send has ended, for at most `timeout`. Returns `None` if it has not ended by then; it
+    /// continues.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// # use std::time::Duration;
+    /// let mut sending = client.try_send(server.local_addr(), "hello")?;
+    /// while sending.wait_timeout(Duration::from_millis(10))?.is_none() {
+    ///     println!("message {} is still on its way", sending.id());
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<Receipt>, SendError> {
+        if self.ended.is_none() {
+            let engine = Inner::engine_of(self.sending.endpoint());
+            self.ended = block_on_for(engine, timeout, &mut self.sending);
+        }
+        self.ended.clone().transpose()
+    }
+
+    /// The result, if the send has ended.
+    fn poll(&mut self) -> &Option<Result<Receipt, SendError>> {
+        if self.ended.is_none() {
+            let mut context = Context::from_waker(Waker::noop());
+            self.ended = match Pin::new(&mut self.sending).poll(&mut context) {
+                Poll::Ready(result) => Some(result),
+                Poll::Pending => None,
+            };
+        }
+        &self.ended
     }
 }

@@ -179,9 +179,9 @@ impl Builder {
         self
     }
 
-    /// How peers are authenticated. Mandatory.
-    pub fn security(mut self, security: Security) -> Self {
-        self.security = Some(security);
+    /// How peers are authenticated: a [`Security`], or a [`PresharedKey`](crate::PresharedKey). Mandatory.
+    pub fn security(mut self, security: impl Into<Security>) -> Self {
+        self.security = Some(security.into());
         self
     }
 
@@ -409,7 +409,8 @@ impl Builder {
     /// accepts a handshake tells the peer a port of its own, to which the peer sends everything else: all
     /// messages and requests of a peer reach the same endpoint, which also replies. Peers need not know this:
     /// they send to the shared address, and [`Message::peer`](crate::Message::peer) of messages that come
-    /// back names it. Only if an endpoint sends to a peer first does that peer know it by its own address.
+    /// back names it. However, if the endpoint sends first, the peer knows it by its own port, not by the
+    /// shared one.
     ///
     /// - The hash spreads peers unevenly: of 32 peers over 4 endpoints, one may have 12 and another 4. It
     ///   ignores how much they send, and may lead all of a few peers to the same endpoint.
@@ -499,7 +500,8 @@ impl Builder {
         self
     }
 
-    /// Opens the sockets and starts the threads.
+    /// Opens the sockets and starts the threads. This needs no runtime; one of tokio that uses the endpoint
+    /// later must have I/O enabled: see [`Endpoint`].
     ///
     /// # Errors
     ///

@@ -38,7 +38,7 @@ use tower_service::Service;
 /// #     server.serve(100, |request| async move { request.bytes.to_ascii_uppercase() }).await
 /// # });
 /// let soon = SendOptions::default().deadline(Duration::from_secs(1));
-/// let service = client.client(address).with(soon);
+/// let service = client.client(address).options(soon);
 /// assert_eq!(service.peer(), address);
 /// assert_eq!(service.oneshot(Bytes::from("hello")).await?, "HELLO");
 /// # Ok(())
@@ -90,8 +90,9 @@ impl Endpoint {
 }
 
 impl Client {
-    /// Uses these settings for calls from now on.
-    pub fn with(mut self, options: SendOptions) -> Self {
+    /// Uses these settings for calls from now on. The deadline of a call counts from `call`, and not from
+    /// `poll_ready`.
+    pub fn options(mut self, options: SendOptions) -> Self {
         self.options = options;
         self
     }
@@ -139,7 +140,7 @@ impl Service<Bytes> for Client {
 
 impl Clone for Client {
     fn clone(&self) -> Self {
-        self.endpoint.client(self.peer).with(self.options)
+        self.endpoint.client(self.peer).options(self.options)
     }
 }
 

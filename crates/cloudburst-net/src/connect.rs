@@ -4,8 +4,10 @@ use crate::endpoint::Endpoint;
 use crate::error::SendError;
 use crate::inner::Inner;
 use crate::outgoing::Connect;
+use crate::settings::Settings;
 use cloudburst_core::error::Rejection;
 use cloudburst_core::id::ConnectId;
+use cloudburst_core::proto::SendOptions;
 use core::time::Duration;
 use std::net::SocketAddr;
 use tokio::sync::oneshot::{self, Receiver};
@@ -25,8 +27,8 @@ impl Drop for Connecting<'_> {
 
 impl Endpoint {
     /// Opens a session with `peer`, so that the first message need not wait for the handshake, which takes
-    /// two round trips. Await the returned [`Connect`]; it can have a deadline of its own, which starts once
-    /// there is room.
+    /// two round trips. Await the returned [`Connect`]; it can have a deadline of its own, which counts from
+    /// the first poll.
     ///
     /// The connect ends when the peer is known to hold the session: at once if there is a session and the
     /// peer was heard from recently; otherwise, the peer must answer by the deadline.
@@ -62,16 +64,17 @@ impl Endpoint {
     /// # }
     /// ```
     pub fn connect(&self, peer: SocketAddr) -> Connect<'_> {
-        Connect { endpoint: self, peer, deadline: None }
+        Connect { endpoint: self, peer, settings: Settings::default() }
     }
 
     pub(crate) async fn connect_with(
         &self,
         peer: SocketAddr,
-        deadline: Option<Duration>,
+        options: SendOptions,
     ) -> Result<(), SendError> {
         let _ = self.inner.join_runtime();
-        let (connecting, ended) = self.when_room(|| self.begin_connect(peer, deadline)).await?;
+        let begin = |options: &SendOptions| self.begin_connect(peer, options.deadline);
+        let (connecting, ended) = self.when_room(options, begin).await?;
         let ended = self.inner.process.wait(ended).await?;
         drop(connecting);
         match ended {

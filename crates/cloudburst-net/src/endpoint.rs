@@ -6,6 +6,7 @@ use crate::io::{GrantedBuffers, IoCounters, UdpIo};
 use crate::outgoing::{Outgoing, Plain};
 use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending;
+use crate::settings::left;
 use crate::trace;
 use crate::wakers::contained;
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use cloudburst_core::proto::{
 };
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
+use core::fmt;
 use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,6 +31,10 @@ use tokio::sync::oneshot;
 /// Cloning is cheap. All clones are one endpoint, and any number of tasks and threads may use them. Dropping
 /// the last one stops the endpoint's threads and bursts at once, and notifies peers;
 /// [`shutdown`](Self::shutdown) first lets them finish.
+///
+/// A tokio runtime whose tasks use an endpoint must have I/O enabled (`enable_io` or `enable_all`): otherwise,
+/// a task panics once, which aborts programs that are built with `panic = "abort"`. See the
+/// [documentation of the crate](crate).
 ///
 /// In a fork of the process, an endpoint can neither send nor receive, and its state is not
 /// visible: build endpoints after forking.
@@ -51,7 +57,7 @@ use tokio::sync::oneshot;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Endpoint {
     pub(crate) inner: Arc<Inner>,
 }
@@ -348,10 +354,10 @@ impl Endpoint {
 
     /// Sends a message to `peer`, in a burst that ends when the receiver has it. Await the returned
     /// [`Outgoing`], or [begin](Outgoing::begin) it. Before that, you can set a priority, a code, a burst
-    /// policy, and a deadline, which starts once there is room.
+    /// policy, and a deadline.
     ///
-    /// If the limits on messages under way are reached, the future first waits for room. Dropping it stops
-    /// the burst at once.
+    /// If the limits on messages under way are reached, the future first waits for room, as long as the
+    /// deadline allows. Dropping it stops the burst at once.
     ///
     /// # Errors
     ///
@@ -489,23 +495,78 @@ impl Endpoint {
         }
     }
 
-    /// Tries to begin a send until there is room for it.
+    /// Whether the endpoint is closed, because it was shut down: nothing more arrives. Always `true` in a fork.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
+    /// assert!(!endpoint.is_closed());
+    /// endpoint.shutdown(Duration::ZERO).await;
+    /// assert!(endpoint.is_closed());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.inner.is_closed().unwrap_or(true)
+    }
+
+    /// Waits until the endpoint is [closed](Self::is_closed), for tasks that must end with it.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
+    /// let watched = endpoint.clone();
+    /// let watch = tokio::spawn(async move {
+    ///     watched.closed().await;
+    ///     println!("{} is closed", watched.local_addr());
+    /// });
+    /// endpoint.shutdown(Duration::from_secs(1)).await;
+    /// watch.await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn closed(&self) {
+        if !self.is_closed() {
+            let mut over = self.inner.over.subscribe();
+            // An error says that this is a fork, where the endpoint is closed.
+            let _ = self.inner.process.wait(contained(over.wait_for(|over| *over))).await;
+        }
+    }
+
+    /// Tries to begin a send until there is room for it or its deadline passes. `begin` gets `options` with
+    /// what is left of the deadline.
     pub(crate) async fn when_room<T>(
         &self,
-        mut begin: impl FnMut() -> Result<T, SendError>,
+        options: SendOptions,
+        mut begin: impl FnMut(&SendOptions) -> Result<T, SendError>,
     ) -> Result<T, SendError> {
         // In a fork, the senders that wait for room belong to another process, and so may the holder of the
         // lock.
         self.inner.check_process()?;
         let is_full = |begun: &Result<T, SendError>| matches!(begun, Err(SendError::Full { .. }));
-        let mut begun = begin();
+        let mut begun = begin(&options);
         if is_full(&begun) {
+            let until = self.inner.end_of(&options);
             // Entered before the retry, so that it learns of room that becomes free right after.
             let place = self.inner.room.enter(self.inner.process.clone());
-            begun = begin();
+            begun = begin(&options);
             while is_full(&begun) {
-                place.pass().await;
-                begun = begin();
+                self.inner.within(until, place.pass()).await?;
+                begun = begin(&left(options, until));
             }
         }
         begun
@@ -538,5 +599,11 @@ impl Endpoint {
         self.inner.check_process()?;
         let peer = crate::io::plain(peer);
         self.inner.send(peer, role, bytes, options, Box::new(on_end)).map_err(SendError::from)
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("local_addr", &self.local_addr()).finish_non_exhaustive()
     }
 }

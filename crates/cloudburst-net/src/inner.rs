@@ -1,6 +1,7 @@
 //! The state that the clones of an endpoint share, and its shutdown.
 
 use crate::calls::CallLimit;
+use crate::deadlines::Deadlines;
 use crate::egress_map::Usable;
 use crate::error::{Closed, SendError};
 use crate::io::UdpIo;
@@ -18,11 +19,14 @@ use cloudburst_core::path::Naming;
 use cloudburst_core::proto::{Prepared, SendOptions};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
 use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
-use std::{io, mem};
+use std::{io, mem, time};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Notify, watch};
 use tokio::task::yield_now;
@@ -38,6 +42,7 @@ pub(crate) struct Inner {
     /// The default deadline of messages, and the longest one of responses.
     pub(crate) patience: Duration,
     pub(crate) room: Arc<Room>,
+    deadlines: Deadlines,
     /// Whether the endpoint is closed, for tasks that must not keep this alive; dropped with it.
     pub(crate) over: watch::Sender<bool>,
     /// Whether it takes no more requests.
@@ -114,6 +119,7 @@ impl Inner {
             paths: Mutex::new(Paths { whole: paths, watch: None, changes: 0 }),
             engine: Arc::new(engine),
             room,
+            deadlines: Deadlines::default(),
             over: watch::channel(false).0,
             closing: AtomicBool::new(false),
             closed: RwLock::new(None),
@@ -271,7 +277,40 @@ impl Inner {
         self.readable.requests.notify_waiters();
         self.room.wake_all();
         self.lock_paths().watch = None;
-        *closed.get_or_insert(drained)
+        let drained = *closed.get_or_insert(drained);
+        // Without the lock: this waits for a thread that may be running a waker.
+        drop(closed);
+        self.deadlines.stop();
+        drained
+    }
+
+    /// When an operation with `options` that begins now must have ended; `None` if that is beyond the range
+    /// of the clock.
+    pub(crate) fn end_of(&self, options: &SendOptions) -> Option<time::Instant> {
+        time::Instant::now().checked_add(options.deadline.unwrap_or(self.patience))
+    }
+
+    /// Waits for `future`, at most until the deadline.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::NotStarted`] if the deadline passes first.
+    pub(crate) async fn within<F: Future>(
+        &self,
+        until: Option<time::Instant>,
+        future: F,
+    ) -> Result<F::Output, SendError> {
+        let Some(until) = until else { return Ok(future.await) };
+        let mut future = pin!(future);
+        let mut late = pin!(self.process.wait(self.deadlines.reached(until)));
+        poll_fn(|context| match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Ok(output)),
+            Poll::Pending => late
+                .as_mut()
+                .poll(context)
+                .map(|late| Err(late.err().unwrap_or(SendError::NotStarted))),
+        })
+        .await
     }
 
     /// Watches the file of the map that the endpoint was built with, if it has one.
@@ -330,12 +369,13 @@ impl Drop for Inner {
             // The threads belong to the parent. Waiting for them here would never end, and they may have held
             // any lock at the fork, so everything that has a lock is leaked.
             mem::forget((self.engine.clone(), self.call_limit.clone(), self.room.clone()));
-            mem::forget((self.readable.clone(), self.over.clone()));
+            mem::forget((self.readable.clone(), self.over.clone(), self.deadlines.clone()));
             let paths = self.paths.get_mut().unwrap_or_else(PoisonError::into_inner);
             mem::forget(paths.watch.take());
             mem::forget(self.qlog.take());
         } else {
             self.call_limit.close();
+            self.deadlines.stop();
             // Not left to `Drop`: a caller that waits for one of its sends may hold the engine, too.
             self.engine.stop();
         }
@@ -348,9 +388,7 @@ mod tests {
     use crate::blocking::Endpoint;
     use crate::error::Closed;
     use cloudburst_core::config::Security;
-    use core::future::Future;
-    use core::pin::pin;
-    use core::task::{Context, Poll, Waker};
+    use core::task::{Context, Waker};
 
     fn inner() -> Inner {
         let security = Security::pre_shared([7; 32]);
@@ -370,6 +408,7 @@ mod tests {
             call_limit: original.call_limit.clone(),
             patience: original.patience,
             room: original.room.clone(),
+            deadlines: original.deadlines.clone(),
             over: watch::channel(false).0,
             closing: AtomicBool::new(false),
             closed: RwLock::new(None),

@@ -9,10 +9,14 @@
 //! ```
 //!
 //! An [`Endpoint`] sends and receives. It needs no runtime of its own: its futures run on tokio and on any
-//! other executor, and [`blocking`] endpoints need none. On tokio with I/O enabled (`enable_io` or
-//! `enable_all`), a task of the runtime that first uses an endpoint receives its packets: a runtime wakes its
-//! own tasks sooner than another thread can, and the packets that its tasks send share batches. Otherwise, a
-//! thread of the endpoint receives them.
+//! other executor, and [`blocking`] endpoints need none. On tokio, a task of the runtime that first uses an
+//! endpoint receives its packets: a runtime wakes its own tasks sooner than another thread can, and the packets
+//! that its tasks send share batches. Elsewhere, a thread of the endpoint receives them.
+//!
+//! A tokio runtime must have I/O enabled (`enable_io` or `enable_all`, which `#[tokio::main]` implies). If it
+//! has not, that task panics once for each endpoint, because tokio offers no way to check this beforehand: the
+//! panic hook prints a message, no caller notices, and a thread of the endpoint receives the packets. A program
+//! that is built with `panic = "abort"` is aborted.
 //!
 //! # Example
 //!
@@ -114,6 +118,7 @@ mod capacity;
 #[cfg(feature = "tower")]
 mod client;
 mod connect;
+mod deadlines;
 mod egress_map;
 mod endpoint;
 mod error;
@@ -131,6 +136,7 @@ mod qlog;
 mod reactor;
 mod room;
 mod sending;
+mod settings;
 mod streams;
 mod trace;
 mod wakers;

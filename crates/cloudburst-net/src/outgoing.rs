@@ -4,16 +4,19 @@ use crate::calls::{Calls, Request};
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
 use crate::sending::Sending;
+use crate::settings::Settings;
 use bytes::Bytes;
 use cloudburst_core::code::Code;
 use cloudburst_core::config::BurstPolicy;
 use cloudburst_core::error::Receipt;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::wire::Role;
+use core::fmt;
 use core::future::{Future, IntoFuture};
 use core::pin::Pin;
 use core::time::Duration;
 use std::net::SocketAddr;
+use std::time::Instant;
 
 /// A message, a call or a reply that is about to be sent. Set the options that differ from the endpoint's
 /// configuration, and await it.
@@ -41,16 +44,18 @@ use std::net::SocketAddr;
 #[must_use = "nothing is sent before it is awaited or begun"]
 pub struct Outgoing<W> {
     what: W,
-    options: SendOptions,
+    settings: Settings,
 }
 
 impl<W> Outgoing<W> {
     pub(crate) fn new(what: W) -> Self {
-        Self { what, options: SendOptions::default() }
+        Self { what, settings: Settings::default() }
     }
 
-    /// How long it may take. Default: [`Config::deadline`](crate::Config::deadline). The time of a call
-    /// includes the response.
+    /// How long it may take, from when it is first polled or [begun](Self::begin). Default:
+    /// [`Config::deadline`](crate::Config::deadline). This includes the wait for room, if
+    /// [`Config::send_messages`](crate::Config::send_messages) or `send_bytes` are reached, and the response
+    /// to a call. If the deadline passes during that wait, the error is [`SendError::NotStarted`].
     ///
     /// # Example
     ///
@@ -70,14 +75,39 @@ impl<W> Outgoing<W> {
     /// # }
     /// ```
     pub const fn deadline(mut self, deadline: Duration) -> Self {
-        self.options = self.options.deadline(deadline);
+        self.settings = self.settings.deadline(deadline);
+        self
+    }
+
+    /// When it must have ended: a [deadline](Self::deadline) as a time, such as that of a request which this
+    /// one serves. The last call of either counts.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::time::{Duration, Instant};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// let deadline = Instant::now() + Duration::from_secs(1);
+    /// let receipt = client.send(server.local_addr(), "hello").deadline_at(deadline).await?;
+    /// assert_eq!(receipt.bytes, 5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn deadline_at(mut self, at: Instant) -> Self {
+        self.settings = self.settings.deadline_at(at);
         self
     }
 
     /// How urgent it is, from 0 to 7, the most urgent. Default 4. See
     /// [`SendOptions::priority`].
     pub const fn priority(mut self, priority: u8) -> Self {
-        self.options = self.options.priority(priority);
+        self.settings = self.settings.with(self.settings.options().priority(priority));
         self
     }
 
@@ -99,17 +129,17 @@ impl<W> Outgoing<W> {
     /// # }
     /// ```
     pub const fn code(mut self, code: Code) -> Self {
-        self.options = self.options.code(code);
+        self.settings = self.settings.with(self.settings.options().code(code));
         self
     }
 
     /// The burst policy. Default: [`Config::policy`](crate::Config::policy).
     pub const fn policy(mut self, policy: BurstPolicy) -> Self {
-        self.options = self.options.policy(policy);
+        self.settings = self.settings.with(self.settings.options().policy(policy));
         self
     }
 
-    /// Sets all options at once, for callers that keep them.
+    /// Sets all options at once, the deadline included, for callers that keep them.
     ///
     /// # Example
     ///
@@ -129,7 +159,7 @@ impl<W> Outgoing<W> {
     /// # }
     /// ```
     pub const fn options(mut self, options: SendOptions) -> Self {
-        self.options = options;
+        self.settings = Settings::new(options);
         self
     }
 }
@@ -168,7 +198,7 @@ pub type Outcome<T> = Pin<Box<dyn Future<Output = T> + Send + Sync>>;
 ///     message.priority(7)
 /// }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Plain<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) peer: SocketAddr,
@@ -186,7 +216,7 @@ pub struct Plain<'a> {
 ///     call.deadline(Duration::from_millis(20))
 /// }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Call<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) peer: SocketAddr,
@@ -204,7 +234,7 @@ pub struct Call<'a> {
 ///     calls.deadline(Duration::from_millis(20))
 /// }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct CallMany<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) requests: Vec<(SocketAddr, Bytes)>,
@@ -221,7 +251,6 @@ pub struct CallMany<'a> {
 ///     request.reply(answer).priority(7)
 /// }
 /// ```
-#[derive(Debug)]
 pub struct Reply {
     pub(crate) request: Request,
     /// `None`: the application is overloaded.
@@ -244,13 +273,38 @@ pub struct Reply {
 pub struct Connect<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) peer: SocketAddr,
-    pub(crate) deadline: Option<Duration>,
+    pub(crate) settings: Settings,
 }
 
 impl Connect<'_> {
-    /// How long it may take. Default: [`Config::deadline`](crate::Config::deadline).
+    /// How long it may take, from when it is first polled. Default:
+    /// [`Config::deadline`](crate::Config::deadline). This includes the wait for room.
     pub const fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = Some(deadline);
+        self.settings = self.settings.deadline(deadline);
+        self
+    }
+
+    /// When it must have ended: a [deadline](Self::deadline) as a time, such as that of a request which this
+    /// one serves. The last call of either counts.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::time::{Duration, Instant};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// let deadline = Instant::now() + Duration::from_secs(1);
+    /// client.connect(server.local_addr()).deadline_at(deadline).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn deadline_at(mut self, at: Instant) -> Self {
+        self.settings = self.settings.deadline_at(at);
         self
     }
 }
@@ -283,7 +337,7 @@ impl Outgoing<Plain<'_>> {
     /// ```
     pub fn begin(self) -> Result<Sending, SendError> {
         let Plain { endpoint, peer, bytes } = self.what;
-        endpoint.burst(peer, Role::Plain, bytes, &self.options)
+        endpoint.burst(peer, Role::Plain, bytes, &self.settings.now())
     }
 }
 
@@ -293,10 +347,11 @@ impl IntoFuture for Outgoing<Plain<'_>> {
 
     fn into_future(self) -> Self::IntoFuture {
         let Plain { endpoint, peer, bytes } = self.what;
-        let (endpoint, options) = (endpoint.clone(), self.options);
+        let (endpoint, settings) = (endpoint.clone(), self.settings);
         Box::pin(async move {
-            let begin = || endpoint.burst(peer, Role::Plain, bytes.clone(), &options);
-            let sending = endpoint.when_room(begin).await?;
+            let begin =
+                |options: &SendOptions| endpoint.burst(peer, Role::Plain, bytes.clone(), options);
+            let sending = endpoint.when_room(settings.now(), begin).await?;
             sending.await
         })
     }
@@ -308,8 +363,8 @@ impl IntoFuture for Outgoing<Call<'_>> {
 
     fn into_future(self) -> Self::IntoFuture {
         let Call { endpoint, peer, bytes } = self.what;
-        let (endpoint, options) = (endpoint.clone(), self.options);
-        Box::pin(async move { endpoint.call_with(peer, bytes, options).await })
+        let (endpoint, settings) = (endpoint.clone(), self.settings);
+        Box::pin(async move { endpoint.call_with(peer, bytes, settings.now()).await })
     }
 }
 
@@ -336,7 +391,7 @@ impl Outgoing<CallMany<'_>> {
     /// # }
     /// ```
     pub fn begin(self) -> Calls {
-        self.what.endpoint.call_many_with(self.what.requests, &self.options)
+        self.what.endpoint.call_many_with(self.what.requests, &self.settings.now())
     }
 }
 
@@ -345,7 +400,8 @@ impl IntoFuture for Outgoing<Reply> {
     type IntoFuture = Outcome<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.what.request.reply_with(self.what.bytes, self.options))
+        let Self { what: Reply { request, bytes }, settings } = self;
+        Box::pin(async move { request.reply_with(bytes, settings.now()).await })
     }
 }
 
@@ -354,8 +410,42 @@ impl IntoFuture for Connect<'_> {
     type IntoFuture = Outcome<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let (endpoint, peer, deadline) = (self.endpoint.clone(), self.peer, self.deadline);
-        Box::pin(async move { endpoint.connect_with(peer, deadline).await })
+        let (endpoint, peer, settings) = (self.endpoint.clone(), self.peer, self.settings);
+        Box::pin(async move { endpoint.connect_with(peer, settings.now()).await })
+    }
+}
+
+impl fmt::Debug for Plain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { endpoint: _, peer, bytes } = self;
+        f.debug_struct("Plain")
+            .field("peer", peer)
+            .field("len", &bytes.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Call<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { endpoint: _, peer, bytes } = self;
+        f.debug_struct("Call")
+            .field("peer", peer)
+            .field("len", &bytes.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for CallMany<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let requests = self.requests.len();
+        f.debug_struct("CallMany").field("requests", &requests).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let len = self.bytes.as_ref().map(Bytes::len);
+        f.debug_struct("Reply").field("request", &self.request).field("len", &len).finish()
     }
 }
 
@@ -365,18 +455,32 @@ mod tests {
 
     #[test]
     fn without_settings_it_has_those_of_the_endpoint() {
-        assert_eq!(Outgoing::new(()).options, SendOptions::default());
+        assert_eq!(Outgoing::new(()).settings.now(), SendOptions::default());
         let options = Outgoing::new(())
             .deadline(Duration::from_secs(1))
             .priority(7)
             .code(Code::Rlf256)
             .policy(BurstPolicy::Oblivious)
-            .options;
+            .settings
+            .now();
         let expected = SendOptions::default()
             .deadline(Duration::from_secs(1))
             .priority(7)
             .code(Code::Rlf256)
             .policy(BurstPolicy::Oblivious);
         assert_eq!(options, expected);
+    }
+
+    #[test]
+    fn of_several_deadlines_the_last_counts() {
+        let (soon, past) = (Duration::from_secs(1), Instant::now());
+        let deadline = |outgoing: Outgoing<()>| outgoing.settings.now().deadline;
+        let outgoing = || Outgoing::new(()).deadline_at(past);
+        assert_eq!(deadline(outgoing()), Some(Duration::ZERO));
+        assert_eq!(deadline(outgoing().priority(7)), Some(Duration::ZERO));
+        assert_eq!(deadline(outgoing().deadline(soon)), Some(soon));
+        assert_eq!(deadline(outgoing().options(SendOptions::default())), None);
+        let later = Outgoing::new(()).deadline(soon).deadline_at(past + 60 * soon);
+        assert!(deadline(later).is_some_and(|left| left > soon && left < 60 * soon));
     }
 }

@@ -26,7 +26,8 @@ impl Inner {
     /// runtime, that thread receives all packets.
     ///
     /// If the runtime's I/O is not enabled, registering the descriptor panics within that task: tokio has no
-    /// way to check beforehand. A thread of the endpoint then keeps receiving the packets.
+    /// way to check beforehand. A thread of the endpoint then keeps receiving the packets, and no other runtime
+    /// is tried.
     pub(crate) fn join_runtime(self: &Arc<Self>) -> Option<Handle> {
         let runtime = Handle::try_current().ok()?;
         if !self.driven.load(Relaxed) && !self.is_forked() && !self.driven.swap(true, Relaxed) {

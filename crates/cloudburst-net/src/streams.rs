@@ -5,6 +5,7 @@ use crate::endpoint::Endpoint;
 use crate::error::SendError;
 use crate::outgoing::Outcome;
 use crate::sending::Sending;
+use crate::settings::left;
 use bytes::Bytes;
 use cloudburst_core::proto::{Message, SendOptions};
 use cloudburst_core::wire::Role;
@@ -70,7 +71,7 @@ pub struct Incoming<T>(Pin<Box<dyn Stream<Item = T> + Send + Sync>>);
 /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
 /// # let (client, server) = (build()?, build()?);
 /// let urgent = SendOptions::default().priority(7);
-/// let mut sink = client.sink(server.local_addr()).with(urgent);
+/// let mut sink = client.sink(server.local_addr()).options(urgent);
 /// assert_eq!(sink.peer(), server.local_addr());
 /// sink.feed("one".into()).await?; // it is on its way
 /// sink.send("two".into()).await?; // the server has both
@@ -190,8 +191,9 @@ impl<T> fmt::Debug for Incoming<T> {
 }
 
 impl PeerSink {
-    /// Uses these settings for messages from now on.
-    pub fn with(mut self, options: SendOptions) -> Self {
+    /// Uses these settings for messages from now on. Each message has the deadline for itself, from when it is
+    /// put into the sink.
+    pub fn options(mut self, options: SendOptions) -> Self {
         self.options = options;
         self
     }
@@ -226,9 +228,12 @@ impl Sink<Bytes> for PeerSink {
             Ok(sending) => self.under_way.push(sending),
             Err(SendError::Full { .. }) => {
                 let endpoint = self.endpoint.clone();
+                let until = endpoint.inner.end_of(&options);
                 self.waiting = Some(Box::pin(async move {
-                    let begin = || endpoint.burst(peer, Role::Plain, bytes.clone(), &options);
-                    endpoint.when_room(begin).await
+                    let begin = |options: &SendOptions| {
+                        endpoint.burst(peer, Role::Plain, bytes.clone(), options)
+                    };
+                    endpoint.when_room(left(options, until), begin).await
                 }));
             }
             Err(error) => return Err(error),

@@ -1,7 +1,6 @@
 //! Converts errors to Python exceptions.
 
 use cloudburst::{BuildError, Closed, SendError};
-use core::error::Error;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use std::io;
@@ -51,8 +50,8 @@ impl From<SendError> for Failure {
 
 /// `OSError` if the system refuses the endpoint, `ValueError` if an argument is to blame.
 pub(crate) fn not_opened(error: &BuildError) -> PyErr {
-    match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
-        Some(source) => os_error(source, &format!("{error}: {source}")),
+    match error.os_error() {
+        Some(source) => os_error(source, error),
         None => PyValueError::new_err(error.to_string()),
     }
 }

@@ -51,7 +51,7 @@ pub enum Code {
 /// assert_eq!(said, Err("reed-solomon".to_owned()));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no code is called {got:?}; there are {ACCEPTED}")]
+#[error("no code is called {got:?}{}; there are {ACCEPTED}", missing_feature(got))]
 #[non_exhaustive]
 pub struct CodeNameError {
     /// The text.
@@ -65,6 +65,14 @@ const ACCEPTED: &str = if cfg!(feature = "raptorq") {
     "rlf256, lt, lt:<degree>, lt-systematic and lt-systematic:<degree>, where <degree> is \
      d=<1..255>, uniform=<1..255>, ideal, robust or dense"
 };
+
+fn missing_feature(name: &str) -> &'static str {
+    if name == "raptorq" && !cfg!(feature = "raptorq") {
+        ", because this program was built without the feature `raptorq`"
+    } else {
+        ""
+    }
+}
 
 /// The degree of "lt", as the paper recommends (IV-A).
 const PAPER: Degree = Degree::Fixed(5);

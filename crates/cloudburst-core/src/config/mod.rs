@@ -3,6 +3,7 @@
 mod capacity;
 mod check;
 mod classes;
+mod policy;
 mod security;
 
 pub use self::capacity::Capacity;
@@ -32,12 +33,15 @@ pub(crate) const MAX_TRAIN: usize = 64;
 
 /// How much a sender sends before it hears from the receiver.
 ///
+/// Its text form is `oblivious`, `budgeted` or `budgeted:margin=0.25`, `pulled` or `pulled:window=24`.
+///
 /// # Example
 ///
 /// ```
 /// # use cloudburst_core::config::{BurstPolicy, Config};
 /// // Sends repair symbols for 25 % loss at once.
 /// let policy = BurstPolicy::Budgeted { margin: 0.25 };
+/// assert_eq!("budgeted:margin=0.25".parse(), Ok(policy));
 /// let config = Config { policy, ..Config::default() };
 /// # assert!(config.check().is_ok());
 /// ```
@@ -77,12 +81,15 @@ impl Default for BurstPolicy {
 
 /// The order in which a receiver pulls the messages that are arriving.
 ///
+/// Its text form is `round-robin` or `shortest-first`.
+///
 /// # Example
 ///
 /// ```
 /// # use cloudburst_core::config::{Config, PullOrder};
 /// let config =
 ///     Config { pull_above: 100_000, pull_order: PullOrder::ShortestFirst, ..Config::default() };
+/// assert_eq!("shortest-first".parse(), Ok(config.pull_order));
 /// # assert!(config.check().is_ok());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,17 +122,19 @@ pub enum PullOrder {
 /// config.check()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Bytes of the longest IP packet to send (MTU), 576 to 65,535. The default of 1,500 leaves 1,472
     /// bytes of UDP payload over IPv4 and 1,452 over IPv6, and fewer under an outer header. If it
-    /// exceeds the MTU of the path, full-size packets are lost.
+    /// exceeds the MTU of the path, Linux learns the latter from ICMP and then sends full-size packets
+    /// in fragments, the loss of one of which loses the packet; where ICMP is filtered, all full-size
+    /// packets are lost.
     pub mtu: usize,
     /// The link's capacity (LINK_CAP of Algorithm 1). Default [`Capacity::Auto`]: an endpoint with
     /// sockets uses what its interface reports.
     pub capacity: Capacity,
     /// The share `r` of the capacity that all messages together may use, in 0.0 < r <= 1.0.
-    /// Default 1.0; in an oversubscribed fabric, set the oversubscription ratio.
+    /// Default 1.0; in an oversubscribed fabric, set the inverse of the ratio, such as 0.5 at 2:1.
     pub rate: f64,
     /// Whether the rate is lowered while packets on every path to every peer are lost or marked CE and
     /// a lower rate reduces this; it rises again by itself. Too high a `capacity` then does little harm.
@@ -230,8 +239,8 @@ pub struct Config {
     /// ([`Order::Recycled`]). Set it where switches mark packets of the endpoint's DSCP.
     pub ecn: bool,
     /// Whether switches may trim symbols: cut off the payload of a packet that finds its queue full, and
-    /// forward the header with priority (NDP; SCDP, section IV-B). Default false. In force towards
-    /// peers that set it too.
+    /// forward the header with priority (NDP; SCDP, section IV-B). Default false. Takes effect only
+    /// with peers that set it, too.
     ///
     /// Symbols then carry an 8-byte tag that authenticates the header of a trimmed one. A trimmed symbol
     /// counts as lost but its path as alive, so that a lost symbol of a pulled message is pulled again

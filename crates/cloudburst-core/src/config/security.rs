@@ -80,6 +80,13 @@ impl Security {
     }
 }
 
+/// See [`Security::pre_shared`]. There is no conversion from 32 bytes: the name says what they are.
+impl From<PresharedKey> for Security {
+    fn from(key: PresharedKey) -> Self {
+        Self::pre_shared(key)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,6 +22,7 @@ const BUCKET_PACKETS: usize = 8;
 /// # use cloudburst_core::path::Downlink;
 /// let downlink = Downlink::new(10_000_000_000);
 /// assert_eq!(downlink.bits_per_second(), 10_000_000_000);
+/// assert_ne!(downlink, Downlink::new(10_000_000_000)); // another link of the same rate
 /// // Two endpoints that pull over one link of 10 Gb/s.
 /// let [one, two] = [downlink.clone(), downlink]
 ///     .map(|downlink| Config { downlink: Some(downlink), ..Config::default() });
@@ -32,6 +33,15 @@ pub struct Downlink {
     bits_per_second: u64,
     shared: Arc<Mutex<Shared>>,
 }
+
+/// Equal if they share one rate.
+impl PartialEq for Downlink {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+}
+
+impl Eq for Downlink {}
 
 #[derive(Debug)]
 struct Shared {

@@ -5,6 +5,7 @@ use crate::endpoint::Endpoint;
 use crate::error::SendError;
 use crate::inner::Inner;
 use crate::outgoing::{Call, Outgoing};
+use crate::settings::left;
 use bytes::Bytes;
 use cloudburst_core::burst::OnAnswer;
 use cloudburst_core::proto::{CallId, Prepared, SendOptions};
@@ -31,7 +32,7 @@ impl Drop for InFlight {
 
 impl Endpoint {
     /// Sends a request to `peer` and waits for its response, once the returned [`Outgoing`] is awaited. You
-    /// can change its settings before. The deadline covers the whole call and starts once there is room; the
+    /// can change its settings before. The deadline covers the whole call, from when it is first polled; the
     /// other settings apply to the request, and the callee chooses those of the response.
     ///
     /// `Ok` means that the application there has answered, which is more than the `Ok` of
@@ -79,8 +80,15 @@ impl Endpoint {
         options: SendOptions,
     ) -> Result<Bytes, SendError> {
         self.inner.check_process()?;
-        let permit = self.inner.call_limit.room(&self.inner.process).await?;
-        self.call_permitted(permit, peer, bytes, options).await
+        let Inner { call_limit, process, .. } = &*self.inner;
+        match call_limit.try_room(process) {
+            Err(SendError::TooManyCalls { .. }) => {
+                let until = self.inner.end_of(&options);
+                let permit = self.inner.within(until, call_limit.room(process)).await??;
+                self.call_permitted(permit, peer, bytes, left(options, until)).await
+            }
+            permit => self.call_permitted(permit?, peer, bytes, options).await,
+        }
     }
 
     /// Makes a call that has a permit already.
@@ -92,13 +100,21 @@ impl Endpoint {
         options: SendOptions,
     ) -> Result<Bytes, SendError> {
         self.inner.check_process()?;
-        let (request, _call) = self.prepare(&bytes, &options, permit);
-        let begin = || {
+        let (mut request, mut call) = self.prepare(&bytes, &options, permit);
+        let mut claimed = options.deadline.unwrap_or(self.inner.patience);
+        let begin = |options: &SendOptions| {
+            if let Some(left) = options.deadline.filter(|left| *left < claimed) {
+                // The request tells the callee how much time is left. Claiming a little less saves copying it
+                // for each further attempt.
+                claimed = left - left / 16;
+                request = self.inner.engine.calls(|calls| calls.prepare(Some(claimed), &bytes));
+                call.call = request.id();
+            }
             let (end, ended) = oneshot::channel();
             let on_answer = Box::new(move |result| drop(end.send(result)));
-            self.request(&request, peer, &options, on_answer).map(|()| ended)
+            self.request(&request, peer, options, on_answer).map(|()| ended)
         };
-        let ended = self.when_room(begin).await?;
+        let ended = self.when_room(options, begin).await?;
         drop(request);
         let ended = self.inner.process.wait(ended).await?;
         // Dropped without an answer: the engine was stopped.

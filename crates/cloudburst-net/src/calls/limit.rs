@@ -51,7 +51,7 @@ impl CallLimit {
         }
     }
 
-    pub(super) fn try_room(&self, process: &Process) -> Result<Permit, SendError> {
+    pub(crate) fn try_room(&self, process: &Process) -> Result<Permit, SendError> {
         match self.permits.clone().try_acquire_owned() {
             Ok(permit) => Ok(Permit { permit: Some(permit), process: process.clone() }),
             Err(TryAcquireError::Closed) => Err(SendError::Closing),

@@ -12,6 +12,7 @@ use cloudburst_core::burst::OnWithdrawn;
 use cloudburst_core::error::{Outcome, Receipt, Rejection};
 use cloudburst_core::proto::{self, Calls, SendOptions, response};
 use cloudburst_core::wire::Role;
+use core::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -47,7 +48,6 @@ use std::time::Instant;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 #[must_use = "dropping it tells the caller that there is no answer"]
 pub struct Request {
     request: proto::Request,
@@ -85,7 +85,7 @@ pub struct Request {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct RequestParts {
     /// The caller's address, at which it accepts messages.
@@ -282,8 +282,9 @@ impl Request {
         let endpoint = self.upgrade()?;
         let (options, frame) = (self.options(options)?, self.frame(&endpoint, bytes.as_deref())?);
         let peer = self.request.peer;
-        let begin = || endpoint.burst(peer, Role::Response, frame.clone(), &options);
-        let sending = endpoint.when_room(begin).await?;
+        let begin =
+            |options: &SendOptions| endpoint.burst(peer, Role::Response, frame.clone(), options);
+        let sending = endpoint.when_room(options, begin).await?;
         self.begun(&endpoint, bytes.as_deref());
         // Neither messages under way nor requests keep an endpoint alive.
         drop((frame, endpoint));
@@ -355,7 +356,7 @@ impl Request {
         let options = self.options(SendOptions::default())?;
         let frame = self.frame(&endpoint, bytes.as_deref())?;
         let peer = self.request.peer;
-        let begin = || {
+        let begin = |options: &SendOptions| {
             let (request, deadline) = (self.request.clone(), self.deadline);
             let interest = self.interest.clone();
             let endpoint_here = self.endpoint.clone();
@@ -374,9 +375,9 @@ impl Request {
                     ended.replied = true;
                 }
             };
-            endpoint.start(peer, Role::Response, frame.clone(), &options, on_end)
+            endpoint.start(peer, Role::Response, frame.clone(), options, on_end)
         };
-        endpoint.when_room(begin).await?;
+        endpoint.when_room(options, begin).await?;
         self.begun(&endpoint, bytes.as_deref());
         self.replied = true;
         Ok(())
@@ -425,6 +426,24 @@ impl Request {
             _ if self.is_cancelled() => Err(SendError::Cancelled),
             left => Ok(options.deadline(left)),
         }
+    }
+}
+
+fn show(name: &str, peer: SocketAddr, bytes: &Bytes, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.debug_struct(name).field("peer", &peer).field("len", &bytes.len()).finish_non_exhaustive()
+}
+
+/// Shows the length of the payload, not the payload.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show("Request", self.peer(), self.bytes(), f)
+    }
+}
+
+/// Shows the length of the payload, not the payload.
+impl fmt::Debug for RequestParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show("RequestParts", self.peer, &self.bytes, f)
     }
 }
 

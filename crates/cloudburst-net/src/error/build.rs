@@ -9,6 +9,9 @@ use std::path::PathBuf;
 
 /// Why an endpoint was not built. No socket or thread of it remains.
 ///
+/// The text includes the system's error, which [`source`](core::error::Error::source) therefore does not
+/// return again: see [`os_error`](Self::os_error).
+///
 /// # Example
 ///
 /// ```
@@ -18,6 +21,7 @@ use std::path::PathBuf;
 /// match Endpoint::builder().bind(loopback).dscp(64).security(security).build() {
 ///     Ok(endpoint) => println!("listening on {}", endpoint.local_addr()),
 ///     Err(BuildError::Bind { addr, source }) => eprintln!("is {addr} in use? {source}"),
+///     Err(error) if error.os_error().is_some() => eprintln!("ask the administrator: {error}"),
 ///     Err(error) => eprintln!("{error}"), // DSCP 64 is out of range: it must be between 0 and 63
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -61,12 +65,12 @@ pub enum BuildError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The system refuses a socket, or to bind it to the address.
-    #[error("cannot bind a UDP socket to {addr}{advice}", advice = after_refusal(source))]
+    #[error("cannot bind a UDP socket to {addr}{advice}: {source}", advice = after_refusal(source))]
     Bind {
         /// The address.
         addr: SocketAddr,
         /// The system's error.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The sockets for [`Builder::build_on`](crate::Builder::build_on) are not bound to the addresses that
     /// the endpoint needs.
@@ -93,38 +97,38 @@ pub enum BuildError {
     },
     /// The path map writes IP headers itself, for which the system requires a privilege.
     #[error(
-        "path map `{map}` needs a raw socket, and the system refuses one{advice}",
+        "path map `{map}` needs a raw socket, and the system refuses one{advice}: {source}",
         advice = after_raw_refusal(source)
     )]
     NoRawSocket {
         /// The map.
         map: String,
         /// The system's error.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The system refuses to set or read an option of a socket, or its address.
-    #[error("cannot use {option} on a socket, which this endpoint needs")]
+    #[error("cannot use {option} on a socket, which this endpoint needs: {source}")]
     SocketOption {
         /// The name of the option, or of the system call, in the manual.
         option: &'static str,
         /// The system's error.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// No file can be created in the directory for [`Builder::qlog`](crate::Builder::qlog).
-    #[error("cannot write a qlog to the directory {}", dir.display())]
+    #[error("cannot write a qlog to the directory {}: {source}", dir.display())]
     Qlog {
         /// The directory.
         dir: PathBuf,
         /// The system's error.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The system refuses something that every endpoint needs.
-    #[error("the system refuses {what}{advice}", advice = after_refusal(source))]
+    #[error("the system refuses {what}{advice}: {source}", advice = after_refusal(source))]
     System {
         /// What the system refused: a thread, a descriptor for events, or random bytes.
         what: &'static str,
         /// The system's error.
-        source: io::Error,
+        r#source: io::Error,
     },
 }
 
@@ -132,21 +136,7 @@ impl From<BuildError> for io::Error {
     /// The kind is that of the system's error, if there is one, or [`io::ErrorKind::InvalidInput`]. The
     /// [`BuildError`] is in [`io::Error::get_ref`].
     fn from(error: BuildError) -> Self {
-        let kind = match &error {
-            BuildError::Bind { source, .. }
-            | BuildError::NoRawSocket { source, .. }
-            | BuildError::SocketOption { source, .. }
-            | BuildError::Qlog { source, .. }
-            | BuildError::System { source, .. } => source.kind(),
-            BuildError::NoSecurity
-            | BuildError::Dscp { .. }
-            | BuildError::Dscps { .. }
-            | BuildError::KnownAs { .. }
-            | BuildError::Paths(_)
-            | BuildError::Config(_)
-            | BuildError::Sockets { .. }
-            | BuildError::UnfitSocket { .. } => io::ErrorKind::InvalidInput,
-        };
+        let kind = error.os_error().map_or(io::ErrorKind::InvalidInput, io::Error::kind);
         Self::new(kind, error)
     }
 }
@@ -156,6 +146,25 @@ fn list(addresses: &[SocketAddr]) -> String {
 }
 
 impl BuildError {
+    /// The system's error, if the system is to blame, and not a setting.
+    pub const fn os_error(&self) -> Option<&io::Error> {
+        match self {
+            Self::Bind { source, .. }
+            | Self::NoRawSocket { source, .. }
+            | Self::SocketOption { source, .. }
+            | Self::Qlog { source, .. }
+            | Self::System { source, .. } => Some(source),
+            Self::NoSecurity
+            | Self::Dscp { .. }
+            | Self::Dscps { .. }
+            | Self::KnownAs { .. }
+            | Self::Paths(_)
+            | Self::Config(_)
+            | Self::Sockets { .. }
+            | Self::UnfitSocket { .. } => None,
+        }
+    }
+
     /// Makes an error of the system's refusal of `what`.
     pub(crate) fn refused<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
         move |error| Self::System { what, source: error.into() }
@@ -194,6 +203,7 @@ fn after_raw_refusal(error: &io::Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::error::Error;
 
     #[test]
     fn an_io_error_has_the_kind_of_the_systems_and_the_error_itself() {
@@ -203,6 +213,22 @@ mod tests {
         assert!(error.get_ref().unwrap().is::<BuildError>());
         let error = io::Error::from(BuildError::NoSecurity);
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn an_error_tells_the_systems_error_once() {
+        let system = |errno: Errno| io::Error::from(errno);
+        let addr = "127.0.0.1:7".parse().unwrap();
+        for (error, cause) in [
+            (BuildError::Bind { addr, source: system(Errno::EADDRINUSE) }, Errno::EADDRINUSE),
+            (BuildError::Qlog { dir: "/".into(), source: system(Errno::EROFS) }, Errno::EROFS),
+            (BuildError::refused("a thread")(Errno::EAGAIN), Errno::EAGAIN),
+        ] {
+            assert!(error.to_string().ends_with(&format!(": {}", system(cause))), "{error}");
+            assert!(error.source().is_none(), "{error}");
+            assert_eq!(error.os_error().unwrap().raw_os_error(), Some(cause as i32));
+        }
+        assert!(BuildError::NoSecurity.os_error().is_none());
     }
 
     #[test]
@@ -217,10 +243,14 @@ mod tests {
         assert!(raw(Errno::EMFILE).contains("`ulimit -n`"), "{}", raw(Errno::EMFILE));
         assert_eq!(
             raw(Errno::EAFNOSUPPORT),
-            "path map `bounce:10.0.0.9` needs a raw socket, and the system refuses one"
+            "path map `bounce:10.0.0.9` needs a raw socket, and the system refuses one: Address family \
+             not supported by protocol (os error 97)"
         );
         let refused = |errno: Errno| BuildError::refused("a thread")(errno).to_string();
-        assert_eq!(refused(Errno::EAGAIN), "the system refuses a thread");
+        assert_eq!(
+            refused(Errno::EAGAIN),
+            "the system refuses a thread: Resource temporarily unavailable (os error 11)"
+        );
         assert!(refused(Errno::EMFILE).contains("`ulimit -n`"), "{}", refused(Errno::EMFILE));
         let (addr, source) = ("127.0.0.1:7".parse().unwrap(), Errno::EMFILE.into());
         let bind = BuildError::Bind { addr, source }.to_string();

@@ -12,7 +12,8 @@ use std::net::SocketAddr;
 /// response.
 ///
 /// Each variant is one reason. [`may_have_been_delivered`](Self::may_have_been_delivered) says
-/// whether sending again is safe; the other predicates sort the reasons by what to do about them.
+/// whether sending again is safe; the other predicates sort the reasons by what to do about them. The text
+/// includes the cause, which [`source`](core::error::Error::source) therefore does not return again.
 ///
 /// # Example
 ///
@@ -33,18 +34,21 @@ use std::net::SocketAddr;
 #[non_exhaustive]
 pub enum SendError {
     // Refused by this endpoint: nothing was sent.
-    /// The message is longer than the configuration allows. A request header takes 12 bytes, and a
-    /// response header 9.
-    #[error("not sent: message of {len} bytes is larger than `max_message`, {max} bytes")]
+    /// The message is longer than the configuration allows. Of
+    /// [`Config::max_message`](crate::Config::max_message), a request header takes 12 bytes, and a response
+    /// header 9.
+    #[error(
+        "not sent: message of {len} bytes is too long: `max_message` leaves room for {max} bytes"
+    )]
     TooLarge {
-        /// Bytes in the message.
+        /// Bytes in the message, without the header.
         len: usize,
-        /// The limit.
+        /// The limit: `max_message`, less the header.
         max: usize,
     },
     /// An option of the message is out of range.
     #[error("not sent: {0}")]
-    Option(#[from] ConfigError),
+    Option(ConfigError),
     /// The path map has no path to the peer.
     #[error("not sent: the path map has no path to {peer}")]
     NoPath {
@@ -57,7 +61,7 @@ pub enum SendError {
         /// The peer.
         peer: SocketAddr,
         /// The number of paths, and the number that the order needs.
-        source: OrderError,
+        r#source: OrderError,
     },
     /// The peer is behind an address translator, and no session with it is left.
     #[error(
@@ -95,7 +99,7 @@ pub enum SendError {
     // Certainly not delivered.
     /// The peer refused the message.
     #[error("not delivered: {0}; {advice}", advice = after_refusal_by_peer(*.0))]
-    Refused(#[source] RejectReason),
+    Refused(RejectReason),
     /// No session was established before the deadline: no endpoint is there, or it has another key, or no
     /// packet gets through.
     #[error(
@@ -128,9 +132,10 @@ pub enum SendError {
         "not delivered: no endpoint with this key answered before the deadline, and this host could \
          not send the last packets: {0}; {advice}", advice = after_local(*.0)
     )]
-    NotSent(#[source] LocalError),
-    /// The rate or other messages left this one no transmit opportunity before its deadline, or the
-    /// deadline was zero.
+    NotSent(LocalError),
+    /// The deadline passed before the first packet: there was no room for the message
+    /// ([`Config::send_messages`](crate::Config::send_messages) and `send_bytes`), or the rate or other
+    /// messages left it no transmit opportunity, or the deadline was zero.
     #[error(
         "not delivered: no packet of the message was sent before its deadline; allow more time or a \
          higher rate, or send less at once"
@@ -161,7 +166,7 @@ pub enum SendError {
         "perhaps not delivered: no STOP came before the deadline, and this host could not send the \
          last packets: {0}; {advice}", advice = after_local(*.0)
     )]
-    PartlySent(#[source] LocalError),
+    PartlySent(LocalError),
     /// The receiver restarted, or forgot the session, or another one on its port took its place,
     /// while the message was under way.
     #[error(
@@ -291,6 +296,12 @@ impl SendError {
     }
 }
 
+impl From<ConfigError> for SendError {
+    fn from(error: ConfigError) -> Self {
+        Self::Option(error)
+    }
+}
+
 impl From<Refusal> for SendError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
@@ -383,6 +394,13 @@ impl From<Closed> for io::Error {
     /// The kind is [`io::ErrorKind::NotConnected`].
     fn from(closed: Closed) -> Self {
         Self::new(io::ErrorKind::NotConnected, closed)
+    }
+}
+
+impl From<Overloaded> for io::Error {
+    /// The kind is [`io::ErrorKind::ResourceBusy`].
+    fn from(overloaded: Overloaded) -> Self {
+        Self::new(io::ErrorKind::ResourceBusy, overloaded)
     }
 }
 
@@ -566,15 +584,22 @@ mod tests {
     }
 
     #[test]
-    fn an_error_has_its_cause_as_its_source() {
-        for error in
-            [SendError::PartlySent(LocalError::Denied), SendError::NotSent(LocalError::Denied)]
-        {
-            assert_eq!(error.source().unwrap().to_string(), LocalError::Denied.to_string());
+    fn an_error_tells_its_cause_once() {
+        let (peer, local) = (SocketAddr::from(([10, 0, 0, 1], 7)), LocalError::Denied);
+        let option = ConfigError { field: "priority", value: "9".into(), expected: "at most 7" };
+        for (error, cause) in [
+            (SendError::PartlySent(local), local.to_string()),
+            (SendError::NotSent(local), local.to_string()),
+            (SendError::Refused(RejectReason::Corrupt), RejectReason::Corrupt.to_string()),
+            (SendError::Option(option.clone()), option.to_string()),
+            (
+                SendError::Order { peer, source: OrderError::NoPaths },
+                OrderError::NoPaths.to_string(),
+            ),
+        ] {
+            assert!(error.to_string().contains(&cause), "{error}");
+            assert!(error.source().is_none(), "{error}");
         }
-        let refused = SendError::Refused(RejectReason::Corrupt);
-        assert_eq!(refused.source().unwrap().to_string(), RejectReason::Corrupt.to_string());
-        assert!(SendError::NoAnswer.source().is_none());
     }
 
     #[test]
@@ -591,6 +616,7 @@ mod tests {
             assert_eq!(wrapped.get_ref().unwrap().downcast_ref(), Some(&error));
         }
         assert_eq!(io::Error::from(Closed).kind(), io::ErrorKind::NotConnected);
+        assert_eq!(io::Error::from(Overloaded).kind(), io::ErrorKind::ResourceBusy);
     }
 
     #[test]
@@ -605,7 +631,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "not sent: message of 2 bytes is larger than `max_message`, 1 bytes",
+                "not sent: message of 2 bytes is too long: `max_message` leaves room for 1 bytes",
                 "not delivered: no endpoint with this key answered before the deadline; \
                  check the peer's address, its key, and the firewalls on the way",
                 "not delivered: an endpoint with this key answered but did not accept the \

@@ -3,6 +3,7 @@
 use crate::limits::MAX_PATHS;
 use cloudburst_core::path::{Order, OrderError};
 use ipnet::IpNet;
+use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -22,7 +23,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathMapError {
-    /// The text is not a path map, or the number of paths is out of range.
+    /// The text is not a path map.
     #[error(
         "path map `{given}` is unknown: it must be `ecmp:N` or `ecmp:NxM`, `flowlabel:N`, \
          `xpath:ADDR,...` with addresses of the peer, `xpath-ipip:ID,...` or `bounce:ADDR,...` with \
@@ -32,6 +33,14 @@ pub enum PathMapError {
     Unknown {
         /// The text of the map.
         given: String,
+    },
+    /// No path, or more than an endpoint can use.
+    #[error("path map `{given}` has {paths} paths: it must have 1 to {max}", max = MAX_PATHS)]
+    Count {
+        /// The text of the map.
+        given: String,
+        /// The number of its paths.
+        paths: usize,
     },
     /// The same path is given twice.
     #[error("path map `{given}` names {address} twice: each path needs an address of its own")]
@@ -171,4 +180,11 @@ pub enum PathMapError {
         /// What is wrong.
         reason: String,
     },
+}
+
+impl From<PathMapError> for io::Error {
+    /// The kind is [`io::ErrorKind::InvalidInput`]. The error is in [`io::Error::get_ref`].
+    fn from(error: PathMapError) -> Self {
+        Self::new(io::ErrorKind::InvalidInput, error)
+    }
 }

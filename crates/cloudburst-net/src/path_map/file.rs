@@ -190,7 +190,7 @@ mod tests {
             ("10.1.2.0", "ecmp:4", "such as 10.1.2.0/24"),
             ("10.1.2.1/24", "ecmp:4", "with host bits of zero"),
             ("::ffff:10.1.2.0/120", "ecmp:4", "it must be a prefix"),
-            ("10.1.2.0/24", "ecmp:0", "path map `ecmp:0` is unknown"),
+            ("10.1.2.0/24", "ecmp:0", "path map `ecmp:0` has 0 paths"),
             ("10.1.2.0/24", "file:other.toml", "path map `file:other.toml` is unknown"),
             ("10.1.2.0/24", "xpath:10.2.0.0/24,10.2.0.0/24", "twice"),
             ("10.1.2.0/24", "xpath:10.2.0.1", "must be a prefix of the same family and length"),

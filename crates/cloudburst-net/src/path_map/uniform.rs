@@ -124,7 +124,7 @@ impl Uniform {
             _ => self.paths().unwrap_or(1),
         };
         if !(1..=usize::from(MAX_PATHS)).contains(&paths) {
-            return Err(PathMapError::Unknown { given: given() });
+            return Err(PathMapError::Count { given: given(), paths });
         }
         let addresses: Vec<IpAddr> = match self {
             Self::XPath { nets } => nets.iter().map(IpNet::addr).collect(),

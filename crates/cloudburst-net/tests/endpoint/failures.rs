@@ -192,3 +192,22 @@ fn what_has_no_time_is_certainly_not_delivered() {
     assert_eq!(server.recv().unwrap().bytes, "a session");
     assert_eq!(server.try_recv(), Ok(None));
 }
+
+#[test]
+fn a_send_goes_on_while_its_caller_looks_whether_it_has_ended() {
+    let (client, server) = (blocking(), blocking());
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut lost = client.try_send(silent.local_addr().unwrap(), "hello").unwrap();
+    assert_eq!(lost.try_wait(), Ok(None));
+    assert_eq!(lost.wait_timeout(Duration::from_millis(5)), Ok(None));
+
+    let mut sending = client.try_send(server.local_addr(), bytes(1_000, 1)).unwrap();
+    let receipt = sending.wait_timeout(PATIENCE).unwrap().expect("it arrives");
+    assert_eq!(sending.try_wait(), Ok(Some(receipt.clone())));
+    assert_eq!(sending.wait_timeout(Duration::ZERO), Ok(Some(receipt.clone())));
+    assert_eq!(sending.wait(), Ok(receipt));
+
+    client.shutdown(Duration::ZERO);
+    assert_eq!(lost.try_wait(), Err(SendError::Closed));
+    assert_eq!(lost.wait(), Err(SendError::Closed));
+}

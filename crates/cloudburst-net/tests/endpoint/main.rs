@@ -13,6 +13,7 @@ mod cancel;
 #[path = "../common/mod.rs"]
 mod common;
 mod connect;
+mod deadlines;
 mod dropped;
 mod failures;
 mod faults;

@@ -1,10 +1,12 @@
 //! Wrong settings of an endpoint are reported when it is built.
 
-use crate::common::{builder, builder_on, endpoint, log::Log};
+use crate::common::{KEY, builder, builder_on, endpoint, log::Log};
 use cloudburst_net::{
-    BuildError, Builder, Calls, Closed, Config, ConfigError, Endpoint, Incoming, Message, PathMap,
-    PathMapError, PeerSink, Receipt, Request, RequestParts, Security, SendError, Sending, blocking,
+    BuildError, Builder, Calls, Capacity, Closed, Code, Config, ConfigError, Endpoint, Incoming,
+    Message, Order, PathMap, PathMapError, PeerSink, PresharedKey, Receipt, Request, RequestParts,
+    Security, SendError, Sending, Shape, blocking,
 };
+use std::io;
 
 #[test]
 fn security_must_be_chosen_by_name() {
@@ -60,7 +62,10 @@ fn an_address_that_cannot_be_bound_is_named() {
     let taken = holder.local_addr();
     let error = builder().bind(taken).build().unwrap_err();
     assert!(matches!(error, BuildError::Bind { addr, .. } if addr == taken), "{error}");
-    assert_eq!(error.to_string(), format!("cannot bind a UDP socket to {taken}"));
+    assert_eq!(
+        error.to_string(),
+        format!("cannot bind a UDP socket to {taken}: Address already in use (os error 98)")
+    );
 }
 
 #[test]
@@ -70,7 +75,10 @@ fn a_port_in_the_row_that_is_taken_is_named() {
     let taken = std::net::SocketAddr::new(bound.ip(), bound.port() + 2);
     let _holder = std::net::UdpSocket::bind(taken).unwrap();
     let error = builder().bind(bound).paths(pairs()).build().unwrap_err();
-    assert_eq!(error.to_string(), format!("cannot bind a UDP socket to {taken}"));
+    assert_eq!(
+        error.to_string(),
+        format!("cannot bind a UDP socket to {taken}: Address already in use (os error 98)")
+    );
     let last = "127.0.0.1:65534".parse().unwrap();
     let error = builder().bind(last).paths(pairs()).build().unwrap_err();
     assert!(format!("{error:?}").contains("the path map needs 3 consecutive ports"), "{error:?}");
@@ -131,6 +139,55 @@ fn tasks_and_threads_can_share_what_the_library_gives_them() {
     shared::<(blocking::Sending, blocking::Calls, blocking::Request)>();
     shared::<(BuildError, SendError, PathMapError, Closed, ConfigError)>();
     shared::<(Incoming<Message>, Incoming<Request>, PeerSink)>();
+    shared::<(blocking::Incoming<Message>, blocking::Incoming<blocking::Request>)>();
     #[cfg(feature = "tower")]
     shared::<cloudburst_net::Client>();
+}
+
+#[test]
+fn errors_of_settings_are_io_errors_of_invalid_input() {
+    fn check<T, E: Into<io::Error>>(result: Result<T, E>) {
+        let error = result.err().expect("it is wrong").into();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
+        assert!(error.get_ref().is_some());
+    }
+    check("ecmp:65".parse::<PathMap>());
+    check("no code".parse::<Code>());
+    check("no key".parse::<PresharedKey>());
+    check("7".parse::<Capacity>());
+    check("no order".parse::<Order>());
+    check(Shape::fat_tree(7));
+}
+
+#[test]
+fn a_key_is_the_security_of_those_who_share_it() {
+    let builder = Endpoint::builder().bind(([127, 0, 0, 1], 0).into());
+    let (one, other) = (builder.clone().security(PresharedKey::from(KEY)), builder);
+    let (one, other) =
+        (one.build().unwrap(), other.security(Security::pre_shared(KEY)).build().unwrap());
+    one.blocking().send(other.local_addr(), "hello").unwrap();
+}
+
+#[test]
+fn what_is_printed_for_debugging_is_short() {
+    let (client, server) = (endpoint(), endpoint().blocking());
+    let address = server.local_addr();
+    assert_eq!(
+        format!("{:?}", server.as_async()),
+        format!("Endpoint {{ local_addr: {address}, .. }}")
+    );
+    let long = vec![0; 10_000];
+    let shown = [
+        format!("{:?}", client.send(address, long.clone())),
+        format!("{:?}", client.call(address, long.clone())),
+        format!("{:?}", client.call_many([(address, long.clone())])),
+    ];
+    let calls = client.call_many([(address, long)]).begin();
+    let request = server.recv_request().unwrap();
+    let received = [format!("{:?}", request.parts()), format!("{request:?}")];
+    for shown in shown.iter().chain(&received) {
+        assert!(shown.len() < 300, "{shown}");
+    }
+    assert!(received.iter().all(|shown| shown.contains("len: 10000")), "{received:?}");
+    drop(calls);
 }

@@ -292,3 +292,15 @@ fn callers_that_try_again_and_again_do_not_delay_a_shutdown() {
     client.shutdown(Duration::ZERO);
     calls.join().unwrap();
 }
+
+#[tokio::test]
+async fn whoever_waits_for_an_endpoint_to_close_learns_of_it() {
+    let endpoint = endpoint();
+    let mut closed = pin!(endpoint.closed());
+    assert!(closed.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert!(!endpoint.is_closed());
+    assert!(endpoint.shutdown(PATIENCE).await);
+    closed.await;
+    endpoint.closed().await;
+    assert!(endpoint.is_closed() && endpoint.blocking().is_closed());
+}

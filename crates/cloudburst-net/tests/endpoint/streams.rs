@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+use std::thread;
 use std::time::Duration;
 
 fn small(send_messages: usize) -> Endpoint {
@@ -97,7 +98,7 @@ async fn a_sink_tells_of_each_failure_once_and_goes_on() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let soon = Duration::from_millis(50);
     let options = SendOptions::default().deadline(soon);
-    let mut sink = client.sink(silent.local_addr().unwrap()).with(options);
+    let mut sink = client.sink(silent.local_addr().unwrap()).options(options);
     sink.feed("nobody is there".into()).await.unwrap();
     assert!(sink.flush().await.unwrap_err().is_timeout());
     assert_eq!(sink.flush().await, Ok(()));
@@ -107,4 +108,22 @@ async fn a_sink_tells_of_each_failure_once_and_goes_on() {
     assert!(!sink.send(long).await.unwrap_err().may_have_been_delivered());
     sink.send("short".into()).await.unwrap();
     assert_eq!(server.recv().await.unwrap().bytes, "short");
+}
+
+#[test]
+fn iterators_of_blocking_endpoints_end_with_them() {
+    let (client, server) = (endpoint().blocking(), endpoint().blocking());
+    let to = server.local_addr();
+    let served = server.requests();
+    let serving = thread::spawn(move || {
+        served.map(|request| request.reply("an answer").map(drop)).collect::<Vec<_>>()
+    });
+    client.send(to, "one").unwrap();
+    assert_eq!(client.call(to, "a question").unwrap(), "an answer");
+    assert!(server.try_recv_request().unwrap().is_none(), "it was taken");
+    client.send(to, "two").unwrap();
+    assert!(server.shutdown(Duration::from_secs(20)));
+    let messages: Vec<Bytes> = server.messages().map(|message| message.bytes).collect();
+    assert_eq!(messages, ["one", "two"]);
+    assert_eq!(serving.join().unwrap(), [Ok(())]);
 }

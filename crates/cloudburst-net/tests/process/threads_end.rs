@@ -1,9 +1,10 @@
 //! Endpoints leave no threads and no descriptors behind.
 
-use crate::common::{blocking, bytes, endpoint, eventually};
-use cloudburst_net::{Endpoint, SendOptions};
+use crate::common::{blocking, builder, bytes, endpoint, eventually};
+use cloudburst_net::{Config, Endpoint, SendOptions};
 use std::fs;
 use std::future::Future;
+use std::net::UdpSocket;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
@@ -31,6 +32,19 @@ pub(crate) fn nothing_is_left_of_an_endpoint() {
     assert_eq!(count("task"), before.0 + 4, "calls need none");
     drop((one, other));
     assert_eq!((count("task"), count("fd")), before, "and the last drop waits for it");
+
+    let config = Config { send_messages: 1, ..Config::default() };
+    let (one, other) = (builder().config(config).build().unwrap().blocking(), blocking());
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let sending = one.try_send(silent.local_addr().unwrap(), "under way").unwrap();
+    one.with(soon).send(other.local_addr(), "waits in vain").unwrap_err();
+    assert_eq!(
+        count("task"),
+        before.0 + 5,
+        "one keeps the deadlines of senders that wait for room"
+    );
+    drop((one, other, sending, silent));
+    assert_eq!((count("task"), count("fd")), before, "and ends with the endpoint");
 
     let (one, other) = (endpoint(), endpoint());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();

@@ -60,8 +60,8 @@ fn a_message_that_may_not_be_sent_is_refused_with_a_line() {
     let flows = [(0, 143, 1_001), (0, 143, 1_000), (1, 143, 1 << 40)];
     let simulation = run(transport, Depth::Unlimited, &flows);
     let refusal = Outcome::of(simulation.network()).unwrap_err().to_string();
-    let line = "host 0 cannot send to host 143: message of 1001 bytes is larger than `max_message`, \
-                1000 bytes";
+    let line = "host 0 cannot send to host 143: message of 1001 bytes is too long: `max_message` \
+                leaves room for 1000 bytes";
     assert_eq!(refusal, line);
     let delivered =
         simulation.network().flows().as_slice().iter().map(|flow| flow.delivered.is_some());

@@ -1,0 +1,146 @@
+//! Deadlines bound the whole operation, the wait for room included.
+
+use crate::common::{PATIENCE, builder, bytes, endpoint};
+use cloudburst_net::{Config, Endpoint, SendError, SendOptions, Sending};
+use futures_util::{FutureExt, SinkExt};
+use std::net::UdpSocket;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SOON: Duration = Duration::from_millis(50);
+
+/// An endpoint whose only room is taken by a message to nobody, until its deadline.
+struct Full {
+    endpoint: Endpoint,
+    _occupant: Sending,
+    _nobody: UdpSocket,
+}
+
+impl Full {
+    fn with(config: Config, deadline: Duration) -> Self {
+        let endpoint = builder().config(config).build().unwrap();
+        let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = nobody.local_addr().unwrap();
+        let occupant = endpoint.send(to, bytes(25_000, 1)).deadline(deadline).begin().unwrap();
+        Self { endpoint, _occupant: occupant, _nobody: nobody }
+    }
+}
+
+fn of_one_message() -> Config {
+    Config { send_messages: 1, ..Config::default() }
+}
+
+fn of_few_bytes() -> Config {
+    Config { send_bytes: 30_000, ..Config::default() }
+}
+
+#[test]
+fn whatever_waits_for_room_in_vain_ends_at_its_deadline_and_certainly_was_not_delivered() {
+    for config in [of_one_message(), of_few_bytes()] {
+        let full = Full::with(config.clone(), PATIENCE);
+        let (this, other) = (&full.endpoint, endpoint());
+        let to = other.local_addr();
+        let start = Instant::now();
+        // This runtime has neither timers nor I/O that anything could wait by.
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let options = SendOptions::default().deadline(SOON);
+        let at = start + 4 * SOON;
+        let mut results = runtime.block_on(async {
+            let mut sink = this.sink(to).options(options);
+            sink.feed(bytes(10_000, 2).into()).await.unwrap();
+            vec![
+                this.send(to, bytes(10_000, 2)).deadline(SOON).await.map(drop),
+                this.send(to, bytes(10_000, 2)).deadline_at(at).await.map(drop),
+                this.call(to, bytes(10_000, 2)).deadline(SOON).await.map(drop),
+                sink.flush().await,
+            ]
+        });
+        let blocking = this.blocking().with(options);
+        results.push(blocking.send(to, bytes(10_000, 2)).map(drop));
+        results.push(blocking.call(to, bytes(10_000, 2)).map(drop));
+        if config.send_messages == 1 {
+            results.push(runtime.block_on(this.connect(to).deadline(SOON).into_future()));
+            results
+                .push(runtime.block_on(this.connect(to).deadline_at(Instant::now()).into_future()));
+            results.push(blocking.deadline_at(Instant::now() + SOON).connect(to));
+        }
+        for result in results {
+            let error = result.unwrap_err();
+            assert_eq!(error, SendError::NotStarted);
+            assert!(error.is_timeout() && !error.may_have_been_delivered());
+        }
+        assert!(start.elapsed() < PATIENCE / 2, "not when there was room");
+    }
+}
+
+#[test]
+fn a_call_behind_another_ends_at_its_deadline() {
+    let client = builder().config(of_one_message()).build().unwrap();
+    let server = endpoint();
+    let to = server.local_addr();
+    let calls = client.call_many([(to, "slow")]).deadline(PATIENCE).begin();
+    let start = Instant::now();
+    let late = client.blocking().with(SendOptions::default().deadline(SOON)).call(to, "fast");
+    assert_eq!(late, Err(SendError::NotStarted));
+    assert!((SOON..PATIENCE / 2).contains(&start.elapsed()));
+    drop(calls);
+}
+
+/// Calls while there is no room for about `wait`, and checks how long the callee believes to have.
+fn call_that_waits(client: &Endpoint, wait: Duration) {
+    const DEADLINE: Duration = Duration::from_secs(60);
+    let (client, server) = (client.blocking(), endpoint().blocking());
+    let (start, to) = (Instant::now(), server.local_addr());
+    let within = client.with(SendOptions::default().deadline(DEADLINE));
+    let caller = thread::spawn(move || within.call(to, bytes(10_000, 2)));
+    let Some(request) = server.recv_request_timeout(PATIENCE).unwrap() else {
+        panic!("no request: {:?}", caller.join());
+    };
+    assert!(start.elapsed() >= wait / 2, "there was no room");
+    assert!(request.deadline() < start + DEADLINE + wait / 2, "the wait is part of the call");
+    request.accept().unwrap();
+    assert_eq!(caller.join().unwrap().unwrap(), "");
+}
+
+#[test]
+fn a_call_that_had_to_wait_for_room_has_what_is_left_of_its_deadline() {
+    const WAIT: Duration = Duration::from_secs(1);
+    for config in [of_one_message(), of_few_bytes()] {
+        call_that_waits(&Full::with(config, WAIT).endpoint, WAIT);
+    }
+    let client = builder().config(of_one_message()).build().unwrap();
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let requests = [(nobody.local_addr().unwrap(), "first")];
+    let within = client.blocking().with(SendOptions::default().deadline(WAIT));
+    let first = within.call_many(requests);
+    let first = thread::spawn(move || first.results());
+    call_that_waits(&client, WAIT);
+    assert!(first.join().unwrap()[0].is_err());
+}
+
+#[test]
+fn a_reply_that_waits_for_room_in_vain_ends_at_its_deadline() {
+    let full = Full::with(of_one_message(), PATIENCE);
+    let (client, server) = (endpoint().blocking(), full.endpoint.blocking());
+    let to = server.local_addr();
+    let within = client.with(SendOptions::default().deadline(6 * SOON));
+    let caller = thread::spawn(move || within.call(to, "a request"));
+    let start = Instant::now();
+    let impatient = server.with(SendOptions::default().deadline(SOON));
+    let replied = impatient.recv_request().unwrap().reply("an answer");
+    assert_eq!(replied, Err(SendError::NotStarted));
+    assert!(start.elapsed() < PATIENCE / 2);
+    assert!(caller.join().unwrap().unwrap_err().may_have_been_delivered());
+}
+
+#[tokio::test]
+async fn a_deadline_that_has_passed_when_a_message_is_begun_leaves_nothing_to_send() {
+    let (client, server) = (endpoint(), endpoint());
+    let past = Instant::now();
+    let begun = client.send(server.local_addr(), "late").deadline_at(past).begin().unwrap();
+    assert_eq!(begun.now_or_never(), Some(Err(SendError::NotStarted)));
+    let at = past + PATIENCE;
+    client.send(server.local_addr(), "in time").deadline_at(at).await.unwrap();
+    let results = client.call_many([(server.local_addr(), "late")]).deadline_at(past).begin();
+    assert_eq!(results.results().await, [Err(SendError::NotStarted)]);
+}
