@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 const SEND_HELP: &str = "\
 Security: both ends must have the same 32-byte key, written as 64 hexadecimal digits.
   Without --key-file, cbrst-recv generates a key and prints the command to run here, with the key in
-  CBRST_KEY: all users can read a command's arguments, but only its user and root its environment.
-  The shell's history may keep the key, but it is void once that receiver ends. For a permanent key:
+  CBRST_KEY: every user can read a command's arguments, but only its owner and root can read its
+  environment. The shell's history may keep the key, but it is void once that receiver ends. For a permanent key:
     (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
   Without a shared key: cbrst-recv --pair shows a six-digit code, and --pair - asks for it here and
   agrees on a key for that run. With --pair 123-456, other users of this host can read the code among
@@ -35,8 +35,8 @@ Examples:
 
 const RECV_HELP: &str = "\
 Security: both ends must have the same 32-byte key, written as 64 hexadecimal digits.
-  Without --key-file and CBRST_KEY, a key is generated for this run. It is never stored, and is
-  printed as part of the command to run at the sender: anyone who can read this screen can send to
+  If neither --key-file nor CBRST_KEY is given, a key is generated for this run. It is never stored,
+  and is printed as part of the command to run at the sender: anyone who can read this screen can send to
   this receiver.
   For a permanent key:
     (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
@@ -83,6 +83,8 @@ What is measured, and how:
   lost        Of full-size packets sent one at a time, those that the receiver did not get; of its
               answers, those that this end did not get.
   round trip  From a packet to its answer, smoothed.
+  packets     The MTU of the path there, as far as routers told this system by ICMP messages about
+              packets of --mtu bytes. If it is smaller than --mtu, the system fragments full packets.
   DSCP        Whether packets arrive at the receiver, and back here, with the DSCP that they were
               sent with: changed, if more than a quarter arrive with another. The receiver counts
               the packets of all senders: run this while no other sender is active.
@@ -104,7 +106,7 @@ Exit codes:
   0    nothing is wrong
   1    a problem was found, which the report names; or the examination failed: the message says why
   2    the command line is invalid
-  130  stopped by Ctrl-C
+  130  stopped by Ctrl-C, SIGTERM or SIGHUP, without a report
 
 Examples:
   CBRST_KEY=... cbrst-doctor 10.0.0.2:7000
@@ -145,15 +147,8 @@ pub struct SendArgs {
     #[arg(long, value_name = "ORDER", default_value = "rrb")]
     pub order: Order,
 
-    /// Share of the link's capacity to use, above 0 and at most 1
-    #[arg(long, value_name = "R", default_value_t = 1.0)]
-    pub rate: f64,
-
-    /// The link's capacity in bits per second, such as 100M or 10G; auto is what the interface reports
-    #[arg(long, value_name = "BITS", default_value = "auto")]
-    pub capacity: Capacity,
-
-    /// Let the receiver request the data at the rate of its link: for many senders to one receiver
+    /// Let the receiver request the data at the rate of its link (--capacity times --rate of cbrst-recv):
+    /// for many senders to one receiver
     #[arg(long)]
     pub pull: bool,
 
@@ -270,6 +265,11 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "BITS", default_value = "auto")]
     pub capacity: Capacity,
 
+    /// Bytes of the longest IP packet to send, 576 to 65535: what every link on the way carries
+    #[arg(long, value_name = "BYTES", default_value = "1500",
+        value_parser = clap::value_parser!(u16).range(576..))]
+    pub mtu: u16,
+
     /// How long to wait for an answer to one source port
     #[arg(long, value_name = "SECONDS", default_value = "2")]
     pub deadline: Seconds,
@@ -296,9 +296,24 @@ pub struct CommonArgs {
     #[arg(long, conflicts_with = "key_file")]
     pub insecure: bool,
 
-    /// Give up after this long without an answer or progress
+    /// Give up after this long without an answer or progress. For up to 1.3 s after a transfer has stalled,
+    /// cbrst-send looks for the cause
     #[arg(long, value_name = "SECONDS", default_value = "10")]
     pub deadline: Seconds,
+
+    /// Share of the link's capacity to use, above 0 and at most 1
+    #[arg(long, value_name = "R", default_value_t = 1.0, value_parser = share)]
+    pub rate: f64,
+
+    /// The link's capacity in bits per second, such as 100M or 10G; auto is what the interface reports
+    #[arg(long, value_name = "BITS", default_value = "auto")]
+    pub capacity: Capacity,
+
+    /// Bytes of the longest IP packet to send, 576 to 65535: what every link on the way carries. More
+    /// than 1500 needs jumbo frames, and tunnels carry less, such as 1450 over VXLAN and 1420 over WireGuard
+    #[arg(long, value_name = "BYTES", default_value = "1500",
+        value_parser = clap::value_parser!(u16).range(576..))]
+    pub mtu: u16,
 
     /// Paths to spread packets over, 1 to 64: ecmp:N for N source ports, ecmp:NxM for these with M
     /// ports of the other end; flowlabel:N for N IPv6 flow labels; xpath:ADDR,... for addresses of
@@ -352,6 +367,12 @@ pub struct CommonArgs {
     /// Print only errors, and the command with a new key
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// Parses a share of a capacity.
+fn share(text: &str) -> Result<f64, &'static str> {
+    let share = text.parse::<f64>().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or("expected a share of the capacity, above 0 and at most 1")
 }
 
 /// Arguments that may name a file with settings.

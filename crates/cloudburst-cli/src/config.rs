@@ -272,7 +272,7 @@ capacity = \"10G\"
         let send: SendArgs = parse(TEXT, "cbrst-send h:1 file").unwrap();
         assert_eq!(send.common.dscp, [43, 45]);
         assert_eq!(send.common.key_file.as_deref(), Some(Path::new("/etc/cloudburst/key")));
-        assert!(send.common.ecn && !send.common.aeolus && send.capacity == Capacity::Auto);
+        assert!(send.common.ecn && !send.common.aeolus && send.common.capacity == Capacity::Auto);
         assert_eq!(send.common.deadline.0.as_millis(), 2_500);
         let recv: RecvArgs = parse(TEXT, "cbrst-recv").unwrap();
         assert_eq!(recv.also_accept, [Path::new("a"), Path::new("b")]);
@@ -319,7 +319,7 @@ capacity = \"10G\"
             ("dscp = 64", "c.toml: dscp = 64: 64 is not in 0..64"),
             ("ecn = 1", "ecn = 1: expected true or false"),
             ("paths = [\"ecmp:4\"]", "expected one value"),
-            ("paths = \"ecmp:0\"", "ecmp:N"),
+            ("paths = \"ecmp:0\"", "1 to 64"),
             ("deadline = true", "expected a string or a number"),
             ("dscp = 43\ndscp = 44", "c.toml: line 2: "),
             ("[sned]\ndscp = 43", "no setting \"sned\": did you mean \"send\"?"),

@@ -66,6 +66,21 @@ impl Interrupts {
     }
 }
 
+/// Ends the process at the first signal. Call it before starting other threads: they inherit the signal mask.
+///
+/// # Errors
+///
+/// If the system refuses a thread.
+pub(crate) fn exit_at_once() -> io::Result<()> {
+    let signals = cloudburst_program::block_signals()?;
+    let wait = move || {
+        if signals.wait().is_ok() {
+            Leftovers::default().abandon();
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(wait).map(drop)
+}
+
 impl Leftovers {
     fn abandon(&self) -> ! {
         let leftovers = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,6 +3,7 @@
 use crate::Exit;
 use crate::plan::CommonPlan;
 use crate::progress::Progress;
+use cloudburst_net::{BuildError, PathMapError};
 pub(crate) use cloudburst_program::{complain, escaped};
 use indicatif::{DecimalBytes, MultiProgress, ProgressDrawTarget};
 use serde::Serialize;
@@ -106,6 +107,20 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
     causes.fold(error.to_string(), |line, cause| format!("{line}: {cause}"))
 }
 
+/// Formats why an endpoint was not built. `address` is the argument that chooses the address of its sockets.
+pub(crate) fn not_built(error: &BuildError, address: &str) -> String {
+    let which = match error {
+        BuildError::Paths(PathMapError::NoFlowLabels { .. }) => "an IPv6 address",
+        BuildError::Paths(PathMapError::NoSource { .. }) => "the IPv4 address of a host",
+        BuildError::Paths(PathMapError::Family { .. }) => "an address of that family",
+        _ => return with_causes(error),
+    };
+    let text = error.to_string();
+    // The library's advice is to bind to another address.
+    let fact = text.rsplit_once(": bind ").map_or(&*text, |(fact, _)| fact);
+    format!("{fact}: give {which} as {address}, or choose other --paths")
+}
+
 impl Ui {
     pub(crate) fn new(program: &'static str, plan: &CommonPlan, json: JsonTo) -> Self {
         let bars = MultiProgress::new();
@@ -165,11 +180,20 @@ impl Ui {
 }
 
 /// The names of settings in the library, and of the options that set them here.
-const OPTIONS: [(&str, &str); 3] = [
+const OPTIONS: [(&str, &str); 4] = [
     ("`Builder::capacity`", "--capacity"),
     ("`Builder::dscp`", "--dscp"),
-    ("`Security::trusted_network`", "--insecure"),
+    ("`capacity`", "--capacity"),
+    ("`mtu`", "--mtu"),
 ];
+
+/// The end of a warning that says what `--insecure` means. Whoever has given the option knows that.
+const CHOSEN: &str = "`Security::trusted_network` was chosen";
+
+/// Replaces the names of settings in a text of the library by those of options.
+pub(crate) fn with_options(text: &str) -> String {
+    OPTIONS.iter().fold(text.to_owned(), |text, (setting, option)| text.replace(setting, option))
+}
 
 /// Warnings of the libraries take this way, so that bars do not garble them.
 impl MakeWriter<'_> for Ui {
@@ -188,11 +212,11 @@ pub(crate) struct LineWriter {
 
 impl Write for LineWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut text = String::from_utf8_lossy(line).into_owned();
-        for (setting, option) in OPTIONS {
-            text = text.replace(setting, option);
+        let text = String::from_utf8_lossy(line);
+        if !text.contains(CHOSEN) {
+            let text = with_options(&text);
+            self.bars.suspend(|| io::stderr().write_all(text.as_bytes()))?;
         }
-        self.bars.suspend(|| io::stderr().write_all(text.as_bytes()))?;
         Ok(line.len())
     }
 

@@ -1,8 +1,8 @@
 //! The addresses by which the ends know each other, and the translators and firewalls between them.
 
+use super::ExamError;
 use super::exam::Examiner;
 use super::report::Problem;
-use super::{ExamError, FULL};
 use crate::plan::DoctorPlan;
 use crate::protocol::Vitals;
 use cloudburst_net::Naming;
@@ -43,7 +43,7 @@ impl Addresses {
         peer: SocketAddr,
         asker: &mut Examiner,
     ) -> Result<Option<(Self, Vitals)>, ExamError> {
-        let Some((_, vitals)) = asker.ask(FULL)? else { return Ok(None) };
+        let Some((_, vitals)) = asker.ask(0)? else { return Ok(None) };
         let named = |naming| match naming {
             Naming::Own => Named::Own,
             Naming::Translated => Named::Translated,

@@ -1,23 +1,33 @@
 //! Examines one source port with single packets, one at a time, so that no queue fills up.
 
-use super::{ExamError, FULL};
+use super::ExamError;
 use crate::plan::DoctorPlan;
 use crate::protocol::{Body, Frame, InvocationId, TransferId, Vitals};
 use crate::sender::Failure;
 use crate::sender::address::{self, Probe};
 use bytes::Bytes;
-use cloudburst_net::{BurstPolicy, Capacity, Endpoint, PathMap, SendError, SendOptions, blocking};
+use cloudburst_net::{
+    BurstPolicy, Capacity, Config, Endpoint, PathMap, SendError, SendOptions, blocking,
+};
 use core::time::Duration;
 use std::net::SocketAddr;
+use std::thread;
 use std::time::Instant;
 
+/// Bytes of the digest at the end of each message.
+const DIGEST: usize = 16;
 /// How often to ask until a question takes only one packet.
 const TRIES: usize = 32;
+/// How often to count again where packets are missing, and the time before that.
+const RECOUNTS: usize = 3;
+const RECOUNT_AFTER: Duration = Duration::from_millis(20);
 
 /// An endpoint that asks a receiver for its state.
 pub(super) struct Examiner {
     pub(super) endpoint: blocking::Endpoint,
     peer: SocketAddr,
+    /// Bytes of padding with which a question fills a packet.
+    full: usize,
     session: InvocationId,
     asked: u32,
     deadline: Duration,
@@ -74,15 +84,19 @@ impl Examiner {
             Capacity::Auto if paths == 1 => Capacity::FALLBACK,
             capacity => capacity,
         };
+        let config = Config { mtu: plan.mtu, ..Config::default() };
+        let full = full(&config, peer);
         let builder = Endpoint::builder()
             .bind(local)
+            .config(config)
             .paths(PathMap::ecmp(paths))
             .security(plan.key.security())
             .dscp(plan.dscp)
             .capacity(capacity);
         let endpoint = builder.build()?.blocking();
         let session = InvocationId(rand::random());
-        Ok(Self { endpoint, peer, session, asked: 0, deadline: plan.deadline, silence: None })
+        let deadline = plan.deadline;
+        Ok(Self { endpoint, peer, full, session, asked: 0, deadline, silence: None })
     }
 
     /// Asks with `padding` bytes. Returns the number of packets sent, and the answer. `None`: not delivered.
@@ -104,7 +118,7 @@ impl Examiner {
     /// question was not delivered, as far as is known.
     pub(super) fn is_answered_at(&mut self, other: &Self) -> Result<Option<bool>, ExamError> {
         let port = other.endpoint.local_addr().port();
-        let Some((transfer, _)) = self.send(Answer::At(port), FULL)? else { return Ok(None) };
+        let Some((transfer, _)) = self.send(Answer::At(port), 0)? else { return Ok(None) };
         Ok(Some(other.answer_to(transfer)?.is_some()))
     }
 
@@ -135,16 +149,10 @@ impl Examiner {
     ) -> Result<Option<(TransferId, usize)>, ExamError> {
         let transfer = TransferId { session: self.session, file: self.asked };
         self.asked += 1;
-        let body = Body::Examine {
-            answer: answer != Answer::Nowhere,
-            answer_to: if let Answer::At(port) = answer { port } else { 0 },
-            addressed: Some(self.peer),
-            padding: Bytes::from(vec![0; padding]),
-        };
         // No packet more than is needed: each is accounted for.
         let policy = BurstPolicy::Budgeted { margin: 0.0 };
         let options = SendOptions::default().deadline(self.deadline).policy(policy);
-        let question = Frame { transfer, body }.encode();
+        let question = question(transfer, self.peer, answer, padding);
         match self.endpoint.with(options).send(self.peer, question) {
             Ok(receipt) => Ok(Some((transfer, receipt.packets))),
             Err(
@@ -182,13 +190,30 @@ impl Examiner {
         let Some(first) = self.moment()? else { return Ok(None) };
         let foreign_before = self.endpoint.counters().io.foreign_dscp;
         for _ in 0..packets {
-            if self.send(Answer::Nowhere, FULL)?.is_none() {
+            if self.send(Answer::Nowhere, self.full)?.is_none() {
                 return Ok(None);
             }
         }
+        let Some(mut found) = self.compare(&first)? else { return Ok(None) };
+        // A thread of a busy host may have been preempted before it sent or counted packets. What is only late
+        // has arrived by the next time.
+        for _ in 0..RECOUNTS {
+            if found.lost_there == 0 && found.lost_back == 0 {
+                break;
+            }
+            thread::sleep(RECOUNT_AFTER);
+            let Some(again) = self.compare(&first)? else { break };
+            found = again;
+        }
         let io = self.endpoint.counters().io;
-        let Some(last) = self.moment()? else { return Ok(None) };
+        found.foreign_back = io.foreign_dscp - foreign_before;
+        found.first_foreign_back = io.first_foreign_dscp;
+        Ok(Some(found))
+    }
 
+    /// Compares the counters of both ends with those of `first`. `None`: the port no longer works.
+    fn compare(&mut self, first: &Moment) -> Result<Option<Findings>, ExamError> {
+        let Some(last) = self.moment()? else { return Ok(None) };
         // A peer's numbers may be anything.
         let since = |of: fn(&Vitals) -> u64| of(&last.vitals).saturating_sub(of(&first.vitals));
         let sent = last.sent.saturating_sub(first.sent);
@@ -203,8 +228,8 @@ impl Examiner {
             lost_back: answers.saturating_sub(came + 1),
             round_trip: paths.first().and_then(|path| path.round_trip),
             foreign_there: since(|vitals| vitals.foreign_dscp),
-            foreign_back: io.foreign_dscp - foreign_before,
-            first_foreign_back: io.first_foreign_dscp,
+            foreign_back: 0,
+            first_foreign_back: None,
         }))
     }
 
@@ -213,7 +238,7 @@ impl Examiner {
     fn moment(&mut self) -> Result<Option<Moment>, ExamError> {
         for _ in 0..TRIES {
             // The receiver has answered other ports, so this port loses many packets on the way back.
-            let Some((took, vitals)) = self.try_ask(FULL)? else { return Ok(None) };
+            let Some((took, vitals)) = self.try_ask(self.full)? else { return Ok(None) };
             if took == 1 {
                 let peer = self.endpoint.peer(self.peer);
                 let sent = peer.map(|peer| peer.sent).unwrap_or_default();
@@ -223,4 +248,23 @@ impl Examiner {
         }
         Ok(None)
     }
+}
+
+/// Encodes a question to `peer`.
+fn question(transfer: TransferId, peer: SocketAddr, answer: Answer, padding: usize) -> Bytes {
+    let body = Body::Examine {
+        answer: answer != Answer::Nowhere,
+        answer_to: if let Answer::At(port) = answer { port } else { 0 },
+        addressed: Some(peer),
+        padding: Bytes::from(vec![0; padding]),
+    };
+    Frame { transfer, body }.encode()
+}
+
+/// Returns the bytes of padding with which a question to `peer` fills a packet.
+fn full(config: &Config, peer: SocketAddr) -> usize {
+    let headers = if peer.is_ipv4() { 28 } else { 48 };
+    let transfer = TransferId { session: InvocationId([0; 16]), file: 0 };
+    let others = DIGEST + question(transfer, peer, Answer::Here, 0).len();
+    config.max_symbol(config.code, headers).saturating_sub(others)
 }

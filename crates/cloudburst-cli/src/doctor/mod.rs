@@ -3,11 +3,13 @@
 //! 1. TTL-limited probes from each source port find the routers that its packets pass ([`trace`]).
 //! 2. An endpoint with one source port asks the receiver for its state, and to answer once to another
 //!    port: whether it answers, which addresses it sees, and whether unsolicited packets arrive ([`addresses`]).
+//!    These packets are short, so that they arrive where full ones do not.
 //! 3. One endpoint with all source ports asks, too, and sends one burst: the sizes of buffers, and whether
 //!    batches are segmented and coalesced.
 //! 4. For each of the same source ports, an endpoint asks with one packet at a time: the loss each way, the
 //!    round trip, and the DSCP with which packets arrive ([`exam`]). Its packets take one path there and one
-//!    path back, so the findings are those of these paths.
+//!    path back, so the findings are those of these paths. Its packets have all bytes of the MTU, so by then the
+//!    system has learned that of the path, if routers tell.
 //! 5. [`report`] prints the findings, the problems and their remedies; [`mesh`] prints one line for each of
 //!    several receivers.
 
@@ -22,20 +24,19 @@ use self::addresses::Addresses;
 use self::exam::Examiner;
 use self::mesh::Mesh;
 pub(crate) use self::report::no_report;
-use self::report::{Buffers, End, Port, Report};
+use self::report::{Buffers, End, Found, Port, Report, Sizes};
 use crate::Exit;
 use crate::plan::{DoctorPlan, Target};
 use crate::protocol::{MAX_CHUNK, Reason, Vitals};
 use crate::sender::Failure;
 use crate::sender::address::{self, Probe, ResolveError};
+use crate::signals;
 use crate::ui::{self, JsonTo};
 use cloudburst_net::{BuildError, SendError};
 use core::time::Duration;
 use std::io;
 use std::net::SocketAddr;
 
-/// Bytes of padding with which a question fills a packet.
-const FULL: usize = 1_280;
 /// Bytes of padding in the question that is a burst.
 const BURST: usize = 60_000;
 const _: () = assert!(BURST < MAX_CHUNK);
@@ -67,6 +68,10 @@ enum ExamError {
 
 /// Runs the examinations of the plan.
 pub(crate) fn run(plan: &DoctorPlan) -> Exit {
+    if let Err(error) = signals::exit_at_once() {
+        ui::complain(&format!("cbrst-doctor: cannot wait for signals: {error}"));
+        return Exit::Failed;
+    }
     match &plan.target {
         Target::One(host) => examine_one(plan, host),
         Target::Mesh(hosts) => {
@@ -119,7 +124,7 @@ fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
 
     let (mut one, addresses, vitals) = first_answer(plan, local, &probe, peer)?;
     let mut all = Examiner::new(plan, local, peer, plan.ports)?;
-    let by_all = all.try_ask(FULL)?.map(|(_, vitals)| vitals);
+    let by_all = all.try_ask(0)?.map(|(_, vitals)| vitals);
     let asker = if by_all.is_some() { &mut all } else { &mut one };
     let before = by_all.unwrap_or(vitals);
     let after = asker.ask(BURST)?.map(|(_, vitals)| vitals);
@@ -133,7 +138,15 @@ fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
         let found = Examiner::new(plan, bind, peer, 1)?.examine(plan.packets)?;
         ports.push(Port::new(way, found.as_ref()));
     }
-    Ok(Report::new(addresses, here, there, &ways, ports, by_all.is_some(), after.is_some()))
+    // A port is of no use if each of its packets was lost at first.
+    let arrived = |found: &Found| found.lost_there < plan.packets.into();
+    let sizes = Sizes {
+        mtu: plan.mtu,
+        path_mtu: address::path_mtu(peer),
+        full_packets_arrive: ports.iter().filter_map(|port| port.found.as_ref()).any(arrived),
+        burst_arrived: after.is_some(),
+    };
+    Ok(Report::new(addresses, here, there, &ways, ports, by_all.is_some(), sizes))
 }
 
 /// Asks from one source port after the other until one gets an answer: a port may lead into a black
@@ -151,7 +164,7 @@ fn first_answer(
         }
         if tries == 0 {
             let mut all = Examiner::new(plan, local, peer, plan.ports)?;
-            match all.ask(FULL) {
+            match all.ask(0) {
                 Ok(Some(_)) | Err(ExamError::NoVitals) => {}
                 Ok(None) => return Err(ExamError::Silence(all.explain_silence(probe))),
                 Err(error) => return Err(error),

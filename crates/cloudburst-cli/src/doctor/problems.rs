@@ -1,6 +1,6 @@
 //! Finds problems in a report, and their remedies.
 
-use super::report::{Buffers, Found, Port, Problem, Report, routers};
+use super::report::{Buffers, Found, Port, Problem, Report, Sizes, routers};
 use std::net::IpAddr;
 
 /// The loss that counts as a problem, in packets per thousand.
@@ -9,6 +9,7 @@ const MUCH_PERMILLE: u64 = 50;
 /// Returns all problems of a report.
 pub(super) fn of(report: &Report) -> Vec<Problem> {
     let mut problems = report.addresses.problems();
+    sizes(report, &mut problems);
     dead_ports(report, &mut problems);
     marks(report, &mut problems);
     losses(report, &mut problems);
@@ -85,9 +86,36 @@ const fn is_rewritten(foreign: u64, of: u64) -> bool {
     foreign.saturating_mul(4) > of
 }
 
+/// Whether packets are too long for the path, and no router has told this system.
+fn are_silently_too_long(report: &Report) -> bool {
+    let Sizes { mtu, path_mtu, full_packets_arrive, .. } = report.sizes;
+    !full_packets_arrive && path_mtu.is_none_or(|path_mtu| path_mtu >= mtu)
+}
+
+fn sizes(report: &Report, problems: &mut Vec<Problem>) {
+    let Sizes { mtu, path_mtu, .. } = report.sizes;
+    if let Some(path_mtu) = path_mtu.filter(|path_mtu| *path_mtu < mtu) {
+        problems.push(problem(
+            format!(
+                "full packets have {mtu} bytes, but the path there carries {path_mtu} bytes: the system \
+                 fragments them, and one lost fragment loses its packet"
+            ),
+            format!("send with --mtu {path_mtu} (services: Config::mtu), or raise the MTU of the links"),
+        ));
+    }
+    if are_silently_too_long(report) {
+        problems.push(problem(
+            format!("single packets of {mtu} bytes do not arrive, though short ones do"),
+            "send with the --mtu of the narrowest link on the way, such as 1450 over VXLAN or 1420 over \
+             WireGuard; and let ICMP through (\"fragmentation needed\", \"packet too big\"), by which \
+             routers report it",
+        ));
+    }
+}
+
 fn dead_ports(report: &Report, problems: &mut Vec<Problem>) {
     let dead: Vec<&Port> = report.ports.iter().filter(|port| port.found.is_none()).collect();
-    if !dead.is_empty() {
+    if !dead.is_empty() && !are_silently_too_long(report) {
         let ports =
             list(dead.iter().map(|port| format!("{} ({})", port.port, routers(&port.hops))));
         problems.push(problem(
@@ -112,7 +140,7 @@ fn dead_ports(report: &Report, problems: &mut Vec<Problem>) {
             "send with --paths ecmp:1, or have firewalls let UDP in from the receiver",
         ));
     }
-    if !report.burst_arrived {
+    if !report.sizes.burst_arrived && !are_silently_too_long(report) {
         problems.push(problem(
             "a message of 60 kB did not arrive, though single packets do",
             "if the link is slow, state its capacity with --capacity",
@@ -164,7 +192,9 @@ fn losses(report: &Report, problems: &mut Vec<Problem>) {
         lost > 0 && lost.saturating_mul(1000) >= of.saturating_mul(MUCH_PERMILLE)
     };
     let remedy = "check the error and drop counters of the routers on these paths";
-    if let Some((ports, so)) = ports_of(report, |found| much(found.lost_there, found.sent)) {
+    let too_long = are_silently_too_long(report);
+    let is_lossy = |found: &Found| !too_long && much(found.lost_there, found.sent);
+    if let Some((ports, so)) = ports_of(report, is_lossy) {
         let suspects = suspects(report, &so);
         problems.push(problem(
             format!(

@@ -18,8 +18,8 @@ pub(super) struct Report {
     pub(super) there: End,
     /// Whether the receiver's answer reached an endpoint with all these source ports.
     pub(super) all_ports_answered: bool,
-    /// Whether a message of many packets arrived.
-    pub(super) burst_arrived: bool,
+    #[serde(flatten)]
+    pub(super) sizes: Sizes,
     pub(super) ports: Vec<Port>,
     /// Distinct paths of the ports that work; `None` if no router answers.
     pub(super) paths: Option<Vec<Path>>,
@@ -40,6 +40,19 @@ pub(super) struct End {
     /// Whether received datagrams were coalesced; `None`: not known.
     pub(super) gro: Option<bool>,
     pub(super) kernel_drops: u64,
+}
+
+/// The sizes of packets, in bytes.
+#[derive(Debug, Serialize)]
+pub(super) struct Sizes {
+    /// The longest packets that were sent.
+    pub(super) mtu: usize,
+    /// The longest that the path to the receiver carries, as far as this system knows.
+    pub(super) path_mtu: Option<usize>,
+    /// Whether any packets of `mtu` bytes arrived that were sent one at a time. Routers may fragment others.
+    pub(super) full_packets_arrive: bool,
+    /// Whether a message of many packets arrived.
+    pub(super) burst_arrived: bool,
 }
 
 /// The sizes of each socket's buffers, in bytes.
@@ -116,7 +129,7 @@ impl Report {
         ways: &[Way],
         ports: Vec<Port>,
         all_ports_answered: bool,
-        burst_arrived: bool,
+        sizes: Sizes,
     ) -> Self {
         let works =
             |way: &&Way| ports.iter().any(|port| port.port == way.port && port.found.is_some());
@@ -132,7 +145,7 @@ impl Report {
             here,
             there,
             all_ports_answered,
-            burst_arrived,
+            sizes,
             ports,
             paths,
             problems: Vec::new(),
@@ -170,6 +183,11 @@ impl fmt::Display for Report {
                 }
             }
         }
+        let carries = match self.sizes.path_mtu {
+            Some(mtu) => format!("the path there has an MTU of {mtu}"),
+            None => "the MTU of the path is not known".into(),
+        };
+        writeln!(f, "packets  have up to {} bytes; {carries}", self.sizes.mtu)?;
         for (name, end) in [("here", here), ("there", there)] {
             let Buffers { wanted, receive, send } = end.buffers;
             writeln!(

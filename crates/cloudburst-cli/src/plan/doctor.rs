@@ -14,6 +14,7 @@ pub(crate) struct DoctorPlan {
     pub(crate) packets: u32,
     pub(crate) dscp: u8,
     pub(crate) capacity: Capacity,
+    pub(crate) mtu: usize,
     pub(crate) deadline: Duration,
     pub(crate) json: bool,
 }
@@ -46,6 +47,7 @@ impl DoctorPlan {
             packets: args.packets,
             dscp: args.dscp.unwrap_or(DEFAULT_DSCP),
             capacity: args.capacity,
+            mtu: args.mtu.into(),
             deadline: args.deadline.0,
             json: args.json,
         })

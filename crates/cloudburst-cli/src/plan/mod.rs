@@ -13,10 +13,12 @@ pub(crate) use receive::{Destination, ReceivePlan};
 pub(crate) use send::{Input, SendPlan, Source};
 pub(crate) use tree::open_without_links;
 
-use crate::protocol::NameError;
-use cloudburst_net::{Classes, PathMap};
+use crate::args::CommonArgs;
+use crate::protocol::{MAX_FRAME, NameError};
+use cloudburst_net::{Builder, Capacity, Classes, Code, Config, Endpoint, PathMap};
 use core::time::Duration;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// The settings that `cbrst-send` and `cbrst-recv` share.
@@ -24,18 +26,71 @@ use std::path::PathBuf;
 pub(crate) struct CommonPlan {
     pub(crate) key: Key,
     pub(crate) deadline: Duration,
-    pub(crate) paths: PathMap,
+    pub(crate) rate: f64,
+    pub(crate) capacity: Capacity,
+    mtu: usize,
+    paths: PathMap,
     /// In the order of `--dscp`; empty for the library's default.
     pub(crate) dscps: Vec<u8>,
-    pub(crate) classes: Classes,
-    pub(crate) aeolus: bool,
+    classes: Classes,
+    aeolus: bool,
     pub(crate) resumes: bool,
-    pub(crate) ecn: bool,
-    pub(crate) adaptive_rate: bool,
+    ecn: bool,
+    adaptive_rate: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
     /// The directory of the qlog file.
-    pub(crate) qlog: Option<PathBuf>,
+    qlog: Option<PathBuf>,
+}
+
+impl CommonPlan {
+    fn new(args: CommonArgs, key: Key) -> Self {
+        Self {
+            key,
+            deadline: args.deadline.0,
+            rate: args.rate,
+            capacity: args.capacity,
+            mtu: args.mtu.into(),
+            paths: args.paths,
+            dscps: args.dscp,
+            classes: args.classes,
+            aeolus: args.aeolus,
+            resumes: !args.no_resume,
+            ecn: args.ecn,
+            adaptive_rate: args.adaptive_rate,
+            json: args.json,
+            quiet: args.quiet,
+            qlog: args.qlog,
+        }
+    }
+
+    /// Returns the builder of an endpoint that is bound to `bind`. It has no security yet.
+    pub(crate) fn builder(&self, bind: SocketAddr, code: Code) -> Builder {
+        let config = Config {
+            mtu: self.mtu,
+            deadline: self.deadline,
+            max_message: MAX_FRAME,
+            code,
+            classes: self.classes,
+            ..Config::default()
+        };
+        let mut builder = Endpoint::builder()
+            .bind(bind)
+            .paths(self.paths.clone())
+            .config(config)
+            .capacity(self.capacity)
+            .rate(self.rate)
+            .aeolus(self.aeolus)
+            .ecn(self.ecn)
+            .adaptive_rate(self.adaptive_rate);
+        if !self.dscps.is_empty() {
+            builder = builder.dscps(self.dscps.iter().copied());
+        }
+        if let Some(dir) = &self.qlog {
+            builder = builder.qlog(dir);
+        }
+        builder
+    }
 }
 
 /// Checks that `addr` is a host and a port, without resolving the host.
@@ -66,8 +121,6 @@ pub(crate) enum PlanError {
     KeyFileContent { path: PathBuf },
     #[error("CBRST_KEY does not hold a key: expected 64 hexadecimal digits")]
     KeyVariable,
-    #[error("--rate {0}: expected a share of the capacity, above 0 and at most 1")]
-    Rate(f64),
     #[error("{addr}: expected host:port, 192.0.2.1:port or [2001:db8::1]:port")]
     Address { addr: String },
     #[error("--listen {addr}: expected an address of this host and a port: {source}")]

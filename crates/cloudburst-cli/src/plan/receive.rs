@@ -70,20 +70,7 @@ impl ReceivePlan {
             once: args.once || args.stdout || args.pair,
             max_size: args.max_size.map_or(u64::MAX, |bytes| bytes.0),
             metrics: args.metrics,
-            common: CommonPlan {
-                key,
-                deadline: args.common.deadline.0,
-                paths: args.common.paths,
-                dscps: args.common.dscp,
-                classes: args.common.classes,
-                aeolus: args.common.aeolus,
-                resumes: !args.common.no_resume,
-                ecn: args.common.ecn,
-                adaptive_rate: args.common.adaptive_rate,
-                json: args.common.json,
-                quiet: args.common.quiet,
-                qlog: args.common.qlog,
-            },
+            common: CommonPlan::new(args.common, key),
         })
     }
 }

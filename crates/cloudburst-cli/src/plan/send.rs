@@ -5,7 +5,7 @@ use super::{CommonPlan, Key, PlanError, check_address};
 use crate::args::SendArgs;
 use crate::pairing::{Code as PairingCode, CodeFrom};
 use crate::protocol::{Attributes, Entry, FilePath};
-use cloudburst_net::{Capacity, Code, Order};
+use cloudburst_net::{Code, Order};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -19,8 +19,6 @@ pub(crate) struct SendPlan {
     pub(crate) inputs: Vec<Input>,
     pub(crate) left_out: LeftOut,
     pub(crate) order: Order,
-    pub(crate) rate: f64,
-    pub(crate) capacity: Capacity,
     pub(crate) pull: bool,
     /// The code that the key is derived from.
     pub(crate) pair: Option<PairingCode>,
@@ -63,9 +61,6 @@ impl SendPlan {
     ///
     /// The first thing that is wrong with the command line.
     pub(crate) fn new(args: SendArgs, environment: Option<OsString>) -> Result<Self, PlanError> {
-        if !(args.rate > 0.0 && args.rate <= 1.0) {
-            return Err(PlanError::Rate(args.rate));
-        }
         let host = check_address(args.addr)?;
         if args.name.is_some() && args.files.len() > 1 {
             return Err(PlanError::NameOfMany(args.files.len()));
@@ -107,25 +102,10 @@ impl SendPlan {
             inputs,
             left_out,
             order: args.order,
-            rate: args.rate,
-            capacity: args.capacity,
             pull: args.pull,
             pair,
             code: args.code,
-            common: CommonPlan {
-                key,
-                deadline: args.common.deadline.0,
-                paths: args.common.paths,
-                dscps: args.common.dscp,
-                classes: args.common.classes,
-                aeolus: args.common.aeolus,
-                resumes: !args.common.no_resume,
-                ecn: args.common.ecn,
-                adaptive_rate: args.common.adaptive_rate,
-                json: args.common.json,
-                quiet: args.common.quiet,
-                qlog: args.common.qlog,
-            },
+            common: CommonPlan::new(args.common, key),
         })
     }
 }

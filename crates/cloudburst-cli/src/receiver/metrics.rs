@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Instant;
 
-/// How long a connection may take, while others wait.
+/// How long a connection may take, from its request to the end of its answer, while others wait.
 const LONGEST: Duration = Duration::from_secs(1);
 /// The most bytes of a request.
 const LONGEST_REQUEST: usize = 8192;
@@ -119,11 +119,10 @@ fn answer(mut stream: TcpStream, page: impl FnOnce() -> String) -> io::Result<()
     let until = Instant::now() + LONGEST;
     let (mut request, mut bytes) = (Vec::new(), [0; 1024]);
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || request.len() > LONGEST_REQUEST {
+        if request.len() > LONGEST_REQUEST {
             return Err(ErrorKind::InvalidData.into());
         }
-        stream.set_read_timeout(Some(left))?;
+        stream.set_read_timeout(Some(left(until)?))?;
         match stream.read(&mut bytes)? {
             0 => return Err(ErrorKind::UnexpectedEof.into()),
             read => request.extend_from_slice(&bytes[..read]),
@@ -135,14 +134,25 @@ fn answer(mut stream: TcpStream, page: impl FnOnce() -> String) -> io::Result<()
         Some(_) => ("405 Method Not Allowed\r\nAllow: GET, HEAD", String::new()),
         None => ("404 Not Found", String::new()),
     };
-    stream.set_write_timeout(Some(LONGEST))?;
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\n\
          Connection: close\r\n\r\n",
         body.len()
     );
     let sent = if method == Some(b"HEAD") { "" } else { &body };
-    stream.write_all([&head, sent].concat().as_bytes())
+    let answer = [&head, sent].concat();
+    let mut rest = answer.as_bytes();
+    while !rest.is_empty() {
+        stream.set_write_timeout(Some(left(until)?))?;
+        rest = &rest[stream.write(rest)?..];
+    }
+    Ok(())
+}
+
+/// Returns the time that is left.
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
 /// Returns the method of a request for `/metrics`, with or without a query; `None` if it is for something else.

@@ -19,11 +19,10 @@ use self::serve::Server;
 use self::store::Store;
 use crate::Exit;
 use crate::pairing::{Pairing, PairingError};
-use crate::plan::{CommonPlan, Destination, Key, ReceivePlan};
-use crate::protocol::MAX_FRAME;
+use crate::plan::{Destination, Key, ReceivePlan};
 use crate::signals::Interrupts;
 use crate::ui::{self, JsonTo, Report, Ui};
-use cloudburst_net::{BuildError, Capacity, Config, Endpoint};
+use cloudburst_net::{BuildError, Code, Endpoint};
 use crossbeam_channel::unbounded;
 use sd_notify::NotifyState;
 use std::io::{self, ErrorKind};
@@ -40,7 +39,7 @@ enum StartError {
     Pipe(io::Error),
     #[error("cannot listen on {addr}: {source}{advice}", advice = after_bind(source))]
     Bind { addr: SocketAddr, source: io::Error },
-    #[error("{}", ui::with_causes(.0))]
+    #[error("{}", ui::not_built(.0, "--listen"))]
     Endpoint(BuildError),
     #[error(transparent)]
     NotUdp(#[from] NotUdp),
@@ -97,6 +96,8 @@ fn start(mut plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
     if plan.pair {
         pair(&mut plan, &interrupts, &ui)?;
     }
+    // Before the directory is touched, which another receiver at this port may be using.
+    let endpoint = listen(&plan, sockets)?;
     let (store, stored) = unbounded();
     let place = match &plan.destination {
         Destination::Directory { dir, overwrite } => {
@@ -104,6 +105,9 @@ fn start(mut plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
             let store =
                 Store::open(dir.clone(), *overwrite, plan.common.resumes).map_err(failed)?;
             interrupts.clean_up(store.private().to_owned());
+            if let Some(error) = store.no_parts() {
+                ui.status(&format!("interrupted transfers begin again: {error}"));
+            }
             Place::Directory(store)
         }
         Destination::StandardOutput => {
@@ -111,7 +115,6 @@ fn start(mut plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
             Place::Pipe(Writer::start(out.into(), store.clone()).map_err(StartError::Pipe)?)
         }
     };
-    let endpoint = listen(&plan, sockets)?;
     let local = endpoint.local_addr();
     ui.status(&format!("listening on {local}"));
     if let Some(addr) = plan.metrics {
@@ -152,25 +155,10 @@ fn pair(plan: &mut ReceivePlan, interrupts: &Interrupts, ui: &Ui) -> Result<(), 
 }
 
 fn listen(plan: &ReceivePlan, sockets: Vec<UdpSocket>) -> Result<Endpoint, StartError> {
-    let CommonPlan { deadline, classes, .. } = plan.common;
-    let config = Config { deadline, classes, max_message: MAX_FRAME, ..Config::default() };
-    let mut builder = Endpoint::builder()
-        .bind(plan.listen)
+    let builder = plan.common.builder(plan.listen, Code::default());
+    let builder = builder
         .known_as(plan.known_as.iter().copied())
-        .paths(plan.common.paths.clone())
-        // A receiver sends only a few small messages: the link's capacity does not matter.
-        .capacity(Capacity::FALLBACK)
-        .security(plan.common.key.security_with(&plan.also_accept))
-        .config(config)
-        .aeolus(plan.common.aeolus)
-        .ecn(plan.common.ecn)
-        .adaptive_rate(plan.common.adaptive_rate);
-    if !plan.common.dscps.is_empty() {
-        builder = builder.dscps(plan.common.dscps.iter().copied());
-    }
-    if let Some(dir) = &plan.common.qlog {
-        builder = builder.qlog(dir);
-    }
+        .security(plan.common.key.security_with(&plan.also_accept));
     builder.build_on(sockets).map_err(|error| match error {
         BuildError::Sockets { .. } | BuildError::UnfitSocket { .. } => StartError::Sockets(error),
         BuildError::Bind { addr, source } if !after_bind(&source).is_empty() => {

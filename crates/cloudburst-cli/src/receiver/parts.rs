@@ -12,25 +12,42 @@ use std::path::{Path, PathBuf};
 /// How long partial files are kept.
 pub(super) const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Opens the directory of partial files in `dir`, and removes those that are too old. `None` if the name is taken by
-/// something other than a directory that only this user can access.
-pub(super) fn open_directory(dir: &Path) -> Option<PathBuf> {
+/// Why there is no directory of partial files.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoParts {
+    #[error("cannot use {} for the parts that have arrived: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{} is not a directory of this user: remove it", path.display())]
+    Taken { path: PathBuf },
+    #[error("other users can access {0}: chmod 700 {0}", path.display())]
+    Accessible { path: PathBuf },
+}
+
+/// Opens the directory of partial files in `dir`, and removes those that are too old.
+///
+/// # Errors
+///
+/// If the name is taken by something other than a directory that only this user can access.
+pub(super) fn open_directory(dir: &Path) -> Result<PathBuf, NoParts> {
     let user = geteuid();
     let path = dir.join(format!("{}partial.{user}", FilePath::TEMPORARY));
     // It may exist already.
     let _ = DirBuilder::new().mode(0o700).create(&path);
-    let metadata = fs::symlink_metadata(&path).ok()?;
-    let is_ours = metadata.uid() == user.as_raw() && metadata.mode() & 0o077 == 0;
-    if !metadata.is_dir() || !is_ours {
-        return None;
+    let io = |source| NoParts::Io { path: path.clone(), source };
+    let metadata = fs::symlink_metadata(&path).map_err(io)?;
+    if !metadata.is_dir() || metadata.uid() != user.as_raw() {
+        return Err(NoParts::Taken { path });
     }
-    for entry in fs::read_dir(&path).ok()?.flatten() {
+    if metadata.mode() & 0o077 != 0 {
+        return Err(NoParts::Accessible { path });
+    }
+    for entry in fs::read_dir(&path).map_err(io)?.flatten() {
         let age = entry.metadata().and_then(|metadata| metadata.modified());
         if age.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > KEPT)) {
             let _ = fs::remove_file(entry.path());
         }
     }
-    Some(path)
+    Ok(path)
 }
 
 /// Opens a partial file and locks it for this process.

@@ -1,6 +1,6 @@
 //! Stores files, which appear only when they are complete, and only below the store's directory.
 
-use super::parts;
+use super::parts::{self, NoParts};
 use super::target::{Root, Target};
 use crate::protocol::{Attributes, Entry, FilePath, Reason};
 use nix::fcntl::AT_FDCWD;
@@ -26,8 +26,8 @@ pub(super) struct Store {
     root: Root,
     overwrite: bool,
     private: TempDir,
-    /// The directory of partial files that outlive this value, to be resumed.
-    parts: Option<PathBuf>,
+    /// The directory of partial files that outlive this value, to be resumed. `None`: they are not wanted.
+    parts: Option<Result<PathBuf, NoParts>>,
 }
 
 /// A file that does not have its name yet. It is removed if dropped before [`commit`](Self::commit) or
@@ -77,7 +77,7 @@ impl Store {
             .prefix(FilePath::TEMPORARY)
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&dir)?;
-        let parts = if resumes { parts::open_directory(&dir) } else { None };
+        let parts = resumes.then(|| parts::open_directory(&dir));
         let root = Root::open(dir, private.path())?;
         Ok(Self { root, overwrite, private, parts })
     }
@@ -85,6 +85,27 @@ impl Store {
     /// Returns the directory of incomplete files.
     pub(super) fn private(&self) -> &Path {
         self.private.path()
+    }
+
+    /// Returns why no parts are kept although they are wanted.
+    pub(super) fn no_parts(&self) -> Option<&NoParts> {
+        self.parts.as_ref()?.as_ref().err()
+    }
+
+    /// Returns the directory of partial files.
+    fn parts(&self) -> Option<&Path> {
+        self.parts.as_ref()?.as_deref().ok()
+    }
+
+    /// Opens the partial file at `path`, and creates its directory again if that was removed: by the user, or by
+    /// another receiver that has ended.
+    fn open_part(&self, path: &Path) -> io::Result<File> {
+        parts::open(path).or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound if parts::open_directory(self.root.path()).is_ok() => {
+                parts::open(path)
+            }
+            _ => Err(error),
+        })
     }
 
     /// Begins a file, a directory or a link, of `size` bytes if that is known.
@@ -101,10 +122,10 @@ impl Store {
         size: Option<u64>,
     ) -> Result<(Partial, Base), Reason> {
         let (root, overwrite) = (self.root.clone(), self.overwrite);
-        let (name, takes_same) = (name.clone(), self.parts.is_some());
+        let (name, takes_same) = (name.clone(), self.parts().is_some());
         let target = Target { root, name, entry, attributes, overwrite, takes_same };
         // A source without a size, such as a pipe, cannot be read again from the middle.
-        let parts = self.parts.as_ref().filter(|_| entry == Entry::File);
+        let parts = self.parts().filter(|_| entry == Entry::File);
         let size = size.filter(|_| parts.is_some());
         let present = target.check(size)?;
         let failed = |error| Reason::of_write_error(&error, 0);
@@ -112,7 +133,7 @@ impl Store {
             Some(parts) => {
                 let path =
                     parts.join(blake3::hash(target.name.as_str().as_bytes()).to_hex().as_str());
-                let file = parts::open(&path).map_err(|error| match error.kind() {
+                let file = self.open_part(&path).map_err(|error| match error.kind() {
                     io::ErrorKind::WouldBlock => Reason::NameInUse,
                     _ => failed(error),
                 })?;
@@ -139,7 +160,7 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         // It stays unless it is empty.
-        if let Some(parts) = &self.parts {
+        if let Some(parts) = self.parts() {
             let _ = fs::remove_dir(parts);
         }
     }
@@ -451,8 +472,7 @@ mod tests {
         let (part, base) = begin(&store, Some(10)).unwrap();
         assert!(matches!(base, Base::Part(_, 5)), "{base:?}");
         assert!(part.keep(5));
-        let parts = store.parts.clone().unwrap();
-        let path = fs::read_dir(&parts).unwrap().next().unwrap().unwrap().path();
+        let path = fs::read_dir(store.parts().unwrap()).unwrap().next().unwrap().unwrap().path();
         let old = SystemTime::now() - parts::KEPT - Duration::from_secs(1);
         File::open(&path).unwrap().set_times(FileTimes::new().set_modified(old)).unwrap();
         drop(store);
@@ -466,10 +486,10 @@ mod tests {
         let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let parts = dir.path().join(format!(".cbrst-partial.{}", nix::unistd::geteuid()));
         symlink(outside.path(), &parts).unwrap();
-        assert!(Store::open(dir.path().to_owned(), false, true).unwrap().parts.is_none());
+        assert!(Store::open(dir.path().to_owned(), false, true).unwrap().no_parts().is_some());
         fs::remove_file(&parts).unwrap();
         DirBuilder::new().mode(0o770).create(&parts).unwrap();
         fs::set_permissions(&parts, Permissions::from_mode(0o770)).unwrap();
-        assert!(Store::open(dir.path().to_owned(), false, true).unwrap().parts.is_none());
+        assert!(Store::open(dir.path().to_owned(), false, true).unwrap().no_parts().is_some());
     }
 }

@@ -52,6 +52,11 @@ impl Root {
         Ok(Self { fd: Arc::new(fd), path: dir, mask, created: Arc::default() })
     }
 
+    /// Returns the path of the directory.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Opens the directory at the end of `names`, without following links, and creates missing ones if `creates` is
     /// set. `None`: one is missing, and `creates` is not set.
     fn walk<'a>(

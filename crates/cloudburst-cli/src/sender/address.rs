@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use core::time::Duration;
+use nix::sys::socket::{getsockopt, sockopt};
 use std::io::{
     self,
     ErrorKind::{ConnectionRefused, PermissionDenied, TimedOut, WouldBlock},
@@ -56,6 +57,13 @@ pub(crate) fn local_for(peer: SocketAddr) -> io::Result<SocketAddr> {
     let mut local = connected(peer)?.local_addr()?;
     local.set_port(0);
     Ok(local)
+}
+
+/// Returns the MTU of the path to `peer`, as far as this system knows it from its routes and from ICMP messages.
+pub(crate) fn path_mtu(peer: SocketAddr) -> Option<usize> {
+    // Linux takes this option of IPv4 on sockets of IPv6, too.
+    let mtu = getsockopt(&connected(peer).ok()?, sockopt::IpMtu).ok()?;
+    usize::try_from(mtu).ok()
 }
 
 /// Returns the error that the network reports about packets to `peer`. Sends a probe at once, and more until

@@ -2,6 +2,7 @@
 
 use super::source::SourceError;
 use crate::protocol::Reason;
+use crate::ui;
 use cloudburst_net::SendError;
 use core::time::Duration;
 use std::io;
@@ -59,10 +60,13 @@ pub(crate) enum Failure {
     )]
     Unconfirmed(Duration),
     /// A frame could not be delivered.
-    #[error("{0}")]
+    #[error("{}", ui::with_options(&.0.to_string()))]
     Transport(SendError),
     /// FINISH may have been delivered or not.
-    #[error("the receiver may or may not have stored it; check there: {0}")]
+    #[error(
+        "the receiver may or may not have stored it; check there: {}",
+        ui::with_options(&.0.to_string())
+    )]
     Doubtful(SendError),
     /// The receiver gave up after FINISH, and may have stored the file.
     #[error("the receiver may or may not have stored it; check there: {0}")]
@@ -145,5 +149,17 @@ impl Failure {
             }
             _ => "failed",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cloudburst_net::LocalError;
+
+    #[test]
+    fn what_to_set_is_named_as_an_option() {
+        let text = Failure::Transport(SendError::NotSent(LocalError::TooLarge)).to_string();
+        assert!(text.ends_with("lower --mtu"), "{text}");
     }
 }

@@ -14,16 +14,20 @@ use crate::Exit;
 use crate::courier::Courier;
 use crate::pairing::{self, PairingError};
 use crate::plan::{Input, SendPlan};
-use crate::protocol::{Body, Frame, InvocationId, MAX_FRAME, TransferId, What};
+use crate::protocol::{Body, Frame, InvocationId, TransferId, What};
 use crate::signals::Interrupts;
 use crate::ui::{self, JsonTo, Report, Ui};
-use cloudburst_net::{BuildError, BurstPolicy, Config, Endpoint, Security, SendOptions};
+use cloudburst_net::{BuildError, BurstPolicy, Security, SendOptions};
 use core::time::Duration;
 use data_encoding::HEXLOWER;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Instant;
+
+/// From how many needed packets on the share of further ones is shown: a few are sent with every file, and would
+/// look like a fault beside the one packet of a short file.
+const FEW_PACKETS: u64 = 20;
 
 /// Why the program could not start to send.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +36,7 @@ enum StartError {
     Resolve(#[from] ResolveError),
     #[error("{peer} cannot be reached: {source}{}", address::after_connect(source))]
     NoRoute { peer: SocketAddr, source: io::Error },
-    #[error("{}", ui::with_causes(.0))]
+    #[error("{}", ui::not_built(.0, "ADDR"))]
     Endpoint(#[from] BuildError),
     #[error(transparent)]
     Pairing(#[from] PairingError),
@@ -98,36 +102,13 @@ impl Session {
             Some(code) => Security::pre_shared(pairing::ask(peer, code, deadline)?),
             None => plan.common.key.security(),
         };
-        let config = Config {
-            deadline,
-            max_message: MAX_FRAME,
-            code: plan.code.unwrap_or_default(),
-            classes: plan.common.classes,
-            ..Config::default()
-        };
-        let mut builder = Endpoint::builder()
-            .bind(local)
-            .paths(plan.common.paths.clone())
-            .order(plan.order)
-            .security(security)
-            .config(config)
-            .capacity(plan.capacity)
-            .rate(plan.rate)
-            .aeolus(plan.common.aeolus)
-            .ecn(plan.common.ecn)
-            .adaptive_rate(plan.common.adaptive_rate);
-        if !plan.common.dscps.is_empty() {
-            builder = builder.dscps(plan.common.dscps.iter().copied());
-        }
-        if let Some(dir) = &plan.common.qlog {
-            builder = builder.qlog(dir);
-        }
-        let courier = Courier::new(builder.build()?);
+        let builder = plan.common.builder(local, plan.code.unwrap_or_default());
+        let courier = Courier::new(builder.order(plan.order).security(security).build()?);
         Ok(Self {
             id: InvocationId(rand::random()),
             peer,
             deadline,
-            chunk: transfer::chunk_for(plan.capacity, plan.rate),
+            chunk: transfer::chunk_for(plan.common.capacity, plan.common.rate),
             policy: transfer::chunk_policy(plan.pull),
             courier,
             resumes: plan.common.resumes,
@@ -196,7 +177,10 @@ impl Session {
                 let mut line = format!("{given}: {transferred} in {seconds:.2} s");
                 if cost.bytes > 0 || cost.resumed == 0 {
                     let rate = ui::bytes((cost.bytes as f64 / seconds.max(1e-9)) as u64);
-                    line += &format!(", {rate}/s; {redundancy:.2} packets sent for each needed");
+                    line += &format!(", {rate}/s");
+                    if cost.needed >= FEW_PACKETS {
+                        line += &format!("; {redundancy:.2} packets sent for each needed");
+                    }
                 }
                 self.ui.status(&line);
             }

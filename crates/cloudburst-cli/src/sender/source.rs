@@ -201,6 +201,12 @@ fn read_all(
         let got = (&mut input).take(chunk as u64).read_to_end(&mut frame)?;
         read += got as u64;
         hasher.update(&frame[head..]);
+        // Before a short chunk leaves: the receiver takes only the last one as such, by the size in the OFFER.
+        if got < chunk
+            && let Some(watched) = &watched
+        {
+            watched.check(read)?;
+        }
         if got > 0 && !give(Piece::Chunk(frame.into())) {
             return Ok(None);
         }
@@ -208,7 +214,6 @@ fn read_all(
             break;
         }
     }
-    watched.map_or(Ok(()), |watched| watched.check(read))?;
     Ok(Some(Piece::End { size: read, digest: *hasher.finalize().as_bytes() }))
 }
 
@@ -242,12 +247,11 @@ impl Watched {
     /// Checks that the file has not changed, after `read` bytes of it were read.
     fn check(&self, read: u64) -> Result<(), SourceError> {
         let (now, expected) = (self.file.metadata()?, self.before.len());
-        for got in [read, now.len()] {
-            if got != expected {
-                return Err(SourceError::Resized { expected, got });
-            }
+        if now.len() != expected {
+            return Err(SourceError::Resized { expected, got: now.len() });
         }
-        if now.modified()? != self.before.modified()? {
+        // It may have been shorter for a while.
+        if read != expected || now.modified()? != self.before.modified()? {
             return Err(SourceError::Modified);
         }
         Ok(())

@@ -96,13 +96,29 @@ pub(super) fn send(
     sending.progress.clear();
     *cost = sending.cost;
     // Nothing is in flight now whose refusal would use up the ICMP messages.
-    let peer = session.peer;
-    let result =
-        result.map_err(|failure| failure.explained(|| address::refusal(peer, address::LATE)));
+    let result = result.map_err(|failure| {
+        failure.explained(|| {
+            let cause = address::refusal(session.peer, search(session.deadline));
+            if session.interrupts.is_stopped() { Some(Failure::Interrupted) } else { cause }
+        })
+    });
     if matches!(result, Err(Failure::Source(_))) {
         session.say(transfer, Body::Failed(Reason::Source));
     }
     result
+}
+
+/// Returns how long to look for the cause of a silence.
+fn search(deadline: Duration) -> Duration {
+    address::LATE.min(deadline / 2)
+}
+
+impl Session {
+    /// Returns how long to wait for the delivery of an OFFER. A receiver that never answered is then looked for
+    /// within the same deadline.
+    fn patience(&self) -> Duration {
+        if self.is_known { self.deadline } else { self.deadline - search(self.deadline) }
+    }
 }
 
 impl Transfer<'_> {
@@ -220,6 +236,7 @@ impl Transfer<'_> {
                 What::Chunk(_) => {
                     (CHUNK_DEADLINE, Some(self.session.policy), Frame::chunk_len(&frame))
                 }
+                What::Offer => (self.session.patience(), None, 0),
                 _ => (self.session.deadline, None, 0),
             };
             let mut options = SendOptions::default().deadline(deadline);
@@ -243,9 +260,10 @@ impl Transfer<'_> {
                 Failure::Doubtful(error)
             }
             (What::Finish, error) if error.may_have_been_delivered() => Failure::Doubtful(error),
-            (_, error) => {
+            (what, error) => {
                 let Session { peer, deadline, .. } = *self.session;
-                Failure::of_peer(peer, deadline, &error).unwrap_or(Failure::Transport(error))
+                let waited = if what == What::Offer { self.session.patience() } else { deadline };
+                Failure::of_peer(peer, waited, &error).unwrap_or(Failure::Transport(error))
             }
         }
     }

@@ -10,12 +10,26 @@ const PORT: u16 = 7000;
 
 /// The same as [`ask`], where an examination is possible.
 fn examine(gateway: &Gateway, listen: &str, more: &[&str], peer: &str) -> Result<Value, Failed> {
-    let report = ask(gateway, listen, more, peer)?;
+    examined(ask(gateway, listen, more, &[], peer)?)
+}
+
+/// Runs the doctor with these options.
+fn examine_with(gateway: &Gateway, options: &[&str], peer: &str) -> Result<Value, Failed> {
+    examined(ask(gateway, peer, &[], options, peer)?)
+}
+
+fn examined(report: Value) -> Result<Value, Failed> {
     if report["error"].is_string() { Err(report["error"].to_string().into()) } else { Ok(report) }
 }
 
 /// Runs a receiver at the server, and returns the report of a doctor at the first client, which asks at `peer`.
-fn ask(gateway: &Gateway, listen: &str, more: &[&str], peer: &str) -> Result<Value, Failed> {
+fn ask(
+    gateway: &Gateway,
+    listen: &str,
+    more: &[&str],
+    options: &[&str],
+    peer: &str,
+) -> Result<Value, Failed> {
     let dir = tempfile::tempdir()?;
     let out = dir.path().to_str().ok_or("a path that is no text")?;
     let mut receiver = command(RECV, &["--insecure", "--listen", listen, "--out", out]);
@@ -23,7 +37,7 @@ fn ask(gateway: &Gateway, listen: &str, more: &[&str], peer: &str) -> Result<Val
     let (receiver, _, _) = listening(gateway.server.run(move || Running::start(&mut receiver)));
     let mut doctor = command(DOCTOR, &["--insecure", "--json", "--ports", "4"]);
     // Packets that do not arrive, as the tests expect, take the whole deadline.
-    doctor.args(["--capacity", "1G", "--deadline", "2", peer]);
+    doctor.args(["--capacity", "1G", "--deadline", "2"]).args(options).arg(peer);
     let ended = gateway.clients[0].run(move || Running::start(&mut doctor).end());
     drop(receiver);
     serde_json::from_slice(&ended.stdout).map_err(|error| {
@@ -114,7 +128,7 @@ pub(crate) fn of_destination_nat() -> Result<(), Failed> {
     gateway.forward(443, server)?;
     let server = server.to_string();
     // A receiver that was not told the address does not accept a handshake to it.
-    let report = ask(&gateway, &server, &[], &public)?;
+    let report = ask(&gateway, &server, &[], &[], &public)?;
     let error = report["error"].as_str().ok_or_else(|| report.to_string())?;
     assert!(error.starts_with(&format!("a receiver with this key answers at {public}")), "{error}");
     assert!(error.contains(&format!("cbrst-recv --known-as {public}")), "{error}");
@@ -146,5 +160,38 @@ pub(crate) fn of_a_firewall() -> Result<(), Failed> {
     assert_eq!(report["addresses"]["unasked_arrive"], false, "{report}");
     let says = "a stateful firewall drops unsolicited packets";
     assert!(notes(&report).len() == 1 && notes(&report)[0].starts_with(says), "{report}");
+    Ok(())
+}
+
+pub(crate) fn of_a_narrow_link() -> Result<(), Failed> {
+    let gateway = Gateway::up()?;
+    gateway.router.command("ip", "link set server mtu 1400")?;
+    let server = here(&gateway).to_string();
+    let report = examine(&gateway, &server, &[], &server)?;
+    assert_eq!((&report["mtu"], &report["path_mtu"]), (&1500.into(), &1400.into()), "{report}");
+    let told = problems(&report, "1400 bytes");
+    assert!(told.len() == 1 && told[0].1.contains("--mtu 1400"), "{report}");
+    assert_eq!(problems(&report, "GSO"), [], "{report}");
+
+    let report = examine_with(&gateway, &["--mtu", "1400"], &server)?;
+    assert_eq!(problems(&report, "bytes, but"), [], "{report}");
+    Ok(())
+}
+
+pub(crate) fn of_a_narrow_link_that_does_not_say_so() -> Result<(), Failed> {
+    let gateway = Gateway::up()?;
+    gateway.router.command("ip", "link set server mtu 1300")?;
+    let silence = "table ip silence { chain in { type filter hook input priority 0; \
+                   icmp type destination-unreachable drop; }; }";
+    gateway.clients[0].command("nft", silence)?;
+    let server = here(&gateway).to_string();
+    let report = examine(&gateway, &server, &[], &server)?;
+    assert_eq!(report["full_packets_arrive"], false, "{report}");
+    let told = problems(&report, "packets of 1500 bytes do not arrive");
+    assert!(told.len() == 1 && told[0].1.contains("--mtu"), "{report}");
+    assert_eq!(problems(&report, "source ports ("), [], "{report}");
+
+    let report = examine_with(&gateway, &["--mtu", "1300"], &server)?;
+    assert_eq!(problems(&report, "do not arrive"), [], "{report}");
     Ok(())
 }

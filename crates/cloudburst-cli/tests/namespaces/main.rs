@@ -43,6 +43,11 @@ fn main() {
         ("the_doctor_has_a_peer_told_of_destination_nat", doctor::of_destination_nat),
         ("the_doctor_knows_a_virtual_address", doctor::of_a_virtual_address),
         ("the_doctor_finds_a_stateful_firewall", doctor::of_a_firewall),
+        ("the_doctor_finds_a_link_of_a_smaller_mtu", doctor::of_a_narrow_link),
+        (
+            "the_doctor_finds_a_link_that_drops_long_packets_silently",
+            doctor::of_a_narrow_link_that_does_not_say_so,
+        ),
         (
             "a_receiver_that_is_killed_is_missed_at_its_port",
             killed::a_receiver_that_is_killed_is_missed_at_its_port,

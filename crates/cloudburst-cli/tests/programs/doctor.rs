@@ -3,6 +3,7 @@
 use crate::common::*;
 use cloudburst_cli::protocol::{Body, Frame, Vitals};
 use cloudburst_net::{Endpoint, Security};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::net::UdpSocket;
 use std::thread;
@@ -158,12 +159,43 @@ fn a_receiver_of_one_sender_still_waits_for_it_after_an_examination() {
 }
 
 #[test]
+fn packets_may_be_of_any_size_that_fits() {
+    let receiver = Receiver::start(&[]);
+    for mtu in ["576", "9000", "65535"] {
+        let ended =
+            doctor(&receiver.addr, &receiver.key, &["--json", "--ports", "1", "--mtu", mtu]);
+        let report = json(&ended);
+        assert_eq!(problems(&report), [""; 0], "{report}");
+        assert_eq!(report["mtu"].to_string(), mtu, "{report}");
+        assert!(report["path_mtu"].as_u64() >= Some(65_535), "{report}");
+    }
+}
+
+#[test]
+fn a_signal_that_stops_it_has_the_exit_code_of_the_other_programs() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    silent.set_read_timeout(Some(PATIENCE)).unwrap();
+    let addr = silent.local_addr().unwrap().to_string();
+    for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+        let args = ["--insecure", "--deadline", "300", &addr];
+        let examining = Running::start(&mut command(DOCTOR, &args));
+        silent.recv(&mut [0; 2048]).unwrap();
+        examining.signal(signal);
+        assert_eq!(examining.end().code, Some(130), "{signal}");
+        silent.set_nonblocking(true).unwrap();
+        while silent.recv(&mut [0; 2048]).is_ok() {}
+        silent.set_nonblocking(false).unwrap();
+    }
+}
+
+#[test]
 fn command_lines_that_make_no_sense_are_refused() {
     for args in [
         &["--insecure", "--ports", "0"][..],
         &["--insecure", "--ports", "65"],
         &["--insecure", "--packets", "7"],
         &["--insecure", "--dscp", "64"],
+        &["--insecure", "--mtu", "575"],
         &[],
     ] {
         assert_eq!(doctor("127.0.0.1:1", "", args).code, Some(2), "{args:?}");

@@ -4,8 +4,10 @@ use crate::common::*;
 use nix::sys::signal::Signal;
 use std::fs;
 use std::io::Write;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{ChildStdin, Stdio};
+use std::time::{Duration, Instant};
 
 /// A transfer that has begun and will not end by itself: its input stays open.
 fn hanging(receiver: &Receiver, args: &[&str]) -> (Running, ChildStdin) {
@@ -114,6 +116,37 @@ fn a_receiver_that_is_killed_is_missed_long_before_the_deadline() {
     assert_eq!(sent.code, Some(130), "it was still trying");
     assert_eq!(sent.stderr.matches("no receiver listens").count(), 1, "{}", sent.stderr);
     assert!(!sent.stderr.contains("again to continue"), "a pipe cannot: {}", sent.stderr);
+}
+
+#[test]
+fn a_silent_port_is_given_up_by_the_deadline_and_a_signal_is_obeyed_meanwhile() {
+    let (_dir, paths) = files(&[("a", b"abc")]);
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    silent.set_read_timeout(Some(PATIENCE)).unwrap();
+    let addr = silent.local_addr().unwrap().to_string();
+    let (args, deadline) = (["--deadline", "3"], Duration::from_secs(3));
+    let start = Instant::now();
+    let sending = Running::start(&mut sender(&addr, &"00".repeat(32), &args, &[&paths[0]]));
+    // At the end it looks for a cause, by packets of one byte.
+    while silent.recv(&mut [0; 2048]).unwrap() != 1 {}
+    assert!(start.elapsed() < deadline, "the search is part of the deadline");
+    sending.signal(Signal::SIGTERM);
+    let sent = sending.end();
+    assert_eq!(sent.code, Some(130), "{}", sent.stderr);
+    assert!(sent.stderr.contains("interrupted"), "{}", sent.stderr);
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_sent_has_the_size_that_it_has() {
+    let (_dir, paths) = files(&[("log", &noise(8_000_000, 8))]);
+    let receiver = Receiver::start(&["--deadline", "300", "--no-resume"]);
+    let args = ["--capacity", "16M", "--deadline", "300"];
+    let sending = receiver.start_sender(&args, &[&paths[0]]);
+    wait_until("part of the file has arrived", || !receiver.partial().is_empty());
+    fs::OpenOptions::new().write(true).open(&paths[0]).unwrap().set_len(1000).unwrap();
+    let sent = sending.end();
+    assert_eq!(sent.code, Some(1));
+    assert!(sent.stderr.contains("8000000 bytes and now has 1000:"), "{}", sent.stderr);
 }
 
 #[test]

@@ -189,3 +189,16 @@ fn the_documentation_and_the_dashboard_match_the_metrics_of_files() {
     }
     assert!(queries > 0);
 }
+
+#[test]
+fn a_receiver_pulls_at_the_capacity_of_its_link_or_at_what_it_is_told() {
+    let cases = [(&[][..], "10000000000"), (&["--capacity", "100M", "--rate", "0.5"], "50000000")];
+    for (number, (args, rate)) in (8..).zip(cases) {
+        let addr = address(number);
+        let mut receiver = Receiver::start(&[&["--metrics", &addr], args].concat());
+        receiver.running.line("metrics at ");
+        let line = format!("\ncloudburst_rate_bits_per_second {rate}\n");
+        let page = scrape(&addr, |page| page.contains("\ncloudburst_rate_bits_per_second "));
+        assert!(page.contains(&line), "{page}");
+    }
+}

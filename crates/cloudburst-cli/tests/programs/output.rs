@@ -89,6 +89,32 @@ fn json_is_one_object_a_file_on_standard_output_at_both_ends() {
 }
 
 #[test]
+fn the_share_of_further_packets_is_told_only_where_it_means_something() {
+    let (_dir, paths) = files(&[("a", b"abc"), ("b", &noise(300_000, 13))]);
+    let receiver = Receiver::start(&[]);
+    let sent = receiver.send(&[], &[&paths[0], &paths[1]]);
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    let lines: Vec<&str> = sent.stderr.lines().collect();
+    assert!(lines[0].contains(": 3 B in ") && lines[0].ends_with("/s"), "{lines:?}");
+    assert!(lines[1].ends_with(" packets sent for each needed"), "{lines:?}");
+}
+
+#[test]
+fn to_use_no_key_is_the_users_choice_and_no_warning() {
+    let (_dir, paths) = files(&[("a", b"abc")]);
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["--insecure", "--once", "--listen", "0.0.0.0:0", "--out"];
+    let (receiver, addr, _) = listening(Running::start(command(RECV, &args).arg(dir.path())));
+    let addr = addr.replace("0.0.0.0", "127.0.0.1");
+    let sent = Running::start(&mut sender(&addr, "", &["--insecure"], &[&paths[0]])).end();
+    let received = receiver.end();
+    assert_eq!((sent.code, received.code), (Some(0), Some(0)), "{}", sent.stderr);
+    for said in [sent.stderr, received.stderr] {
+        assert!(!said.contains("forge"), "{said}");
+    }
+}
+
+#[test]
 fn json_reports_files_that_could_not_be_sent() {
     let (_dir, paths) = files(&[("a", b"abc"), ("b", b"def")]);
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -187,7 +213,7 @@ fn json_has_an_object_also_when_nothing_could_begin() {
     let cases = [
         (2, "required", send(&["--json"])),
         (2, "--rate", send(&["--json", "--rate", "x", "file"])),
-        (2, "--rate 2", send(&["--json", "--rate", "2", "file"])),
+        (2, "above 0 and at most 1", send(&["--json", "--rate", "2", "file"])),
         (2, "/nowhere", send(&["--json", "/nowhere"])),
         (2, "/nowhere", command(RECV, &["--json", "--out", "/nowhere"])),
         (1, &addr, command(RECV, &["--json", "--listen", &addr])),
@@ -278,9 +304,9 @@ fn a_broadcast_address_is_called_one() {
 #[test]
 fn manual_pages_and_completions_have_every_option() {
     for (program, options) in [
-        (SEND, &["--recursive", "--no-resume", "--capacity"][..]),
-        (RECV, &["--also-accept", "--overwrite", "--json"]),
-        (DOCTOR, &["--packets", "--json"]),
+        (SEND, &["--recursive", "--no-resume", "--capacity", "--mtu"][..]),
+        (RECV, &["--also-accept", "--overwrite", "--json", "--capacity", "--rate", "--mtu"]),
+        (DOCTOR, &["--packets", "--json", "--mtu"]),
     ] {
         let name = program.rsplit('/').next().unwrap();
         let title = format!(".TH {name} 1");

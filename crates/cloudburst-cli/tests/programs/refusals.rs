@@ -220,6 +220,23 @@ fn without_the_privilege_maps_that_need_it_are_refused_in_one_line_and_the_other
 }
 
 #[test]
+fn paths_of_another_family_are_refused_with_advice_that_can_be_followed() {
+    let (dir, path) = small();
+    for map in ["flowlabel:4", "xpath:2001:db8::1"] {
+        let args = ["--insecure", "--paths", map];
+        let sent = Running::start(&mut sender("127.0.0.1:1", "", &args, &[&path])).end();
+        assert_eq!(sent.code, Some(1), "{map}: {}", sent.stderr);
+        let said = sent.stderr;
+        assert!(said.contains("ADDR") && !said.contains("bind to"), "{map}: {said}");
+        let args = [&args[..], &["--listen", "127.0.0.1:0"]].concat();
+        let received = Running::start(command(RECV, &args).current_dir(dir.path())).end();
+        assert_eq!(received.code, Some(1), "{map}: {}", received.stderr);
+        let said = received.stderr;
+        assert!(said.contains("--listen") && !said.contains("bind to"), "{map}: {said}");
+    }
+}
+
+#[test]
 fn one_refused_file_does_not_keep_the_others_from_arriving() {
     let (_dir, paths) = files(&[("a", b"1"), ("b", b"2"), ("c", b"3")]);
     let receiver = Receiver::start(&["--once"]);
@@ -277,7 +294,8 @@ fn command_lines_that_make_no_sense_end_with_2_and_send_nothing() {
         (vec!["--insecure", "--name", "../b", "h:1", path], "leads through"),
         (vec!["--insecure", "--name", "x", "h:1", path, "-"], "single FILE"),
         (vec!["--insecure", "--rate", "1.5", "h:1", path], "above 0 and at most 1"),
-        (vec!["--insecure", "--paths", "ecmp:0", "h:1", path], "ecmp:N"),
+        (vec!["--insecure", "--mtu", "65536", "h:1", path], "576..=65535"),
+        (vec!["--insecure", "--paths", "ecmp:0", "h:1", path], "1 to 64"),
         (vec!["--insecure", "--code", "zip", "h:1", path], "rlf256"),
         (vec!["--insecure", "--dscp", "64", "h:1", path], "0..64"),
         (vec!["--insecure", "--dscp", "43,64", "h:1", path], "0..64"),
@@ -298,6 +316,8 @@ fn command_lines_that_make_no_sense_end_with_2_and_send_nothing() {
     }
     for (args, text) in [
         (vec!["--listen", "nowhere"], "--listen"),
+        (vec!["--rate", "0"], "above 0 and at most 1"),
+        (vec!["--mtu", "575"], "576..=65535"),
         (vec!["--out", "/nonexistent"], "mkdir -p"),
         (vec!["--out", path], "not a directory"),
         (vec!["--stdout", "--out", folder], "cannot be used with"),

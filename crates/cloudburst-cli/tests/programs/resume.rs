@@ -3,9 +3,9 @@
 use crate::common::*;
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Read;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -231,4 +231,56 @@ fn bytes_of_an_earlier_attempt_that_were_wrong_do_not_shine_through_holes() {
     let (here, _, dir) = finish(receiver, &[], &path);
     assert_eq!(here["resumed"], 0);
     assert!(fs::metadata(dir.path().join("file")).unwrap().blocks() < 100);
+}
+
+/// Starts a receiver and waits until it listens or has ended.
+fn beside(receiver: &Receiver, listen: &str) -> Running {
+    let args = ["--insecure", "--listen", listen, "--out"];
+    Running::start(command(RECV, &args).arg(receiver.dir.path()))
+}
+
+#[test]
+fn another_receiver_in_the_same_directory_does_not_stop_the_first() {
+    let (_dir, paths) = files(&[("a", b"1"), ("b", b"2"), ("c", b"3")]);
+    let receiver = Receiver::start(&[]);
+    let second = beside(&receiver, &receiver.addr).end();
+    assert!(second.stderr.contains("another program has the port"), "{}", second.stderr);
+    let sent = receiver.send(&[], &[&paths[0]]);
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    let second = listening(beside(&receiver, "127.0.0.1:0")).0;
+    second.signal(Signal::SIGTERM);
+    second.end();
+    let sent = receiver.send(&[], &[&paths[1]]);
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    // Nor does its user.
+    for entry in entries(receiver.dir.path()).iter().filter(|name| name.contains("partial")) {
+        fs::remove_dir(receiver.dir.path().join(entry)).unwrap();
+    }
+    let sent = receiver.send(&[], &[&paths[2]]);
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    assert_eq!(receiver.names(), ["a", "b", "c"]);
+    assert_eq!(receiver.stop().1, ["a", "b", "c"], "no directory is left");
+}
+
+#[test]
+fn parts_that_cannot_be_kept_are_announced_once_with_the_remedy() {
+    let (_dir, paths) = files(&[("a", b"1"), ("b", b"2")]);
+    let name = format!(".cbrst-partial.{}", nix::unistd::geteuid());
+    for (is_directory, remedy) in [(true, "chmod 700 "), (false, "remove it")] {
+        let dir = tempfile::tempdir().unwrap();
+        let parts = dir.path().join(&name);
+        if is_directory {
+            fs::create_dir(&parts).unwrap();
+            fs::set_permissions(&parts, Permissions::from_mode(0o750)).unwrap();
+        } else {
+            fs::write(&parts, "").unwrap();
+        }
+        let mut receiver = Receiver::start_in(dir, &[]);
+        let line = receiver.running.line("interrupted transfers begin again");
+        assert!(line.contains(parts.to_str().unwrap()) && line.contains(remedy), "{line}");
+        assert_eq!(receiver.send(&[], &[&paths[0], &paths[1]]).code, Some(0));
+        let (ended, left) = receiver.stop();
+        assert_eq!(ended.stderr.matches("begin again").count(), 1, "{}", ended.stderr);
+        assert_eq!(left, [&*name, "a", "b"]);
+    }
 }

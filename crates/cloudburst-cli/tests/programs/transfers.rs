@@ -56,6 +56,21 @@ fn several_files_of_all_kinds_of_lengths_arrive_in_one_run() {
 }
 
 #[test]
+fn larger_packets_are_fewer() {
+    let (_dir, paths) = files(&[("a", &noise(900_000, 1))]);
+    let receiver = Receiver::start(&["--mtu", "9000"]);
+    for (mtu, packets) in [("9000", 100..110), ("1400", 650..720)] {
+        let sent =
+            receiver.send(&["--json", "--no-resume", "--mtu", mtu, "--name", mtu], &[&paths[0]]);
+        assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+        let report: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
+        let sent = report["packets"].as_u64().unwrap() as f64;
+        let needed = (sent / report["redundancy"].as_f64().unwrap()).round() as u64;
+        assert!(packets.contains(&needed), "{report}");
+    }
+}
+
+#[test]
 fn senders_at_the_same_time_do_not_disturb_each_other() {
     let names = ["a", "b", "c", "d"];
     let contents: Vec<_> = (0..4).map(|seed| noise(3_000_000, seed + 9)).collect();

@@ -19,7 +19,8 @@ Exit codes:
 
 Examples:
   cbrst-testbed up
-  cbrst-testbed exec h5 -- cbrst-recv --out /tmp/inbox
+  mkdir inbox
+  cbrst-testbed exec h5 -- cbrst-recv --out inbox
   cbrst-testbed fail s2
   cbrst-testbed status
   cbrst-testbed down";
