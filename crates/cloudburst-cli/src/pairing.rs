@@ -32,6 +32,8 @@ const MAX_LINE: u64 = 64;
 const CODES: u32 = 1_000_000;
 /// The most codes that a receiver shows, each after a wrong guess.
 pub(crate) const MAX_CODES: u32 = 3;
+/// How many ports the system may pick until one is free in both TCP and UDP.
+const MAX_PICKS: usize = 16;
 /// How long a receiver waits for the right code.
 const EXPIRY: Duration = Duration::from_secs(600);
 /// How long a connection may take at the receiver, while others wait.
@@ -165,11 +167,23 @@ impl Pairing {
     ///
     /// If the port is not free in TCP and UDP.
     pub(crate) fn listen(addr: SocketAddr) -> Result<Self, PairingError> {
-        let failed = |source| PairingError::Listen { addr, source };
-        let listener = TcpListener::bind(addr).map_err(failed)?;
-        let listening = listener.local_addr().map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        let reserved = UdpSocket::bind(listening).map_err(failed)?;
+        // A port that the system picks is free in TCP, but perhaps not in UDP.
+        let more = if addr.port() == 0 { MAX_PICKS - 1 } else { 0 };
+        let mut bound = Self::bind(addr);
+        for _ in 0..more {
+            if !matches!(&bound, Err(error) if error.kind() == ErrorKind::AddrInUse) {
+                break;
+            }
+            bound = Self::bind(addr);
+        }
+        bound.map_err(|source| PairingError::Listen { addr, source })
+    }
+
+    fn bind(addr: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(addr)?;
+        listener.set_nonblocking(true)?;
+        let listening = listener.local_addr()?;
+        let reserved = UdpSocket::bind(listening)?;
         Ok(Self { listener, _reserved: reserved, listening })
     }
 
