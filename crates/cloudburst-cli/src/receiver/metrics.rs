@@ -144,7 +144,11 @@ fn answer(mut stream: TcpStream, page: impl FnOnce() -> String) -> io::Result<()
     let mut rest = answer.as_bytes();
     while !rest.is_empty() {
         stream.set_write_timeout(Some(left(until)?))?;
-        rest = &rest[stream.write(rest)?..];
+        match stream.write(rest) {
+            Ok(written) => rest = &rest[written..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }

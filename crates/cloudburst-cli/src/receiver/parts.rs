@@ -23,7 +23,8 @@ pub(super) enum NoParts {
     Accessible { path: PathBuf },
 }
 
-/// Opens the directory of partial files in `dir`, and removes those that are too old.
+/// Opens the directory of partial files in `dir`, which is created if necessary: another receiver that ends
+/// removes it if it is empty. Anybody may then take its name, if `dir` is one that all users share.
 ///
 /// # Errors
 ///
@@ -41,13 +42,19 @@ pub(super) fn open_directory(dir: &Path) -> Result<PathBuf, NoParts> {
     if metadata.mode() & 0o077 != 0 {
         return Err(NoParts::Accessible { path });
     }
-    for entry in fs::read_dir(&path).map_err(io)?.flatten() {
+    Ok(path)
+}
+
+/// Removes the partial files that are too old, unless a receiver uses them.
+pub(super) fn remove_old(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let age = entry.metadata().and_then(|metadata| metadata.modified());
-        if age.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > KEPT)) {
+        if age.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > KEPT))
+            && open(&entry.path()).is_ok()
+        {
             let _ = fs::remove_file(entry.path());
         }
     }
-    Ok(path)
 }
 
 /// Opens a partial file and locks it for this process.

@@ -78,6 +78,9 @@ impl Store {
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&dir)?;
         let parts = resumes.then(|| parts::open_directory(&dir));
+        if let Some(Ok(parts)) = &parts {
+            parts::remove_old(parts);
+        }
         let root = Root::open(dir, private.path())?;
         Ok(Self { root, overwrite, private, parts })
     }
@@ -95,17 +98,6 @@ impl Store {
     /// Returns the directory of partial files.
     fn parts(&self) -> Option<&Path> {
         self.parts.as_ref()?.as_deref().ok()
-    }
-
-    /// Opens the partial file at `path`, and creates its directory again if that was removed: by the user, or by
-    /// another receiver that has ended.
-    fn open_part(&self, path: &Path) -> io::Result<File> {
-        parts::open(path).or_else(|error| match error.kind() {
-            io::ErrorKind::NotFound if parts::open_directory(self.root.path()).is_ok() => {
-                parts::open(path)
-            }
-            _ => Err(error),
-        })
     }
 
     /// Begins a file, a directory or a link, of `size` bytes if that is known.
@@ -126,6 +118,8 @@ impl Store {
         let target = Target { root, name, entry, attributes, overwrite, takes_same };
         // A source without a size, such as a pipe, cannot be read again from the middle.
         let parts = self.parts().filter(|_| entry == Entry::File);
+        // It may have been removed since the start, and its name taken.
+        let parts = parts.filter(|_| parts::open_directory(self.root.path()).is_ok());
         let size = size.filter(|_| parts.is_some());
         let present = target.check(size)?;
         let failed = |error| Reason::of_write_error(&error, 0);
@@ -133,7 +127,7 @@ impl Store {
             Some(parts) => {
                 let path =
                     parts.join(blake3::hash(target.name.as_str().as_bytes()).to_hex().as_str());
-                let file = self.open_part(&path).map_err(|error| match error.kind() {
+                let file = parts::open(&path).map_err(|error| match error.kind() {
                     io::ErrorKind::WouldBlock => Reason::NameInUse,
                     _ => failed(error),
                 })?;
@@ -475,10 +469,35 @@ mod tests {
         let path = fs::read_dir(store.parts().unwrap()).unwrap().next().unwrap().unwrap().path();
         let old = SystemTime::now() - parts::KEPT - Duration::from_secs(1);
         File::open(&path).unwrap().set_times(FileTimes::new().set_modified(old)).unwrap();
+        drop(base);
+        let (used, _) = begin(&store, Some(10)).unwrap();
+        drop(open());
+        assert!(path.exists(), "a receiver uses it");
+        assert!(used.keep(5));
+        File::open(&path).unwrap().set_times(FileTimes::new().set_modified(old)).unwrap();
         drop(store);
         assert!(path.exists());
         drop(open());
         assert_eq!(entries(dir.path()), 0);
+    }
+
+    #[test]
+    fn a_name_that_is_taken_while_there_is_no_directory_of_parts_is_not_followed() {
+        let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let open = || Store::open(dir.path().to_owned(), false, true).unwrap();
+        let (store, other) = (open(), open());
+        let parts = store.parts().unwrap().to_owned();
+        drop(other);
+        assert!(!parts.exists(), "it was empty");
+        symlink(outside.path(), &parts).unwrap();
+        let (partial, _) = store.begin(&name("a"), Entry::File, None, Some(3)).unwrap();
+        partial.write_at(b"abc", 0).unwrap();
+        assert_eq!(entries(outside.path()), 0);
+        partial.commit(3, &Say::default()).unwrap();
+        assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"abc");
+        fs::remove_file(&parts).unwrap();
+        let (_partial, _) = store.begin(&name("b"), Entry::File, None, Some(3)).unwrap();
+        assert_eq!(entries(&parts), 1);
     }
 
     #[test]
