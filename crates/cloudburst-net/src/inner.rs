@@ -271,15 +271,16 @@ impl Inner {
             self.room.wake_all();
             self.call_limit.close();
         });
-        let mut closed = self.closed.write().unwrap_or_else(PoisonError::into_inner);
+        let drained = {
+            let mut closed = self.closed.write().unwrap_or_else(PoisonError::into_inner);
+            *closed.get_or_insert(drained)
+        };
+        // Without the lock: wakers may run anything, and the last call waits for a thread that may be running one.
         self.over.send_replace(true);
         self.readable.messages.notify_waiters();
         self.readable.requests.notify_waiters();
         self.room.wake_all();
         self.lock_paths().watch = None;
-        let drained = *closed.get_or_insert(drained);
-        // Without the lock: this waits for a thread that may be running a waker.
-        drop(closed);
         self.deadlines.stop();
         drained
     }

@@ -39,13 +39,18 @@ impl FromStr for BurstPolicy {
         };
         let policy = policy.ok_or_else(|| ConfigError {
             field: "policy",
-            value: format!("`{text}`"),
+            value: quoted(text),
             expected: "`oblivious`, `budgeted`, `budgeted:margin=0.25`, `pulled` or \
                        `pulled:window=24`, with a margin and a window of your choice",
         })?;
         policy.check()?;
         Ok(policy)
     }
+}
+
+/// Quotes text that may be anything, if it is long only its beginning.
+fn quoted(text: &str) -> String {
+    format!("{:?}", text.chars().take(40).collect::<String>())
 }
 
 impl fmt::Display for PullOrder {
@@ -67,7 +72,7 @@ impl FromStr for PullOrder {
             "shortest-first" => Ok(Self::ShortestFirst),
             _ => Err(ConfigError {
                 field: "pull_order",
-                value: format!("`{text}`"),
+                value: quoted(text),
                 expected: "`round-robin` or `shortest-first`",
             }),
         }
@@ -111,6 +116,8 @@ mod tests {
             assert_eq!(order.to_string().parse(), Ok(order));
         }
         let said = "shortest".parse::<PullOrder>().unwrap_err();
-        assert_eq!((said.field, said.value.as_str()), ("pull_order", "`shortest`"));
+        assert_eq!((said.field, said.value.as_str()), ("pull_order", "\"shortest\""));
+        let said = format!("\x1b[31m\n{}", "x".repeat(1_000)).parse::<BurstPolicy>().unwrap_err();
+        assert!(said.value.starts_with("\"\\u{1b}[31m\\nx") && said.value.len() < 60, "{said}");
     }
 }

@@ -110,6 +110,9 @@ impl Endpoint {
                 request = self.inner.engine.calls(|calls| calls.prepare(Some(claimed), &bytes));
                 call.call = request.id();
             }
+            if let Some(left) = options.deadline {
+                request.wait_for(left);
+            }
             let (end, ended) = oneshot::channel();
             let on_answer = Box::new(move |result| drop(end.send(result)));
             self.request(&request, peer, options, on_answer).map(|()| ended)

@@ -14,6 +14,7 @@ use core::task::{Context, Poll};
 use futures_core::TryFuture;
 use futures_util::future::{FutureExt, TryFutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How a request was handled.
@@ -363,7 +364,15 @@ impl Endpoint {
 }
 
 fn is_overload(error: &(dyn Error + 'static)) -> bool {
-    iter::successors(Some(error), |&error| error.source()).any(|error| error.is::<Overloaded>())
+    iter::successors(Some(error), |&error| cause(error)).any(|error| error.is::<Overloaded>())
+}
+
+fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        // Its `source()` is that of the error within.
+        Some(within) => Some(within),
+        None => error.source(),
+    }
 }
 
 /// Polls `handling`. The output is `None` if it panics.

@@ -1,6 +1,6 @@
 //! Deadlines bound the whole operation, the wait for room included.
 
-use crate::common::{PATIENCE, builder, bytes, endpoint};
+use crate::common::{PATIENCE, blocking, builder, bytes, endpoint};
 use cloudburst_net::{Config, Endpoint, SendError, SendOptions, Sending};
 use futures_util::{FutureExt, SinkExt};
 use std::net::UdpSocket;
@@ -143,4 +143,19 @@ async fn a_deadline_that_has_passed_when_a_message_is_begun_leaves_nothing_to_se
     client.send(server.local_addr(), "in time").deadline_at(at).await.unwrap();
     let results = client.call_many([(server.local_addr(), "late")]).deadline_at(past).begin();
     assert_eq!(results.results().await, [Err(SendError::NotStarted)]);
+}
+
+#[test]
+fn a_call_that_waited_for_room_waits_for_its_response_until_its_deadline() {
+    let full = Full::with(of_one_message(), SOON / 2);
+    let silent = blocking();
+    let start = Instant::now();
+    let caller = full.endpoint.blocking().with(SendOptions::default().deadline(32 * SOON));
+    let call = thread::spawn({
+        let to = silent.local_addr();
+        move || caller.call(to, "a request").map(drop)
+    });
+    let _unanswered = silent.recv_request().unwrap();
+    assert_eq!(call.join().unwrap(), Err(SendError::NoResponse));
+    assert!(start.elapsed() >= 32 * SOON, "{:?}", start.elapsed());
 }

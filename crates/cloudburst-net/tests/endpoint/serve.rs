@@ -2,11 +2,11 @@
 
 use crate::common::{PATIENCE, blocking, endpoint, eventually};
 use cloudburst_net::{Overloaded, RequestParts, SendError};
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
@@ -206,7 +206,7 @@ fn a_blocking_service_can_refuse_requests_too() {
     let (client, server) = (blocking(), blocking());
     let to = server.local_addr();
     thread::scope(|scope| {
-        scope.spawn(|| server.try_serve(2, |_| Err::<Vec<u8>, _>(Overloaded)));
+        scope.spawn(|| server.try_serve(2, |_| Err::<Vec<u8>, _>(io::Error::from(Overloaded))));
         assert_eq!(client.call(to, "a request"), Err(SendError::Overloaded));
         assert!(server.shutdown(PATIENCE));
     });

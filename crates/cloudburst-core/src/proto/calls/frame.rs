@@ -51,6 +51,11 @@ impl Prepared {
         self.id
     }
 
+    /// Has the caller wait for `patience`, if that is longer than the request tells the callee.
+    pub fn wait_for(&mut self, patience: Duration) {
+        self.patience = self.patience.max(patience);
+    }
+
     /// The length of the request on the wire: its own bytes and 12 more.
     pub const fn len(&self) -> usize {
         self.frame.len()
