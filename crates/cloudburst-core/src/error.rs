@@ -15,6 +15,7 @@ use core::time::Duration;
 use std::io;
 
 /// Why a message was not queued. Nothing was sent.
+// `r#source`: thiserror would make a field `source` the error's source, whose text this error's text has already.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// The message is longer than the configuration allows.

@@ -195,8 +195,8 @@ impl Examiner {
             }
         }
         let Some(mut found) = self.compare(&first)? else { return Ok(None) };
-        // A thread of a busy host may have been preempted before it sent or counted packets. What is only late
-        // has arrived by the next time.
+        // On a busy host, a thread may have been preempted before it sent or counted packets. Packets that are
+        // only late have arrived by the next count.
         for _ in 0..RECOUNTS {
             if found.lost_there == 0 && found.lost_back == 0 {
                 break;

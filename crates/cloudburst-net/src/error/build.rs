@@ -26,6 +26,7 @@ use std::path::PathBuf;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+// `r#source`: thiserror would make a field `source` the error's source, whose text this error's text has already.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {

@@ -35,7 +35,7 @@ fn of_few_bytes() -> Config {
 }
 
 #[test]
-fn whatever_waits_for_room_in_vain_ends_at_its_deadline_and_certainly_was_not_delivered() {
+fn an_operation_that_gets_no_room_by_its_deadline_was_certainly_not_delivered() {
     for config in [of_one_message(), of_few_bytes()] {
         let full = Full::with(config.clone(), PATIENCE);
         let (this, other) = (&full.endpoint, endpoint());

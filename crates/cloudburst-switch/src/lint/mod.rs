@@ -67,7 +67,7 @@ const RENDERED: [&str; 5] = ["qos", "ecmp", "paths", "aeolus", "trim"];
 pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
     let mut files = files.to_vec();
     // A shell sorts `leaf1/*` by name, but what is applied later can take back what is applied earlier.
-    files.sort_by_key(turn);
+    files.sort_by_key(rank);
     let read = match intent.platform {
         Platform::Picos => picos::read,
         Platform::Sonic => sonic::read,
@@ -98,8 +98,8 @@ pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// Returns the place of a file in the order of application: the rendered files, and whatever else is given.
-fn turn(file: &File) -> usize {
+/// Returns the rank of a file in the order of application: rendered files first, then all others.
+fn rank(file: &File) -> usize {
     let name = file.name.rsplit('/').next().unwrap_or("");
     let stem = name.split('.').next();
     let place = RENDERED.iter().position(|rendered| Some(*rendered) == stem);

@@ -5,8 +5,8 @@ use crate::time::Instant;
 use core::time::Duration;
 
 const FIRST_BUSY_WAIT: Duration = Duration::from_millis(1);
-/// Unfinished messages to one peer above which pauses are longer, so that they do not probe it more
-/// often in all.
+/// Pauses are as many times longer as there are this many unfinished messages to the peer. Each
+/// message thus probes it less often from twice this number on.
 const FEW_MESSAGES: usize = 64;
 
 #[derive(Debug)]
