@@ -75,25 +75,35 @@ impl Summary {
     /// background flows and are not independent. A quantile that all messages may well be below has
     /// no interval: no resample exceeds the longest of them.
     pub fn of(repetitions: &[Vec<f64>], seed: u64) -> Option<Self> {
-        let repetitions: Vec<_> = repetitions.iter().filter(|times| !times.is_empty()).collect();
-        let mut all: Vec<f64> =
-            repetitions.iter().flat_map(|times| times.iter().copied()).collect();
+        let repetitions = repetitions.iter().filter(|times| !times.is_empty());
+        let mut all: Vec<f64> = repetitions.clone().flatten().copied().collect();
         if all.is_empty() {
             return None;
         }
+        all.sort_unstable_by(f64::total_cmp);
+        // A resample is counted, not sorted: the places in `all` of what is drawn are known.
+        let place = |time: &f64| all.partition_point(|other| other.total_cmp(time).is_lt());
+        let places: Vec<Vec<usize>> =
+            repetitions.map(|times| times.iter().map(place).collect()).collect();
         let mut rng = SplitMix64::new(seed);
         let mut pick = |count: usize| rng.below(count as u64) as usize;
         let mut drawn: [Vec<f64>; 3] = Default::default();
-        let mut resample = Vec::with_capacity(all.len());
+        let mut counts = vec![0; all.len()];
         for _ in 0..DRAWS {
-            resample.clear();
-            for _ in &repetitions {
-                let times = repetitions[pick(repetitions.len())];
-                resample.extend(times.iter().map(|_| times[pick(times.len())]));
+            counts.fill(0);
+            let (mut count, mut sum) = (0, 0.0);
+            for _ in &places {
+                let repetition = &places[pick(places.len())];
+                for _ in repetition {
+                    let place = repetition[pick(repetition.len())];
+                    counts[place] += 1;
+                    sum += all[place];
+                }
+                count += repetition.len();
             }
-            drawn[0].push(mean(&resample).unwrap_or(f64::INFINITY));
-            drawn[1].push(select(&mut resample, 0.5));
-            drawn[2].push(select(&mut resample, 0.99));
+            drawn[0].push(sum / count as f64);
+            drawn[1].push(all[nth(&counts, rank(count, 0.5))]);
+            drawn[2].push(all[nth(&counts, rank(count, 0.99))]);
         }
         for figures in &mut drawn {
             figures.sort_unstable_by(f64::total_cmp);
@@ -103,7 +113,6 @@ impl Summary {
             low: quantile(figures, 0.025),
             high: quantile(figures, 0.975),
         };
-        all.sort_unstable_by(f64::total_cmp);
         let quantile_within = |q, figures: &[f64]| match quantile(&all, q) {
             value if is_bounded(all.len(), q) => within(value, figures),
             value => Estimate::exact(value),
@@ -166,10 +175,14 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[rank(sorted.len(), q)]
 }
 
-/// The same for values in any order.
-fn select(values: &mut [f64], q: f64) -> f64 {
-    let rank = rank(values.len(), q);
-    *values.select_nth_unstable_by(rank, f64::total_cmp).1
+/// The place of value number `rank`, from 0, if each place has so many values.
+fn nth(counts: &[usize], rank: usize) -> usize {
+    let mut values = 0;
+    let has_it = |count: &usize| {
+        values += count;
+        values > rank
+    };
+    counts.iter().position(has_it).expect("there are more values than the rank")
 }
 
 fn rank(count: usize, q: f64) -> usize {
