@@ -78,6 +78,8 @@ struct Tally {
 pub(crate) struct Switch {
     pub(crate) now: Instant,
     pub(crate) hosts: Vec<Host>,
+    /// The timeout of each.
+    timeouts: Vec<Option<Instant>>,
     /// The links of each host, of the receiver, and of packets without symbols.
     links: Vec<Link>,
     /// Symbols with lower numbers are openings. Counts those of them that were dropped.
@@ -150,6 +152,7 @@ impl Switch {
             links: uplinks
                 .chain([Link::new(port, 100).unwrap(), link(101, 100_000, None)])
                 .collect(),
+            timeouts: vec![None; configs.len()],
             hosts: configs.into_iter().enumerate().map(host).collect(),
             window: 12,
             openings_dropped: 0,
@@ -214,6 +217,7 @@ impl Switch {
         input(&mut self.hosts[number], &mut |transmit, packet| {
             sent.push((transmit, packet.to_vec()));
         });
+        self.timeouts[number] = self.hosts[number].poll_timeout();
         for (transmit, packet) in sent {
             self.put(number, transmit, &packet);
         }
@@ -264,7 +268,7 @@ impl Switch {
     }
 
     fn next_at(&self) -> Option<Instant> {
-        let timeouts = self.hosts.iter().filter_map(Host::poll_timeout);
+        let timeouts = self.timeouts.iter().copied().flatten();
         let arrivals = self.links.iter().filter_map(Link::next_at).map(|at| Instant::ZERO + at);
         timeouts.chain(arrivals).min()
     }
@@ -278,7 +282,7 @@ impl Switch {
             }
         }
         for number in 0..self.hosts.len() {
-            if self.hosts[number].poll_timeout().is_some_and(|timeout| timeout <= self.now) {
+            if self.timeouts[number].is_some_and(|timeout| timeout <= self.now) {
                 let now = self.now;
                 self.serve(number, |host, out| host.handle_timeout(now, out));
             }

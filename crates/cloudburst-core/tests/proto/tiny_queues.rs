@@ -83,6 +83,8 @@ struct Fabric {
     now: Instant,
     load: Load,
     hosts: Vec<Host>,
+    /// The timeout of each.
+    timeouts: Vec<Option<Instant>>,
     clients: Vec<Client>,
     /// The links of each host, of each spine upwards and downwards, and to each host.
     links: Vec<Link>,
@@ -137,6 +139,7 @@ impl Fabric {
                 .chain([Link::new(free, 0).unwrap()])
                 .collect(),
             hosts: (0..hosts).map(host).collect(),
+            timeouts: vec![None; hosts],
             longest: 0,
         }
     }
@@ -198,6 +201,7 @@ impl Fabric {
         input(&mut self.hosts[number], &mut |transmit, packet| {
             sent.push((transmit, packet.to_vec()));
         });
+        self.timeouts[number] = self.hosts[number].poll_timeout();
         for (transmit, packet) in sent {
             if matches!(transmit.contents, Contents::Symbols { .. }) {
                 self.longest = self.longest.max(transmit.len / transmit.segment_size);
@@ -254,7 +258,7 @@ impl Fabric {
 
     /// Advances to the time of the next event.
     fn advance(&mut self, wanted: usize) {
-        let timeouts = self.hosts.iter().filter_map(Host::poll_timeout);
+        let timeouts = self.timeouts.iter().copied().flatten();
         let arrivals = self.links.iter().filter_map(Link::next_at).map(|at| Instant::ZERO + at);
         let waits = |client: &&Client| client.under_way.is_none() && client.sent < wanted;
         let starts = self.clients.iter().filter(waits).map(|client| client.next_at);
@@ -267,7 +271,7 @@ impl Fabric {
             }
         }
         for number in 0..self.hosts.len() {
-            if self.hosts[number].poll_timeout().is_some_and(|timeout| timeout <= self.now) {
+            if self.timeouts[number].is_some_and(|timeout| timeout <= self.now) {
                 let now = self.now;
                 self.serve(number, |host, out| host.handle_timeout(now, out));
             }
