@@ -18,6 +18,7 @@ impl SplitMix64 {
     }
 
     /// Returns the next 64 bits of the stream.
+    #[inline]
     pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -34,6 +35,7 @@ impl SplitMix64 {
     /// Returns a number in `0..bound`, by the multiply-high method without rejection.
     ///
     /// Its bias is below `bound / 2^64`. `bound` 0 yields 0.
+    #[inline]
     pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.next_u64() as u128 * bound as u128) >> 64) as u64
     }
