@@ -59,7 +59,7 @@ fn read(out: &Path) -> Result<Run, Failed> {
 }
 
 /// Too short for meaningful figures.
-const BRIEF: &str = "--seconds 0.5 --warm-up 0.2 --repetitions 1";
+const BRIEF: &str = "--seconds 0.3 --warm-up 0.1 --repetitions 1";
 const OURS: &str = "d:paths=explicit";
 
 fn rivals_are_compared_and_reported() -> Result<(), Failed> {
