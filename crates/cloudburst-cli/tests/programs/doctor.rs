@@ -9,6 +9,10 @@ use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
+/// Where nobody listens. Not a port that was free a moment ago: tests beside this one take such
+/// ports.
+const CLOSED: &str = "127.0.0.1:9";
+
 fn doctor(addr: &str, key: &str, args: &[&str]) -> Ended {
     let mut command = command(DOCTOR, args);
     if !args.contains(&"--deadline") {
@@ -74,12 +78,11 @@ fn the_text_has_a_line_for_each_port_and_what_to_do_about_each_problem() {
 
 #[test]
 fn where_nobody_answers_it_says_why() {
-    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let args = ["--json", "--ports", "2", "--deadline", "0.3"];
     let key = "00".repeat(32);
-    let ended = doctor(&closed, &key, &args);
+    let ended = doctor(CLOSED, &key, &args);
     assert_eq!(ended.code, Some(1));
-    let expected = format!("no receiver listens at {closed}: start cbrst-recv there");
+    let expected = format!("no receiver listens at {CLOSED}: start cbrst-recv there");
     assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
     assert!(json(&ended)["error"].as_str().unwrap().contains(&expected));
 
@@ -206,8 +209,7 @@ fn command_lines_that_make_no_sense_are_refused() {
 #[test]
 fn several_receivers_have_a_line_each_and_one_that_is_not_there_hides_no_other() {
     let receiver = Receiver::start(&[]);
-    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let mesh = format!("{closed},{}", receiver.addr);
+    let mesh = format!("{CLOSED},{}", receiver.addr);
     let args = |more: &[&'static str]| {
         let args = ["--ports", "2", "--packets", "8", "--deadline", "0.5"];
         let mut command = command(DOCTOR, &args);
@@ -218,10 +220,10 @@ fn several_receivers_have_a_line_each_and_one_that_is_not_there_hides_no_other()
     assert_eq!((ended.code, &*ended.stderr), (Some(1), ""));
     let text = String::from_utf8(ended.stdout).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    assert!(lines[1].starts_with(&closed) && lines[1].ends_with("not examined"), "{text}");
+    assert!(lines[1].starts_with(CLOSED) && lines[1].ends_with("not examined"), "{text}");
     assert!(lines[2].starts_with(&receiver.addr) && lines[2].contains("2/2"), "{text}");
     assert!(lines[2].contains("kept"), "{text}");
-    assert!(text.contains(&format!("{closed}: no receiver listens at")), "{text}");
+    assert!(text.contains(&format!("{CLOSED}: no receiver listens at")), "{text}");
     let object = json(&args(&["--json"]));
     assert!(object["receivers"][0]["error"].as_str().unwrap().contains("no receiver listens"));
     assert_eq!(object["receivers"][1]["ports"].as_array().unwrap().len(), 2);

@@ -64,7 +64,8 @@ async fn calls_are_a_stream_of_their_responses() {
 #[test]
 fn a_sink_is_not_ready_while_there_is_no_room() {
     let client = small(2);
-    let silent = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let silent = socket.local_addr().unwrap();
     let mut sink = client.sink(silent);
     let mut context = Context::from_waker(Waker::noop());
     for n in 0..3 {
