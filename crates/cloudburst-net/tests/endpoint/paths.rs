@@ -23,7 +23,9 @@ fn packets_visit_every_address_of_an_xpath_map() {
         assert_eq!(server.recv().unwrap().bytes, message);
         for path in client.paths(peer) {
             assert!(aliases().contains(&path.via.remote.ip()));
-            assert!(path.sent >= 16, "{order}: {} of {} packets", path.sent, receipt.packets);
+            // Half of an equal share: on a busy host, some answers count as lost for a while.
+            let sent = path.sent as usize;
+            assert!(8 * sent >= receipt.packets, "{order}: {sent} of {}", receipt.packets);
         }
     }
 }
