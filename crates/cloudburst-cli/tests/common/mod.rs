@@ -17,6 +17,10 @@ use tempfile::TempDir;
 /// Long enough for a busy machine; reached only by a test that fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Where nobody listens. Not a port that was free a moment ago: tests beside this one take such
+/// ports.
+pub(crate) const CLOSED: &str = "127.0.0.1:9";
+
 pub(crate) const SEND: &str = env!("CARGO_BIN_EXE_cbrst-send");
 pub(crate) const RECV: &str = env!("CARGO_BIN_EXE_cbrst-recv");
 pub(crate) const DOCTOR: &str = env!("CARGO_BIN_EXE_cbrst-doctor");

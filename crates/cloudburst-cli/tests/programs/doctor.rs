@@ -9,10 +9,6 @@ use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
-/// Where nobody listens. Not a port that was free a moment ago: tests beside this one take such
-/// ports.
-const CLOSED: &str = "127.0.0.1:9";
-
 fn doctor(addr: &str, key: &str, args: &[&str]) -> Ended {
     let mut command = command(DOCTOR, args);
     if !args.contains(&"--deadline") {

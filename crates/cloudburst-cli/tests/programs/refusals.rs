@@ -71,8 +71,7 @@ fn a_port_where_nobody_listens_is_told_from_one_that_is_silent() {
     };
     let said = send(&silent.local_addr().unwrap().to_string());
     assert!(said.contains("no answer from") && said.contains("firewall"), "{said}");
-    // Not a port that was free a moment ago: tests beside this one take such ports.
-    let said = send("127.0.0.1:9");
+    let said = send(CLOSED);
     assert!(said.contains("no receiver listens at") && said.contains("start cbrst-recv"), "{said}");
 }
 

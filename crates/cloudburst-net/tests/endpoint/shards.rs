@@ -143,7 +143,7 @@ fn the_clients_of_a_shard_that_is_closed_go_on_with_others() {
     shards.remove(closed).blocking().shutdown(Duration::ZERO);
     for (number, client) in (0..).zip(&clients) {
         // The shard that closed has ended its sessions, so its clients meet another. A client
-        // that sends before it has read so learns it from that message.
+        // that sends before it has read ENDED learns that its session is over when the send fails.
         match client.send(addr, vec![number]) {
             Err(SendError::PeerRestarted) => client.send(addr, vec![number]).map(drop).unwrap(),
             sent => drop(sent.unwrap()),
