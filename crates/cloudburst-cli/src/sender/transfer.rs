@@ -98,7 +98,7 @@ pub(super) fn send(
     // Nothing is in flight now whose refusal would use up the ICMP messages.
     let result = result.map_err(|failure| {
         failure.explained(|| {
-            let cause = address::refusal(session.peer, search(session.deadline));
+            let cause = address::refusal(session.peer, session.search());
             if session.interrupts.is_stopped() { Some(Failure::Interrupted) } else { cause }
         })
     });
@@ -108,16 +108,16 @@ pub(super) fn send(
     result
 }
 
-/// Returns how long to look for the cause of a silence.
-fn search(deadline: Duration) -> Duration {
-    address::LATE.min(deadline / 2)
-}
-
 impl Session {
-    /// Returns how long to wait for the delivery of an OFFER. A receiver that never answered is then looked for
-    /// within the same deadline.
+    /// Returns how long to look for the cause of a silence. For a receiver that never answered, this is part of
+    /// the deadline; otherwise it comes on top.
+    fn search(&self) -> Duration {
+        if self.is_known { address::LATE } else { address::LATE.min(self.deadline / 2) }
+    }
+
+    /// Returns how long to wait for the delivery of an OFFER.
     fn patience(&self) -> Duration {
-        if self.is_known { self.deadline } else { self.deadline - search(self.deadline) }
+        if self.is_known { self.deadline } else { self.deadline - self.search() }
     }
 }
 

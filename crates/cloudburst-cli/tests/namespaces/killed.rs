@@ -15,9 +15,8 @@ pub(crate) fn a_receiver_that_is_killed_is_missed_at_its_port() -> Result<(), Fa
     receiver.arg(dir.path());
     let (running, addr, key) = listening(gateway.server.run(move || Running::start(&mut receiver)));
     let receiver = Receiver { running, addr, key, dir };
-    // A search for the closed port takes half of it, and must be longer than the second that passes
-    // between two ICMP messages.
-    let args = ["--insecure", "--capacity", "40M", "--deadline", "2.5"];
+    // Half of it is less than the second that passes between two ICMP messages.
+    let args = ["--insecure", "--capacity", "40M", "--deadline", "1.8"];
     let mut sending = sender(&listen, "", &args, &[&paths[0]]);
     let sending = gateway.clients[0].run(move || Running::start(&mut sending));
     wait_until("part of the file has arrived", || !receiver.partial().is_empty());
