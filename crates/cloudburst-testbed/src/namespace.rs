@@ -46,6 +46,20 @@ impl Namespace {
             .unwrap_or_else(|panic| resume_unwind(panic))
     }
 
+    /// Runs a tool inside the namespace with `input` as its standard input. Returns its output.
+    ///
+    /// # Errors
+    ///
+    /// If the namespace cannot be entered, or the tool is missing or fails.
+    pub fn run_tool(
+        &self,
+        tool: &'static str,
+        args: &[&str],
+        input: &str,
+    ) -> Result<String, Error> {
+        self.run(|| run(tool, args, input, &self.name))?
+    }
+
     /// Returns a command that runs `program` inside the namespace.
     #[must_use]
     pub fn command(&self, program: &str) -> Command {

@@ -4,7 +4,7 @@ use super::{Faults, Network, QueueCounters, Site};
 use crate::Failure;
 use crate::agent::{Agent, Answer, Command};
 use crate::transport::{Listening, Peer};
-use cloudburst_testbed::{Fabric, Link, Node, Target, Topology};
+use cloudburst_testbed::{Error, Fabric, Link, Node, Target, Topology};
 use core::fmt;
 use core::time::Duration;
 use std::fs;
@@ -102,41 +102,41 @@ impl Local {
 /// kept from trial to trial, and the addresses of MPTCP's further subflows.
 fn set_up(fabric: &Fabric, index: u16, min_rto: Duration) -> Result<Vec<String>, Failure> {
     let host = fabric.host(index)?;
-    let mut lacks = Vec::new();
     let settings = [
         ("tcp_rto_min_us", min_rto.as_micros()),
         ("tcp_slow_start_after_idle", 0),
         ("tcp_no_metrics_save", 1),
     ];
-    for (key, value) in settings {
-        let path = format!("/proc/sys/net/ipv4/{key}");
-        if let Err(why) = host.run(|| fs::write(&path, value.to_string()))? {
-            lacks.push(format!("net.ipv4.{key} could not be set to {value}: {why}."));
-        }
-    }
     // quinn cannot set a DSCP. Cloudburst sets its own, and nothing else sends UDP.
     let dscp = fabric.topology().dscp;
     let rules = format!(
         "table ip eval {{ chain out {{ type filter hook output priority mangle; \
          ip protocol udp ip dscp cs0 ip dscp set {dscp}; }}; }}"
     );
-    let marked = host.command("nft").arg(rules).output().map_err(Failure::io("cannot run nft"))?;
-    if !marked.status.success() {
-        let why = String::from_utf8_lossy(&marked.stderr).trim().to_owned();
-        lacks.push(format!("Packets of QUIC have no DSCP, and use the default queue: {why}."));
-    }
     let port = host.leaf().to_string();
     let subflows = host.path_addresses();
-    let mut lines = vec![format!("limits set subflows {} add_addr_accepted 0", subflows.len())];
-    lines.extend(subflows.iter().map(|path| format!("endpoint add {path} dev {port} subflow")));
-    for line in lines {
-        let run = host.command("ip").arg("mptcp").args(line.split(' ')).output();
-        let run = run.map_err(Failure::io("cannot run ip mptcp"))?;
-        if !run.status.success() {
-            let why = String::from_utf8_lossy(&run.stderr).trim().to_owned();
-            lacks.push(format!("`ip mptcp {line}` failed: {why}."));
-            break;
+    let mut mptcp = format!("mptcp limits set subflows {} add_addr_accepted 0\n", subflows.len());
+    for path in subflows {
+        mptcp += &format!("mptcp endpoint add {path} dev {port} subflow\n");
+    }
+    let mut lacks = Vec::new();
+    for (key, value) in settings {
+        let path = format!("/proc/sys/net/ipv4/{key}");
+        if let Err(why) = host.run(|| fs::write(&path, value.to_string()))? {
+            lacks.push(format!("net.ipv4.{key} could not be set to {value}: {why}."));
         }
+    }
+    // The same for all hosts, so without the place.
+    let why = |error| match error {
+        Error::Tool { said, .. } => said,
+        other => other.to_string(),
+    };
+    if let Err(error) = host.namespace().run_tool("nft", &["-f", "-"], &rules) {
+        let why = why(error);
+        lacks.push(format!("Packets of QUIC have no DSCP, and use the default queue: {why}."));
+    }
+    if let Err(error) = host.namespace().run_tool("ip", &["-batch", "-"], &mptcp) {
+        lacks.push(format!("MPTCP lacks subflows: {}.", why(error)));
     }
     Ok(lacks)
 }
