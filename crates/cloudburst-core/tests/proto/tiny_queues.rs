@@ -88,6 +88,8 @@ struct Fabric {
     clients: Vec<Client>,
     /// The links of each host, of each spine upwards and downwards, and to each host.
     links: Vec<Link>,
+    /// When each has its next event.
+    dues: Vec<Option<Duration>>,
     longest: usize,
 }
 
@@ -140,6 +142,7 @@ impl Fabric {
                 .collect(),
             hosts: (0..hosts).map(host).collect(),
             timeouts: vec![None; hosts],
+            dues: vec![None; hosts + ports + 1],
             longest: 0,
         }
     }
@@ -172,16 +175,12 @@ impl Fabric {
 
     /// Puts a packet on its next link, or delivers it after the last.
     fn forward(&mut self, mut packet: Vec<u8>) {
-        let at = self.now.saturating_since(Instant::ZERO);
         let stage = usize::from(packet[4]);
         packet[4] += 1;
         let is_symbol = packet[5] != 0;
         match (is_symbol, stage) {
-            (true, 0..4) => {
-                let link = self.way(&packet)[stage];
-                self.links[link].send(at, &packet);
-            }
-            (false, 0) => self.links.last_mut().unwrap().send(at, &packet),
+            (true, 0..4) => self.enter(self.way(&packet)[stage], &packet),
+            (false, 0) => self.enter(self.links.len() - 1, &packet),
             _ => {
                 let to = usize::from(packet[1]);
                 let remote = address(packet[0].into(), packet[2].into());
@@ -190,6 +189,11 @@ impl Fabric {
                 self.serve(to, |host, out| host.handle(now, via, packet[HEADERS..].to_vec(), out));
             }
         }
+    }
+
+    fn enter(&mut self, link: usize, packet: &[u8]) {
+        self.links[link].send(self.now.saturating_since(Instant::ZERO), packet);
+        self.dues[link] = self.links[link].next_at();
     }
 
     fn serve(
@@ -259,15 +263,18 @@ impl Fabric {
     /// Advances to the time of the next event.
     fn advance(&mut self, wanted: usize) {
         let timeouts = self.timeouts.iter().copied().flatten();
-        let arrivals = self.links.iter().filter_map(Link::next_at).map(|at| Instant::ZERO + at);
+        let arrivals = self.dues.iter().flatten().map(|&at| Instant::ZERO + at);
         let waits = |client: &&Client| client.under_way.is_none() && client.sent < wanted;
         let starts = self.clients.iter().filter(waits).map(|client| client.next_at);
         let next = timeouts.chain(arrivals).chain(starts).min();
         self.now = self.now.max(next.expect("something is under way"));
         let at = self.now.saturating_since(Instant::ZERO);
         for link in 0..self.links.len() {
-            while let Some(packet) = self.links[link].poll(at) {
-                self.forward(packet);
+            if self.dues[link].is_some_and(|due| due <= at) {
+                while let Some(packet) = self.links[link].poll(at) {
+                    self.forward(packet);
+                }
+                self.dues[link] = self.links[link].next_at();
             }
         }
         for number in 0..self.hosts.len() {
