@@ -10,7 +10,7 @@ use std::thread;
 /// Worlds that a test plays.
 const WORLDS: u64 = 500;
 /// Worlds that a test of rare faults plays.
-const MANY_WORLDS: u64 = 5_000;
+const MANY_WORLDS: u64 = 3_000;
 
 #[test]
 fn promises_hold_in_random_worlds() {

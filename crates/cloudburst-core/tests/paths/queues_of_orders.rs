@@ -3,6 +3,7 @@
 use crate::fabric::queues::{CORE, HOPS, Hop, Traffic};
 use cloudburst_core::path::{Order, Sequence, Shape};
 use cloudburst_core::rng::SplitMix64;
+use std::thread;
 
 fn drb(n: usize) -> Order {
     Order::DigitReversal(Shape::fat_tree(n as u16).unwrap())
@@ -57,8 +58,11 @@ fn random_starts_keep_queues_short_above_the_tor() {
 
 /// Mean queues in the order RRB, RB, DRB.
 fn compare(n: usize, load: f64, slots: usize, seed: u64) -> [[Hop; HOPS]; 3] {
-    [Order::RoundRobin, Order::Random, drb(n)]
-        .map(|order| Traffic::new(n, order, None, seed).queues(load, slots))
+    let queues = |order| move || Traffic::new(n, order, None, seed).queues(load, slots);
+    thread::scope(|scope| {
+        let running = [Order::RoundRobin, Order::Random, drb(n)].map(|o| scope.spawn(queues(o)));
+        running.map(|thread| thread.join().unwrap())
+    })
 }
 
 fn total(hops: &[Hop]) -> f64 {

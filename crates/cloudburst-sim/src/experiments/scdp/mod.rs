@@ -63,6 +63,7 @@ fn queue(link: Link) -> Discipline {
 mod tests {
     use super::{shares, window};
     use crate::experiment::{Case, Experiment, Outcome, Scale};
+    use std::thread;
 
     fn run(experiment: &Experiment, scheme: &str, x: f64) -> Outcome {
         let mut cells = (experiment.cells)(Scale::Short);
@@ -72,7 +73,11 @@ mod tests {
 
     #[test]
     fn a_window_of_twelve_gets_more_than_one_of_four_and_loses_less_than_one_of_52() {
-        let [few, twelve, many] = [4.0, 12.0, 52.0].map(|x| run(&window::EXPERIMENT, "pull", x));
+        let run_with = |x| move || run(&window::EXPERIMENT, "pull", x);
+        let [few, twelve, many] = thread::scope(|scope| {
+            let running = [4.0, 12.0, 52.0].map(|x| scope.spawn(run_with(x)));
+            running.map(|thread| thread.join().unwrap())
+        });
         let value = |outcome: &Outcome, name| outcome.values[name];
         assert!(value(&few, "goodput_mbps") < 0.9 * value(&twelve, "goodput_mbps"));
         assert!(value(&twelve, "excess") < value(&many, "excess"));
