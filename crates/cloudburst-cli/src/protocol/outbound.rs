@@ -75,6 +75,7 @@ pub struct Outbound {
     prefixes: Option<Vec<Prefix>>,
     /// The size and digest of the whole file. FINISH waits for the last chunks.
     finish: Option<(u64, [u8; 32])>,
+    repeats_finish: bool,
     transmits: VecDeque<(What, Bytes)>,
 }
 
@@ -98,6 +99,7 @@ impl Outbound {
             last_progress: now,
             prefixes: None,
             finish: None,
+            repeats_finish: false,
             transmits: VecDeque::from([(What::Offer, bytes)]),
         }
     }
@@ -207,6 +209,7 @@ impl Outbound {
             (_, What::Alive) if is_heard => self.is_alive_under_way = false,
             (Phase::Finishing, What::Finish) if is_heard => {
                 let Some((size, digest)) = self.finish else { return false };
+                self.repeats_finish = true;
                 self.transmit(What::Finish, Body::Finish { size, digest });
             }
             _ => return false,
@@ -254,6 +257,11 @@ impl Outbound {
     /// Whether FINISH was sent: from then on, the receiver may have stored the file.
     pub fn is_finishing(&self) -> bool {
         self.phase == Phase::Finishing
+    }
+
+    /// Whether FINISH was sent again: the first may have been delivered, whatever becomes of the second.
+    pub const fn repeats_finish(&self) -> bool {
+        self.repeats_finish
     }
 
     fn stalls_at(&self) -> Option<Instant> {

@@ -242,7 +242,8 @@ impl Transfer<'_> {
             let mut options = SendOptions::default().deadline(deadline);
             options.policy = policy;
             let (courier, peer) = (&mut self.session.courier, self.session.peer);
-            courier.send((id, what, bytes), peer, frame, options).map_err(Failure::Transport)?;
+            let sent = courier.send((id, what, bytes), peer, frame, options);
+            sent.map_err(|error| self.undelivered(what, error))?;
         }
         Ok(())
     }
@@ -259,7 +260,11 @@ impl Transfer<'_> {
             (What::Offer | What::Chunk(_) | What::Alive, error) if self.outbound.is_finishing() => {
                 Failure::Doubtful(error)
             }
-            (What::Finish, error) if error.may_have_been_delivered() => Failure::Doubtful(error),
+            (What::Finish, error)
+                if error.may_have_been_delivered() || self.outbound.repeats_finish() =>
+            {
+                Failure::Doubtful(error)
+            }
             (what, error) => {
                 let Session { peer, deadline, .. } = *self.session;
                 let waited = if what == What::Offer { self.session.patience() } else { deadline };

@@ -348,7 +348,9 @@ fn a_receiver_that_asks_for_patience_gets_a_late_finish_once_more() {
     outbound.handle_end(now, 0, [0; 32]);
     assert_eq!(whats(&mut outbound), [What::Finish]);
     outbound.handle_frame(now + PATIENCE / 2, &Body::Alive);
+    assert!(!outbound.repeats_finish());
     assert!(outbound.handle_undelivered(now + PATIENCE, What::Finish));
     assert_eq!(whats(&mut outbound), [What::Finish]);
+    assert!(outbound.repeats_finish(), "a failure of the second says nothing of the first");
     assert!(!outbound.handle_undelivered(now + PATIENCE * 2, What::Finish), "it fell silent");
 }
