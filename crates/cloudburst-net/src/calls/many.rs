@@ -8,6 +8,7 @@ use crate::outgoing::{CallMany, Outgoing};
 use crate::process::Process;
 use bytes::Bytes;
 use cloudburst_core::proto::{CallFailure, SendOptions};
+use core::fmt;
 use core::future::poll_fn;
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -42,7 +43,7 @@ type Ended = (usize, Result<Bytes, SendError>);
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Response {
     /// The index of the request, counted from 0.
@@ -51,6 +52,20 @@ pub struct Response {
     pub peer: SocketAddr,
     /// The response, or why there is none.
     pub result: Result<Bytes, SendError>,
+}
+
+/// Shows the length of the payload, not the payload.
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { index, peer, result } = self;
+        let mut shown = f.debug_struct("Response");
+        shown.field("index", index).field("peer", peer);
+        match result {
+            Ok(bytes) => shown.field("len", &bytes.len()),
+            Err(error) => shown.field("error", error),
+        };
+        shown.finish()
+    }
 }
 
 /// Calls in flight, made by [`Endpoint::call_many`]: a [`Stream`] of their responses, in order of

@@ -61,6 +61,7 @@ pub enum SendError {
         /// The peer.
         peer: SocketAddr,
         /// The number of paths, and the number that the order needs.
+        // As in `BuildError`: thiserror would make a field `source` the error's source.
         r#source: OrderError,
     },
     /// The peer is behind an address translator, and no session with it is left.

@@ -182,12 +182,17 @@ fn what_is_printed_for_debugging_is_short() {
         format!("{:?}", client.call(address, long.clone())),
         format!("{:?}", client.call_many([(address, long.clone())])),
     ];
-    let calls = client.call_many([(address, long)]).begin();
+    let client = client.blocking();
+    let mut calls = client.call_many([(address, long.clone())]);
     let request = server.recv_request().unwrap();
-    let received = [format!("{:?}", request.parts()), format!("{request:?}")];
+    let shown_request = [format!("{:?}", request.parts()), format!("{request:?}")];
+    request.reply(long.clone()).unwrap();
+    let response = format!("{:?}", calls.next().unwrap());
+    client.send(address, long).unwrap();
+    let message = format!("{:?}", server.recv().unwrap());
+    let received = [shown_request, [response, message]].concat();
     for shown in shown.iter().chain(&received) {
         assert!(shown.len() < 300, "{shown}");
     }
     assert!(received.iter().all(|shown| shown.contains("len: 10000")), "{received:?}");
-    drop(calls);
 }

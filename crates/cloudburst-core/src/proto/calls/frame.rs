@@ -68,7 +68,7 @@ impl Prepared {
 }
 
 /// A request as its callee receives it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     /// The caller's address, at which it accepts messages itself: see
     /// [`Message::peer`](crate::proto::Message::peer).
@@ -80,6 +80,16 @@ pub struct Request {
     pub deadline: Instant,
     /// The payload.
     pub bytes: Bytes,
+}
+
+/// Shows the length of the payload, not the payload.
+impl core::fmt::Debug for Request {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { peer, call, deadline, bytes } = self;
+        let mut shown = f.debug_struct("Request");
+        shown.field("peer", peer).field("call", call).field("deadline", deadline);
+        shown.field("len", &bytes.len()).finish()
+    }
 }
 
 /// Identifies a request at its callee: tokens are unique only per caller.

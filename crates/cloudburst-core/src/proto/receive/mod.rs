@@ -67,7 +67,7 @@ use std::sync::Arc;
 ///     println!("message {} of {}: {} bytes", message.id, message.peer, message.bytes.len());
 /// }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
     /// The sender's address, at which it accepts messages. A sender behind an address translator
@@ -82,6 +82,16 @@ pub struct Message {
     pub arrived_at: Instant,
     /// The bytes, as they were sent.
     pub bytes: Bytes,
+}
+
+/// Shows the length of the payload, not the payload.
+impl core::fmt::Debug for Message {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { peer, id, role, arrived_at, bytes } = self;
+        let mut shown = f.debug_struct("Message");
+        shown.field("peer", peer).field("id", id).field("role", role);
+        shown.field("arrived_at", arrived_at).field("len", &bytes.len()).finish()
+    }
 }
 
 impl From<Message> for Bytes {
