@@ -82,7 +82,7 @@ pub(crate) struct Cloudburst {
     pub(crate) design: Design,
     /// `code=`, as in `cbrst-send --code`.
     pub(crate) code: Code,
-    /// `policy=oblivious`, `margin=` for a budgeted burst, or `policy=pulled` and `window=`.
+    /// `policy=`, in the text form of [`BurstPolicy`].
     pub(crate) policy: BurstPolicy,
     /// `order=`, as in `cbrst-send --order`.
     pub(crate) order: Order,
@@ -281,17 +281,8 @@ impl Cloudburst {
         let (key, value) = setting.split_once('=').ok_or("expected KEY=VALUE")?;
         match key {
             "code" => self.code = parse(value)?,
-            "policy" => {
-                self.policy = match value {
-                    "oblivious" => BurstPolicy::Oblivious,
-                    "budgeted" => BurstPolicy::default(),
-                    "pulled" => BurstPolicy::Pulled { window: None },
-                    _ => return Err("expected oblivious, budgeted or pulled".into()),
-                }
-            }
-            "margin" => self.policy = BurstPolicy::Budgeted { margin: parse(value)? },
+            "policy" => self.policy = parse(value)?,
             "pull_above" => self.pull_above = parse(value)?,
-            "window" => self.policy = BurstPolicy::Pulled { window: Some(parse(value)?) },
             "order" => self.order = parse(value)?,
             // Records and command lines of earlier versions have `run`.
             "train" | "run" => self.train = parse(value)?,
@@ -309,8 +300,8 @@ impl Cloudburst {
             }
             _ => {
                 return Err(
-                    "no such setting: they are code, policy, margin, window, pull_above, order, \
-                     train, rate, adaptive_rate, paths, classes and weight"
+                    "no such setting: they are code, policy, pull_above, order, train, rate, \
+                     adaptive_rate, paths, classes and weight"
                         .into(),
                 );
             }
@@ -351,15 +342,8 @@ impl fmt::Display for Cloudburst {
         } else if self.code != usual.code {
             settings.push(format!("code={}", self.code));
         }
-        match self.policy {
-            policy if policy == usual.policy => {}
-            BurstPolicy::Oblivious => settings.push("policy=oblivious".into()),
-            BurstPolicy::Budgeted { margin } => settings.push(format!("margin={margin}")),
-            BurstPolicy::Pulled { window: None } => settings.push("policy=pulled".into()),
-            BurstPolicy::Pulled { window: Some(window) } => {
-                settings.push(format!("window={window}"));
-            }
-            _ => return Err(fmt::Error),
+        if self.policy != usual.policy {
+            settings.push(format!("policy={}", self.policy));
         }
         if self.pull_above != usual.pull_above {
             settings.push(format!("pull_above={}", self.pull_above));
@@ -413,9 +397,9 @@ mod tests {
         let set = [
             "d:code=lt,policy=oblivious",
             "d:policy=pulled",
-            "d:window=24",
+            "d:policy=pulled:window=24",
             "d:pull_above=50000",
-            "c:margin=0.25,order=rb,train=1,rate=0.5,adaptive_rate=true,paths=explicit,weight=4",
+            "c:policy=budgeted:margin=0.25,order=rb,train=1,rate=0.5,adaptive_rate=true,paths=explicit,weight=4",
             "b:paths=ecmp:4x4",
             "d:classes=left:20000/50000,weight=1",
         ];

@@ -49,7 +49,8 @@ pub(super) fn display(scheme: &str) -> String {
     }
     // The values of the code and of the policy are clear without their keys.
     let said = settings.split(',').map(|setting| match setting.split_once('=') {
-        Some(("code" | "policy", value)) => value.to_owned(),
+        Some(("code", value)) => value.to_owned(),
+        Some(("policy", value)) => value.replace([':', '='], " "),
         _ => setting.replace('=', " "),
     });
     format!("{name} ({})", said.collect::<Vec<_>>().join(", "))
@@ -75,8 +76,15 @@ mod tests {
 
     #[test]
     fn schemes_have_names_for_people() {
-        let names =
-            ["tcp-cubic", "replicated-4", "quic", "d", "d:code=lt,policy=oblivious", "b:r=0.5"];
+        let names = [
+            "tcp-cubic",
+            "replicated-4",
+            "quic",
+            "d",
+            "d:code=lt,policy=oblivious",
+            "d:policy=pulled:window=24",
+            "b:r=0.5",
+        ];
         assert_eq!(
             names.map(display),
             [
@@ -85,6 +93,7 @@ mod tests {
                 "QUIC (quinn)",
                 "Cloudburst D",
                 "Cloudburst D (lt, oblivious)",
+                "Cloudburst D (pulled window 24)",
                 "Cloudburst B (r 0.5)"
             ]
         );
