@@ -1,28 +1,29 @@
 //! The endpoint with blocking methods. It needs no async runtime.
 
-use crate::calls::{Calls as AsyncCalls, Handled, Request as AsyncRequest, RequestParts, Response};
+mod calls;
+mod sending;
+
+pub use calls::{Calls, Request};
+pub use sending::Sending;
+
+use crate::calls::{Handled, Request as AsyncRequest, RequestParts};
 use crate::endpoint::{Counters, Endpoint as AsyncEndpoint};
 use crate::error::{BoxError, Closed, SendError};
-use crate::inner::Inner;
 use crate::io::GrantedBuffers;
 use crate::names;
 #[cfg(doc)]
 use crate::outgoing::Outgoing;
 use crate::park::{block_on, block_on_for};
 use crate::path_map::{PathMap, PathMapError};
-use crate::sending::Sending as AsyncSending;
 use crate::settings::Settings;
 use bytes::Bytes;
 use cloudburst_core::burst::Driven;
 use cloudburst_core::error::Receipt;
-use cloudburst_core::id::MessageId;
 use cloudburst_core::path::PathStats;
 use cloudburst_core::proto::{Latencies, Message, PeerStats, SendOptions};
 use cloudburst_core::wire::Role;
 use core::fmt;
 use core::future::Future;
-use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -58,29 +59,6 @@ use std::{io, thread};
 pub struct Endpoint {
     endpoint: AsyncEndpoint,
     settings: Settings,
-}
-
-/// A send under way. Dropping it stops the burst at once.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, Security};
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?.blocking(), build()?.blocking());
-/// let sending = client.try_send(server.local_addr(), "hello")?;
-/// println!("message {} is on its way", sending.id());
-/// let receipt = sending.wait()?;
-/// assert_eq!(receipt.bytes, 5);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug)]
-#[must_use = "dropping it cancels the send"]
-pub struct Sending {
-    sending: AsyncSending,
-    ended: Option<Result<Receipt, SendError>>,
 }
 
 /// An iterator over the messages or requests that arrive at an endpoint, made by [`Endpoint::messages`] and
@@ -121,214 +99,6 @@ impl<T> Iterator for Incoming<T> {
 impl<T> fmt::Debug for Incoming<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Incoming").finish_non_exhaustive()
-    }
-}
-
-/// Calls in flight: an iterator over their responses, in order of arrival. See
-/// [`Calls`](AsyncCalls).
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, Security};
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?.blocking(), build()?.blocking());
-/// # let servers = [server.local_addr(); 2];
-/// # let service = server.clone();
-/// # std::thread::spawn(move || service.serve(2, |request| request.bytes));
-/// let mut calls = client.call_many(servers.map(|server| (server, "query")));
-/// for response in &mut calls {
-///     println!("{} from {}: {:?}", response.index, response.peer, response.result);
-/// }
-/// assert_eq!(calls.left(), 0);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug)]
-#[must_use = "dropping it cancels the calls"]
-pub struct Calls(AsyncCalls);
-
-impl Calls {
-    /// The number of calls whose results have not been returned yet.
-    pub const fn left(&self) -> usize {
-        self.0.left()
-    }
-
-    /// Waits until all calls have ended, by their deadline at the latest. Returns the results in
-    /// the order of the requests.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// # let servers = [server.local_addr(); 2];
-    /// # let service = server.clone();
-    /// # std::thread::spawn(move || service.serve(2, |request| request.bytes));
-    /// let calls = client.call_many([(servers[0], "one"), (servers[1], "two")]);
-    /// assert_eq!(calls.results(), [Ok("one".into()), Ok("two".into())]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn results(self) -> Vec<Result<Bytes, SendError>> {
-        block_on(Inner::engine_of(self.0.endpoint()), self.0.results())
-    }
-}
-
-impl Iterator for Calls {
-    type Item = Response;
-
-    fn next(&mut self) -> Option<Response> {
-        block_on(Inner::engine_of(self.0.endpoint()), self.0.next())
-    }
-}
-
-/// A request that has arrived. See [`Request`](AsyncRequest).
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, Security};
-/// # use std::{thread, time::Instant};
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?.blocking(), build()?.blocking());
-/// let address = server.local_addr();
-/// let caller = thread::spawn(move || client.call(address, "a job"));
-///
-/// let request = server.recv_request()?;
-/// println!("{} bytes from {}", request.bytes().len(), request.peer());
-/// if request.is_cancelled() || Instant::now() > request.deadline() {
-///     drop(request); // the caller no longer waits
-/// } else {
-///     request.reply("done")?;
-/// }
-/// # assert_eq!(caller.join().map_err(|_| "it panicked")??, "done");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug)]
-#[must_use = "dropping it tells the caller that there is no answer"]
-pub struct Request {
-    request: AsyncRequest,
-    settings: Settings,
-}
-
-impl Request {
-    /// The caller's address, at which it accepts messages.
-    pub const fn peer(&self) -> SocketAddr {
-        self.request.peer()
-    }
-
-    /// The payload of the request.
-    pub const fn bytes(&self) -> &Bytes {
-        self.request.bytes()
-    }
-
-    /// Returns the parts of the request that a handler needs. See [`AsyncRequest::parts`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use std::thread;
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// # let address = server.local_addr();
-    /// let caller = thread::spawn(move || client.call(address, "a job"));
-    /// let request = server.recv_request()?;
-    /// let parts = request.parts();
-    /// let worker = thread::spawn(move || {
-    ///     // Works on, while nobody has replied, and sees whether that is still wanted.
-    ///     parts.bytes.iter().take_while(|_| !parts.is_cancelled()).count()
-    /// });
-    /// request.reply("begun")?;
-    /// # worker.join().map_err(|_| "it panicked")?;
-    /// # assert_eq!(caller.join().map_err(|_| "it panicked")??, "begun");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn parts(&self) -> RequestParts {
-        self.request.parts()
-    }
-
-    /// The time at which the caller stops waiting. See [`AsyncRequest::deadline`].
-    pub const fn deadline(&self) -> Instant {
-        self.request.deadline()
-    }
-
-    /// Whether the response is no longer awaited. See [`AsyncRequest::is_cancelled`].
-    pub fn is_cancelled(&self) -> bool {
-        self.request.is_cancelled()
-    }
-
-    /// Sends the response, with the settings of the handle that received the request, and waits
-    /// until the caller's endpoint has it. See [`AsyncRequest::reply`].
-    ///
-    /// # Errors
-    ///
-    /// See [`SendError`].
-    pub fn reply(self, bytes: impl Into<Bytes>) -> Result<Receipt, SendError> {
-        self.reply_or_refuse(Some(bytes.into()))
-    }
-
-    fn reply_or_refuse(self, bytes: Option<Bytes>) -> Result<Receipt, SendError> {
-        let Self { request, settings } = self;
-        block_on(Inner::engine_of(request.endpoint()), request.reply_with(bytes, settings.now()))
-    }
-
-    /// Refuses the request, because the application is overloaded. See [`AsyncRequest::refuse`].
-    ///
-    /// # Errors
-    ///
-    /// See [`SendError`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security, SendError};
-    /// # use std::thread;
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// # let address = server.local_addr();
-    /// let caller = thread::spawn(move || client.call(address, "a job"));
-    /// server.recv_request()?.refuse()?; // while there is too much work
-    /// # assert_eq!(caller.join().map_err(|_| "it panicked")?, Err(SendError::Overloaded));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn refuse(self) -> Result<Receipt, SendError> {
-        self.reply_or_refuse(None)
-    }
-
-    /// Confirms with an empty response that the application has accepted the request.
-    ///
-    /// # Errors
-    ///
-    /// See [`SendError`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # use std::thread;
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// # let address = server.local_addr();
-    /// let caller = thread::spawn(move || client.call(address, "a job"));
-    /// server.recv_request()?.accept()?;
-    /// # assert_eq!(caller.join().map_err(|_| "it panicked")??, "");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn accept(self) -> Result<Receipt, SendError> {
-        self.reply(Bytes::new())
     }
 }
 
@@ -962,100 +732,5 @@ impl From<Endpoint> for AsyncEndpoint {
     /// The same endpoint for async callers. The settings of the blocking handle stay behind.
     fn from(endpoint: Endpoint) -> Self {
         endpoint.endpoint
-    }
-}
-
-impl Sending {
-    const fn new(sending: AsyncSending) -> Self {
-        Self { sending, ended: None }
-    }
-
-    /// The message's id, unique within this endpoint.
-    pub const fn id(&self) -> MessageId {
-        self.sending.id()
-    }
-
-    /// Waits until the send has ended.
-    ///
-    /// # Errors
-    ///
-    /// See [`SendError`].
-    pub fn wait(mut self) -> Result<Receipt, SendError> {
-        // The send has often ended by now: a response that arrived may have carried the STOP.
-        self.poll();
-        match self.ended {
-            Some(result) => result,
-            None => block_on(Inner::engine_of(self.sending.endpoint()), self.sending),
-        }
-    }
-
-    /// Returns the receipt if the send has ended, and `None` if it has not.
-    ///
-    /// # Errors
-    ///
-    /// See [`SendError`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// let mut sending = client.try_send(server.local_addr(), "hello")?;
-    /// let receipt = loop {
-    ///     match sending.try_wait()? {
-    ///         Some(receipt) => break receipt,
-    ///         None => std::thread::yield_now(), // time for other work
-    ///     }
-    /// };
-    /// assert_eq!(receipt.bytes, 5);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn try_wait(&mut self) -> Result<Option<Receipt>, SendError> {
-        self.poll().clone().transpose()
-    }
-
-    /// Waits until the send has ended, for at most `timeout`. Returns `None` if it has not ended by then; it
-    /// continues.
-    ///
-    /// # Errors
-    ///
-    /// See [`SendError`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// # use std::time::Duration;
-    /// let mut sending = client.try_send(server.local_addr(), "hello")?;
-    /// while sending.wait_timeout(Duration::from_millis(10))?.is_none() {
-    ///     println!("message {} is still on its way", sending.id());
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<Receipt>, SendError> {
-        if self.ended.is_none() {
-            let engine = Inner::engine_of(self.sending.endpoint());
-            self.ended = block_on_for(engine, timeout, &mut self.sending);
-        }
-        self.ended.clone().transpose()
-    }
-
-    /// The result, if the send has ended.
-    fn poll(&mut self) -> &Option<Result<Receipt, SendError>> {
-        if self.ended.is_none() {
-            let mut context = Context::from_waker(Waker::noop());
-            self.ended = match Pin::new(&mut self.sending).poll(&mut context) {
-                Poll::Ready(result) => Some(result),
-                Poll::Pending => None,
-            };
-        }
-        &self.ended
     }
 }
