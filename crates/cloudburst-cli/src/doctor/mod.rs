@@ -120,7 +120,8 @@ fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
     if let Some(failure) = probe.refusal(Duration::ZERO) {
         return Err(ExamError::Silence(failure));
     }
-    let ways = trace::trace(local, peer, plan.ports, plan.dscp).map_err(ExamError::Trace)?;
+    let traced = trace::trace(local, peer, plan.ports, plan.dscp);
+    let (ways, sockets) = traced.map_err(ExamError::Trace)?;
 
     let (mut one, addresses, vitals) = first_answer(plan, local, &probe, peer)?;
     let mut all = Examiner::new(plan, local, peer, plan.ports)?;
@@ -133,7 +134,9 @@ fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
     drop((one, all));
 
     let mut ports = Vec::new();
-    for way in &ways {
+    for (way, socket) in ways.iter().zip(sockets) {
+        // Only now, so that no other program has the port.
+        drop(socket);
         let bind = SocketAddr::new(local.ip(), way.port);
         let found = Examiner::new(plan, bind, peer, 1)?.examine(plan.packets)?;
         ports.push(Port::new(way, found.as_ref()));

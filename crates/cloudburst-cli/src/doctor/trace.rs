@@ -67,7 +67,8 @@ pub(super) fn distinct(ways: &[Way]) -> Vec<(Way, Vec<u16>)> {
     groups
 }
 
-/// Finds the paths to `peer` of `ports` source ports of `local`, with probes marked `dscp`.
+/// Finds the paths to `peer` of `ports` source ports of `local`, with probes marked `dscp`. Also returns their
+/// sockets, in the same order, which keep the ports from other programs.
 ///
 /// # Errors
 ///
@@ -77,7 +78,7 @@ pub(super) fn trace(
     peer: SocketAddr,
     ports: u16,
     dscp: u8,
-) -> io::Result<Vec<Way>> {
+) -> io::Result<(Vec<Way>, Vec<UdpSocket>)> {
     let open = |_| open(local, peer, dscp);
     let sockets = (0..ports).map(open).collect::<io::Result<Vec<UdpSocket>>>()?;
     let port = |socket: &UdpSocket| Ok(Way { port: socket.local_addr()?.port(), hops: Vec::new() });
@@ -95,7 +96,7 @@ pub(super) fn trace(
         }
         ways.iter_mut().zip(hops).for_each(|(way, hop)| way.hops.push(hop));
     }
-    Ok(ways)
+    Ok((ways, sockets))
 }
 
 fn open(local: SocketAddr, peer: SocketAddr, dscp: u8) -> io::Result<UdpSocket> {
