@@ -259,7 +259,7 @@ impl Outbound {
         self.phase == Phase::Finishing
     }
 
-    /// Whether FINISH was sent again: the first may have been delivered, whatever becomes of the second.
+    /// Whether FINISH was sent twice. The receiver may have got the first even if the second is not delivered.
     pub const fn repeats_finish(&self) -> bool {
         self.repeats_finish
     }
