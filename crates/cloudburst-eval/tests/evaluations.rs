@@ -266,8 +266,7 @@ fn agents_do_what_the_controller_says() -> Result<(), Failed> {
 fn ctrl_c_keeps_what_was_measured() -> Result<(), Failed> {
     let out = tempfile::tempdir()?;
     let mut command = Command::new(PROGRAM);
-    let arguments = "run compare --seconds 0.5 --warm-up 0.2 --load 400 --scheme none";
-    command.args(arguments.split_whitespace());
+    command.args(format!("run compare {BRIEF} --load 400 --scheme none").split_whitespace());
     // So many repetitions never end by themselves.
     command.args(["--repetitions", "1000"]).arg("--out").arg(out.path()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
