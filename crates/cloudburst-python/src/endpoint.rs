@@ -3,7 +3,7 @@
 use crate::failure::{Failure, not_opened};
 use crate::inbox::Inbox;
 use crate::operation::{Operation, Outcome, Value};
-use cloudburst::{Bytes, Message, PathMap, PathMapError, Security, SendOptions};
+use cloudburst::{Bytes, Closed, Message, PathMap, PathMapError, Security, SendError, SendOptions};
 use core::mem;
 use core::time::Duration;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -72,11 +72,13 @@ pub(crate) fn check_process(opened_in: u32) -> PyResult<()> {
 }
 
 impl Endpoint {
-    /// Begins an operation that runs `future` with the endpoint.
+    /// Begins an operation that runs `future` with the endpoint. If the endpoint is closed meanwhile, the
+    /// operation fails with `closed`.
     fn begin<F: Future<Output = Outcome> + Send + 'static>(
         &self,
         py: Python<'_>,
         wake: Py<PyAny>,
+        closed: impl Into<Failure>,
         future: impl FnOnce(&Open, cloudburst::Endpoint) -> F,
     ) -> PyResult<Operation> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +89,7 @@ impl Endpoint {
             return Err(Failure::Closed.into_exception(py));
         };
         check_process(*process)?;
-        Ok(Operation::begin(runtime.handle(), wake, future(open, endpoint.clone())))
+        Ok(Operation::begin(runtime.handle(), wake, closed, future(open, endpoint.clone())))
     }
 }
 
@@ -125,7 +127,7 @@ impl Endpoint {
 
     /// Resolves a name with a port to an address.
     fn resolve(&self, py: Python<'_>, name: String, wake: Py<PyAny>) -> PyResult<Operation> {
-        self.begin(py, wake, |_, endpoint| async move {
+        self.begin(py, wake, Closed, |_, endpoint| async move {
             let found = endpoint.resolve(name).await;
             found.map(Value::Address).map_err(Failure::Resolve)
         })
@@ -140,7 +142,7 @@ impl Endpoint {
         wake: Py<PyAny>,
     ) -> PyResult<Operation> {
         let (peer, deadline) = (address(peer)?, deadline(timeout)?);
-        self.begin(py, wake, |_, endpoint| async move {
+        self.begin(py, wake, Closed, |_, endpoint| async move {
             let connect = endpoint.connect(peer);
             match deadline {
                 Some(deadline) => connect.deadline(deadline).await?,
@@ -162,14 +164,14 @@ impl Endpoint {
     ) -> PyResult<Operation> {
         let (peer, options) = (address(peer)?, options(timeout, priority)?);
         let bytes = Bytes::copy_from_slice(&data);
-        self.begin(py, wake, |_, endpoint| async move {
+        self.begin(py, wake, SendError::Closed, |_, endpoint| async move {
             Ok(Value::Receipt(endpoint.send(peer, bytes).options(options).await?))
         })
     }
 
     /// Receives a message.
     fn recv(&self, py: Python<'_>, wake: Py<PyAny>) -> PyResult<Operation> {
-        self.begin(py, wake, |open, endpoint| {
+        self.begin(py, wake, Closed, |open, endpoint| {
             let inbox = open.messages.clone();
             async move { Ok(Value::Message(inbox.next(endpoint.recv()).await?)) }
         })
@@ -187,14 +189,14 @@ impl Endpoint {
     ) -> PyResult<Operation> {
         let (peer, options) = (address(peer)?, options(timeout, priority)?);
         let bytes = Bytes::copy_from_slice(&data);
-        self.begin(py, wake, |_, endpoint| async move {
+        self.begin(py, wake, SendError::Closed, |_, endpoint| async move {
             Ok(Value::Bytes(endpoint.call(peer, bytes).options(options).await?))
         })
     }
 
     /// Receives a request.
     fn recv_request(&self, py: Python<'_>, wake: Py<PyAny>) -> PyResult<Operation> {
-        self.begin(py, wake, |open, endpoint| {
+        self.begin(py, wake, Closed, |open, endpoint| {
             let inbox = open.requests.clone();
             async move {
                 let request = inbox.next(endpoint.recv_request()).await?;
@@ -206,7 +208,7 @@ impl Endpoint {
     /// Shuts the endpoint down. Returns whether everything under way ended in time.
     fn shutdown(&self, py: Python<'_>, within: f64, wake: Py<PyAny>) -> PyResult<Operation> {
         let within = seconds("within", within)?;
-        self.begin(py, wake, |_, endpoint| async move {
+        self.begin(py, wake, Closed, |_, endpoint| async move {
             Ok(Value::Flag(endpoint.shutdown(within).await))
         })
     }

@@ -9,7 +9,7 @@ use std::io;
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A send or a call.
-    Send { text: String, is_timeout: bool, is_busy: bool, may_have_been_delivered: bool },
+    Send(SendError),
     /// The endpoint is closed, and nothing more arrives.
     Closed,
     /// The system's resolver knows no address.
@@ -22,8 +22,14 @@ impl Failure {
         let exception = match self {
             Self::Resolve(error) => return os_error(&error, &error),
             Self::Closed => errors().and_then(|errors| errors.getattr("Closed")?.call0()),
-            Self::Send { text, is_timeout, is_busy, may_have_been_delivered } => {
-                let traits = (text, is_timeout, is_busy, may_have_been_delivered);
+            Self::Send(error) => {
+                let traits = (
+                    error.to_string(),
+                    error.is_timeout(),
+                    error.is_busy(),
+                    error.is_closed(),
+                    error.may_have_been_delivered(),
+                );
                 errors().and_then(|errors| errors.getattr("failure")?.call1(traits))
             }
         };
@@ -39,12 +45,7 @@ impl From<Closed> for Failure {
 
 impl From<SendError> for Failure {
     fn from(error: SendError) -> Self {
-        Self::Send {
-            is_timeout: error.is_timeout(),
-            is_busy: error.is_busy(),
-            may_have_been_delivered: error.may_have_been_delivered(),
-            text: error.to_string(),
-        }
+        Self::Send(error)
     }
 }
 

@@ -70,14 +70,15 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// Runs `future` in `runtime`.
+    /// Runs `future` in `runtime`. If the endpoint is closed meanwhile, the operation fails with `closed`.
     pub(crate) fn begin(
         runtime: &Handle,
         wake: Py<PyAny>,
+        closed: impl Into<Failure>,
         future: impl Future<Output = Outcome> + Send + 'static,
     ) -> Self {
         let slot = Arc::new(Mutex::new(Slot::UnderWay));
-        let ending = Ending { slot: slot.clone(), wake };
+        let ending = Ending { slot: slot.clone(), wake, closed: Some(closed.into()) };
         let abort = runtime.spawn(async move { ending.end(future.await) }).abort_handle();
         Self { slot, abort }
     }
@@ -122,6 +123,8 @@ impl Drop for Operation {
 struct Ending {
     slot: Arc<Mutex<Slot>>,
     wake: Py<PyAny>,
+    /// The failure of an operation whose task is dropped. `None` once it was used.
+    closed: Option<Failure>,
 }
 
 impl Ending {
@@ -145,7 +148,9 @@ impl Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.end(Err(Failure::Closed));
+        if let Some(closed) = self.closed.take() {
+            self.end(Err(closed));
+        }
     }
 }
 

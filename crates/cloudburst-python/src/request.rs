@@ -2,7 +2,7 @@
 
 use crate::endpoint::{check_process, options};
 use crate::operation::{Operation, Value};
-use cloudburst::{Bytes, RequestParts};
+use cloudburst::{Bytes, Closed, RequestParts, SendError};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -66,7 +66,7 @@ impl Request {
     fn cancelled(&self, wake: Py<PyAny>) -> PyResult<Operation> {
         check_process(self.process)?;
         let parts = self.parts.clone();
-        Ok(Operation::begin(&self.runtime, wake, async move {
+        Ok(Operation::begin(&self.runtime, wake, Closed, async move {
             parts.cancelled().await;
             Ok(Value::Nothing)
         }))
@@ -83,7 +83,8 @@ impl Request {
         check_process(self.process)?;
         let options = options(timeout, priority)?;
         let reply = self.open()?.reply(Bytes::copy_from_slice(&data)).options(options);
-        Ok(Operation::begin(&self.runtime, wake, async move { Ok(Value::Receipt(reply.await?)) }))
+        let reply = async move { Ok(Value::Receipt(reply.await?)) };
+        Ok(Operation::begin(&self.runtime, wake, SendError::Closed, reply))
     }
 
     /// Tells the caller that the application is overloaded and has not acted on the request.
@@ -91,7 +92,7 @@ impl Request {
         check_process(self.process)?;
         let refusal = self.open()?.refuse();
         let refusal = async move { Ok(Value::Receipt(refusal.await?)) };
-        Ok(Operation::begin(&self.runtime, wake, refusal))
+        Ok(Operation::begin(&self.runtime, wake, SendError::Closed, refusal))
     }
 
     /// Tells the caller that there is no answer, unless the request is answered already.

@@ -186,16 +186,18 @@ class Errors(unittest.TestCase):
     def test_every_kind_of_failure_has_its_exception(self) -> None:
         from cloudburst._errors import failure
 
-        kinds_of: dict[tuple[bool, bool, bool], list[type[Exception]]] = {
-            (False, False, False): [cloudburst.NotDelivered],
-            (False, False, True): [cloudburst.Indeterminate],
-            (True, False, True): [cloudburst.Timeout, TimeoutError],
-            (False, True, False): [cloudburst.Busy],
-            (True, True, True): [cloudburst.Busy, cloudburst.Timeout, TimeoutError],
+        kinds_of: dict[tuple[bool, bool, bool, bool], list[type[Exception]]] = {
+            (False, False, False, False): [cloudburst.NotDelivered],
+            (False, False, False, True): [cloudburst.Indeterminate],
+            (True, False, False, True): [cloudburst.Timeout, TimeoutError],
+            (False, True, False, False): [cloudburst.Busy],
+            (True, True, False, True): [cloudburst.Busy, cloudburst.Timeout, TimeoutError],
+            (False, False, True, False): [cloudburst.Closed],
+            (False, False, True, True): [cloudburst.Closed],
         }
         for traits, kinds in kinds_of.items():
             error = failure("text", *traits)
-            self.assertEqual(error.may_have_been_delivered, traits[2])
+            self.assertEqual(error.may_have_been_delivered, traits[3])
             self.assertEqual(str(error), "text")
             self.assertIsInstance(error, cloudburst.Error)
             for kind in kinds:
@@ -218,6 +220,31 @@ class Errors(unittest.TestCase):
         receiver.join()
         self.assertEqual(len(ended), 1)
         self.assertRaises(cloudburst.Closed, one.send, one.local_address, b"")
+
+    def test_a_call_that_closing_cuts_off_may_have_been_delivered(self) -> None:
+        failures: list[cloudburst.Closed] = []
+        with endpoint() as one, endpoint() as other:
+
+            def call() -> None:
+                try:
+                    one.call(other.local_address, b"", timeout=30)
+                except cloudburst.Closed as closed:
+                    failures.append(closed)
+
+            caller = threading.Thread(target=call)
+            caller.start()
+            request = other.recv_request()
+            one.close()
+            caller.join()
+            request.close()
+        self.assertEqual([failure.may_have_been_delivered for failure in failures], [True])
+
+    def test_an_endpoint_that_was_shut_down_sends_nothing(self) -> None:
+        with endpoint() as one, endpoint() as other:
+            one.shutdown(0)
+            with self.assertRaises(cloudburst.Closed) as caught:
+                one.send(other.local_address, b"")
+            self.assertFalse(caught.exception.may_have_been_delivered)
 
 
 class Processes(unittest.TestCase):

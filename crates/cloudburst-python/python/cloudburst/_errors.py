@@ -31,7 +31,7 @@ class Indeterminate(Error):
 
 
 class Closed(Error):
-    """The endpoint is closed."""
+    """The endpoint is closed or closing. What was under way may have been delivered."""
 
     def __init__(self, text: str = "this endpoint is closed") -> None:
         super().__init__(text)
@@ -41,10 +41,12 @@ class Overloaded(Exception):
     """A handler of ``serve`` raises this to refuse a request that it has not acted on. The call raises Busy."""
 
 
-def failure(text: str, is_timeout: bool, is_busy: bool, may_have_been_delivered: bool) -> Error:
+def failure(text: str, is_timeout: bool, is_busy: bool, is_closed: bool, may_have_been_delivered: bool) -> Error:
     """The exception for an error of the library."""
     kind: type[Error]
-    if is_busy:
+    if is_closed:
+        kind = Closed
+    elif is_busy:
         kind = BusyTimeout if is_timeout else Busy
     elif is_timeout:
         kind = Timeout
