@@ -247,14 +247,14 @@ impl SendError {
         )
     }
 
-    /// Whether the deadline passed before the send or the call ended. More time may help; see
+    /// Whether the deadline passed before the send or the call ended, and more time may help: not
+    /// [`OtherVersion`](Self::OtherVersion). See
     /// [`may_have_been_delivered`](Self::may_have_been_delivered) before sending again.
     pub const fn is_timeout(&self) -> bool {
         matches!(
             self,
             Self::NoAnswer
                 | Self::NotAccepted
-                | Self::OtherVersion { .. }
                 | Self::NotSent(_)
                 | Self::NotStarted
                 | Self::Deadline
@@ -372,13 +372,13 @@ impl From<SendError> for io::Error {
             SendError::Refused(_) => io::ErrorKind::ConnectionRefused,
             SendError::NoAnswer
             | SendError::NotAccepted
-            | SendError::OtherVersion { .. }
             | SendError::NotSent(_)
             | SendError::NotStarted
             | SendError::Deadline
             | SendError::Busy
             | SendError::PartlySent(_)
             | SendError::NoResponse => io::ErrorKind::TimedOut,
+            SendError::OtherVersion { .. } => io::ErrorKind::Unsupported,
             SendError::PeerRestarted => io::ErrorKind::ConnectionReset,
             SendError::Closed => io::ErrorKind::ConnectionAborted,
             SendError::OutOfIds
@@ -502,7 +502,7 @@ mod tests {
             (SendError::Closing, false, false),
             (SendError::NoAnswer, true, false),
             (SendError::NotAccepted, true, false),
-            (SendError::OtherVersion { ours: 2, theirs: 3 }, true, false),
+            (SendError::OtherVersion { ours: 2, theirs: 3 }, false, false),
             (SendError::NotStarted, true, false),
             (SendError::NotSent(LocalError::Denied), true, false),
             (SendError::Cancelled, false, false),
