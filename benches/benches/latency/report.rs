@@ -15,7 +15,7 @@ pub(crate) enum Unit {
     Microseconds,
     /// Thousands of messages a second.
     Thousands,
-    /// Gigabits a second.
+    /// Gigabits per second.
     Gigabits,
     /// Per message.
     Each,

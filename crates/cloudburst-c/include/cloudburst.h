@@ -90,7 +90,7 @@ typedef struct {
     bool trusted_network;
     // The paths to spread packets over, such as "ecmp:16" or "file:/etc/cloudburst/paths.toml". NULL: "ecmp:16".
     const char *paths;
-    // The capacity of the link in bits a second. 0: the speed that the interface reports.
+    // The capacity of the link in bits per second. 0: the speed that the interface reports.
     uint64_t capacity;
 } cbrst_options;
 

@@ -22,7 +22,7 @@ pub struct Options {
     pub trusted_network: bool,
     /// The paths to spread packets over, such as "ecmp:16" or "file:/etc/cloudburst/paths.toml". NULL: "ecmp:16".
     pub paths: *const c_char,
-    /// The capacity of the link in bits a second. 0: the speed that the interface reports.
+    /// The capacity of the link in bits per second. 0: the speed that the interface reports.
     pub capacity: u64,
 }
 

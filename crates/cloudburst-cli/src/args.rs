@@ -198,7 +198,7 @@ pub struct RecvArgs {
     #[arg(long)]
     pub once: bool,
 
-    /// Replace files that exist, and the modes and times of directories that were there before
+    /// Replace existing files, and set the modes and times of existing directories
     /// [default: refuse such files, and leave such directories as they are]
     #[arg(long)]
     pub overwrite: bool,

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! `code`, `path` and `wire` do not depend on each other. [`proto`] documents how its state
-//! machines are driven; [`burst`] drives them with the paper's threads over any
+//! machines are driven; [`burst`] drives them with two threads over any
 //! [`burst::PacketIo`]. Sockets are in the crate `cloudburst-net`.
 
 pub mod burst;

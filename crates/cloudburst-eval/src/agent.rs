@@ -86,7 +86,7 @@ pub(crate) struct Listen {
     /// The DSCPs of Cloudburst's classes after the first, the most urgent one first. The last DSCP is
     /// that of all further classes. If empty, all classes have the DSCP of the first.
     pub(crate) low_dscps: Vec<u8>,
-    /// The rate of the host's link, in bits a second.
+    /// The rate of the host's link, in bits per second.
     pub(crate) link_rate: u64,
     /// The key of Cloudburst, drawn for the trial.
     pub(crate) key: [u8; 32],

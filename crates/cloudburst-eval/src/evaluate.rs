@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// The paper's link rate, in bits a second.
+/// The paper's link rate, in bits per second.
 const PAPER_RATE: f64 = 1e9;
 
 /// The share of the processors that other virtual machines may take during a trial. A disturbed

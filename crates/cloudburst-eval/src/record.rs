@@ -28,7 +28,7 @@ pub struct About {
     pub kernel: String,
     /// The network, in a line: hosts, leaves, spines, rates, queues; or the addresses of agents.
     pub network: String,
-    /// The rate of a host's link, in bits a second.
+    /// The rate of a host's link, in bits per second.
     pub link_rate: u64,
     /// The paper's link rate (1 Gb/s) over this one: request rates are the paper's divided by it.
     pub scale: f64,

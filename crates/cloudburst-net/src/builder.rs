@@ -41,7 +41,7 @@ pub const DEFAULT_SOCKET_BUFFERS: usize = 4 << 20;
 ///     .bind("127.0.0.1:0".parse()?)
 ///     .paths(PathMap::ecmp(8))
 ///     .security(Security::pre_shared([7; 32])) // 32 bytes from a safe place
-///     .capacity(25_000_000_000) // bits a second
+///     .capacity(25_000_000_000) // bits per second
 ///     .dscp(43)
 ///     .build()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -213,7 +213,7 @@ impl Builder {
         self
     }
 
-    /// The link's capacity, as [`Capacity`] or in bits a second. Default [`Capacity::Auto`]: the speed that
+    /// The link's capacity, as [`Capacity`] or in bits per second. Default [`Capacity::Auto`]: the speed that
     /// the interface reports; 10 Gb/s for loopback; 1 Gb/s, with a warning, if the speed is unknown.
     ///
     /// Too high a value overflows queues and receive buffers; too low a value leaves the link idle.

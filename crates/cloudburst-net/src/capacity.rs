@@ -11,7 +11,7 @@ const LOOPBACK: u64 = 10_000_000_000;
 /// The capacity assumed if no speed is known.
 const UNKNOWN: u64 = Capacity::FALLBACK.bits_per_second();
 
-/// The capacity in bits a second of the interface that holds `ip`; for an unspecified one, of the
+/// The capacity in bits per second of the interface that holds `ip`; for an unspecified one, of the
 /// fastest interface that is up.
 pub(crate) fn detect(ip: IpAddr) -> u64 {
     if ip.is_loopback() {
@@ -28,7 +28,7 @@ pub(crate) fn detect(ip: IpAddr) -> u64 {
     tracing::warn!(
         %ip,
         capacity = UNKNOWN,
-        "no interface reports its speed: set the link's bits a second with `Builder::capacity`"
+        "no interface reports its speed: set the link's bits per second with `Builder::capacity`"
     );
     UNKNOWN
 }
@@ -46,7 +46,7 @@ fn holds(interface: &InterfaceAddress, ip: IpAddr) -> bool {
     }
 }
 
-/// The speed in bits a second; `None` if the interface does not report it.
+/// The speed in bits per second; `None` if the interface does not report it.
 fn speed(interface: &str) -> Option<u64> {
     // An alias such as `eth0:1` is an address of the interface before the colon.
     let device = interface.split(':').next()?;

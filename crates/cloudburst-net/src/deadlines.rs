@@ -91,7 +91,7 @@ impl Shared {
         match thread::Builder::new().name("cbrst-deadlines".into()).spawn(run) {
             Ok(thread) => state.thread = Some(thread),
             Err(error) => {
-                tracing::warn!(%error, "no thread: a send may wait for room beyond its deadline");
+                tracing::warn!(%error, "cannot start the deadline thread: a send may wait for room beyond its deadline");
             }
         }
     }

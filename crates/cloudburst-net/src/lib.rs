@@ -83,7 +83,9 @@
 //! | debug | `message received`: it is in the application's queue | `peer`, `id`, `bytes` |
 //! | debug | a session opened, an idle peer forgotten, an error of a socket, no GSO | |
 //! | info | an endpoint opened, the interface's speed, a reloaded path file | |
-//! | warn | conditions that the operator should fix: small buffers, packets with another DSCP, an unknown link speed, an invalid path file | |
+//! | warn | conditions that the operator should fix: small buffers, packets with another DSCP, an unknown link speed, an invalid path file, a qlog file that cannot be written, a thread that does not start | |
+//! | warn | a handler or service failed, or a caller refused a response | `peer`, `error` or `rejection` |
+//! | error | a handler, or a waker of the application, panicked | `peer` of a handler |
 //!
 //! `outcome` is `delivered`, the text of the error, or `dropped`. The bytes of messages are never
 //! logged.

@@ -209,7 +209,7 @@ const PATH_GAUGES: &[Reading<EgressState, f64>] = &[
 
 #[rustfmt::skip]
 const HISTOGRAMS: &[Times] = &[
-    (family("cloudburst_send_duration_seconds", Unit::Seconds, "", "Time from the call to STOP, of messages delivered to peers."), |l| &l.sent),
+    (family("cloudburst_send_duration_seconds", Unit::Seconds, "", "Time from when there was room for a message to STOP, of messages delivered to peers."), |l| &l.sent),
     (family("cloudburst_receive_duration_seconds", Unit::Seconds, "", "Time from the first symbol of a message to the one that completed it."), |l| &l.received),
 ];
 

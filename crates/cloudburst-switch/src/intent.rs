@@ -347,10 +347,10 @@ fn check_queue(
     classes: &BTreeMap<u8, u8>,
     pfc: &[u8],
 ) -> Result<(), Refusal> {
-    within("queue", queue.into(), 0, 7)?;
     if let Some(whose) = platform.reserves(queue) {
         return Err(Refusal::Queue { queue, whose });
     }
+    within("queue", queue.into(), 1, 7)?;
     if let Some((&dscp, _)) = classes.iter().find(|(_, class)| **class == queue) {
         return Err(Refusal::QueueShared { queue, dscp });
     }

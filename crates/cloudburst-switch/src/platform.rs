@@ -143,8 +143,8 @@ impl Platform {
     /// Returns what a queue is reserved for, if it is.
     pub(crate) const fn reserves(self, queue: u8) -> Option<&'static str> {
         match (self, queue) {
-            (_, 0) => Some("the queue of everything else"),
-            (Self::Eos, 1) => Some("the queue of everything else, as EOS puts DSCP 0 into class 1"),
+            (_, 0) => Some("the default queue"),
+            (Self::Eos, 1) => Some("the default queue, as EOS puts DSCP 0 into class 1"),
             (Self::Cumulus4, 3) => Some("Cumulus Linux 4's own, for packets of the switch's CPU"),
             (Self::Cumulus4, 7) => Some("that of Cumulus Linux 4's control group, which is strict"),
             _ => None,

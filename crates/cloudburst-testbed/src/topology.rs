@@ -17,10 +17,10 @@ pub struct Topology {
     pub leaves: u16,
     /// Spines, 1 to 64; each is linked to every leaf. Default 4.
     pub spines: u16,
-    /// Bits a second of a link between host and leaf, 1 Mb/s to 10 Gb/s. Default 100 Mb/s: two
+    /// Bits per second of a link between host and leaf, 1 Mb/s to 10 Gb/s. Default 100 Mb/s: two
     /// cores carry eight hosts at that rate.
     pub rate: u64,
-    /// Bits a second of a link between leaf and spine. Default: as [`rate`](Self::rate). If the sum
+    /// Bits per second of a link between leaf and spine. Default: as [`rate`](Self::rate). If the sum
     /// over the spines is below `rate` times the hosts per leaf, the fabric is oversubscribed.
     pub uplink_rate: Option<u64>,
     /// DSCP of the packets that go into the tiny queue, 0 to 63. Default 43.
@@ -202,13 +202,13 @@ impl Topology {
         self.is_emulated() && !matches!(node, Node::Host(_))
     }
 
-    /// Returns the bits a second between a leaf and a spine.
+    /// Returns the bits per second between a leaf and a spine.
     #[must_use]
     pub fn uplink_rate(&self) -> u64 {
         self.uplink_rate.unwrap_or(self.rate)
     }
 
-    /// Returns the bits a second of a link.
+    /// Returns the bits per second of a link.
     #[must_use]
     pub fn link_rate(&self, link: Link) -> u64 {
         if matches!(link.upper, Node::Spine(_)) { self.uplink_rate() } else { self.rate }

@@ -77,7 +77,9 @@ fn suspects(report: &Report, so: &[&Port]) -> String {
     }
     match &found[..] {
         [] => String::new(),
-        found => format!(", just those by way of {}", list(found.iter().map(IpAddr::to_string))),
+        found => {
+            format!(", exactly those that cross {}", list(found.iter().map(IpAddr::to_string)))
+        }
     }
 }
 
@@ -120,7 +122,7 @@ fn dead_ports(report: &Report, problems: &mut Vec<Problem>) {
             list(dead.iter().map(|port| format!("{} ({})", port.port, routers(&port.hops))));
         problems.push(problem(
             format!(
-                "{} of {} source ports have no answer, there or back: {}",
+                "{} of {} source ports get no answer; packets may be lost in either direction: {}",
                 dead.len(),
                 report.ports.len(),
                 ports
@@ -227,7 +229,7 @@ fn paths(report: &Report, problems: &mut Vec<Problem>) {
         problems.push(problem(
             "all source ports take the same path, as far as routers tell",
             "have the switches hash UDP ports (ECMP, \"layer 4\"); where they cannot, use --paths \
-             xpath:... or bounce:...; with one path, TCP is faster",
+             xpath:... or bounce:...; with one path, Cloudburst gains little for long messages",
         ));
     }
 }

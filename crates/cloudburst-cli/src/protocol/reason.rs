@@ -34,7 +34,7 @@ pub enum Reason {
     #[error("the receiver cannot write the file: {}", std::io::Error::from_raw_os_error(*.0 as i32))]
     Storage(u64),
     /// 9: the bytes received are not those sent; the number is the size received.
-    #[error("the receiver has {0} bytes, which are not those that were sent: send the file again")]
+    #[error("the {0} bytes at the receiver do not match what was sent: send the file again")]
     Mismatch(u64),
     /// 10: nothing was heard for the number of milliseconds.
     #[error("the receiver heard nothing for {} s and gave up", *.0 as f64 / 1e3)]

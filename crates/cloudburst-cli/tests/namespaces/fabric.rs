@@ -105,7 +105,7 @@ pub(crate) fn a_spine_that_rewrites_the_dscp_is_named() -> Result<(), Failed> {
     let there = "DSCP 43 does not survive the way there";
     let told = problems(&report).into_iter().find(|what| what.contains(there));
     let told = told.ok_or_else(|| report.to_string())?;
-    assert!(told.contains(&format!("just those by way of {spine}")), "{told}");
+    assert!(told.contains(&format!("exactly those that cross {spine}")), "{told}");
     assert!(told.ends_with("was 10"), "{told}");
     let back = "DSCP 43 does not survive the way back";
     let told = problems(&report).into_iter().find(|what| what.contains(back));
@@ -119,7 +119,7 @@ pub(crate) fn a_lossy_link_is_told_by_its_spine() -> Result<(), Failed> {
     fabric.loss(cloudburst_testbed::Link::between(Node::Leaf(1), Node::Spine(4)), 30.0)?;
     let report = examine(&fabric, false, LONG)?;
     let spine = fabric.addresses(Node::Spine(4))?.0;
-    let expected = format!("just those by way of {spine}");
+    let expected = format!("exactly those that cross {spine}");
     let lost = |what: &&str| what.contains("lost on the way there") && what.contains(&expected);
     assert!(problems(&report).iter().any(lost), "{report}");
     Ok(())

@@ -1,4 +1,4 @@
-//! The paper's threads (section IV-A): one that encodes and sends, one that receives and decodes.
+//! Two threads: one encodes and sends, the other receives and decodes. The paper (section IV-A) has four.
 //!
 //! [`Engine`] drives the parts of an [`Endpoint`] over any [`PacketIo`], through the same functions
 //! as [`Endpoint`] itself:

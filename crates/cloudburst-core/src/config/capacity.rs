@@ -5,12 +5,12 @@ use core::fmt;
 use core::str::FromStr;
 use parse_size::ByteSuffix;
 
-/// The fewest bits a second that an endpoint can be paced to.
+/// The fewest bits per second that an endpoint can be paced to.
 pub(super) const MIN_CAPACITY: u64 = 8_000;
 
 /// The capacity of an endpoint's link, in each direction.
 ///
-/// Its text form is `auto`, or bits a second with an optional unit, such as `100M` or `2.5G`: k, M, G and T
+/// Its text form is `auto`, or bits per second with an optional unit, such as `100M` or `2.5G`: k, M, G and T
 /// are powers of 1,000.
 ///
 /// It converts from `u64` alone: with another integer type, an integer literal would no longer be one.
@@ -31,7 +31,7 @@ pub enum Capacity {
     /// [`FALLBACK`](Self::FALLBACK) otherwise.
     #[default]
     Auto,
-    /// Bits a second, at least 8,000. Too high a value overflows queues and receive buffers; too low
+    /// Bits per second, at least 8,000. Too high a value overflows queues and receive buffers; too low
     /// a value leaves the link idle.
     BitsPerSecond(u64),
 }
@@ -40,7 +40,7 @@ impl Capacity {
     /// 1 Gb/s: the capacity assumed where none is known.
     pub const FALLBACK: Self = Self::BitsPerSecond(1_000_000_000);
 
-    /// Returns the bits a second. This crate cannot query interfaces, so [`Auto`](Self::Auto) is
+    /// Returns the bits per second. This crate cannot query interfaces, so [`Auto`](Self::Auto) is
     /// [`FALLBACK`](Self::FALLBACK) here.
     pub const fn bits_per_second(self) -> u64 {
         match self {
@@ -69,13 +69,13 @@ impl FromStr for Capacity {
         bits.map(Self::BitsPerSecond).ok_or_else(|| ConfigError {
             field: "capacity",
             value: format!("`{text}`"),
-            expected: "`auto`, or at least 8k bits a second, such as 100M, 2.5G or 1000000000",
+            expected: "`auto`, or at least 8k bits per second, such as 100M, 2.5G or 1000000000",
         })
     }
 }
 
 impl fmt::Display for Capacity {
-    /// Writes `auto`, or the bits a second.
+    /// Writes `auto`, or the bits per second.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Auto => f.pad("auto"),

@@ -51,7 +51,7 @@ impl Config {
             return refuse("mtu", &self.mtu, "between 576 and 65535 bytes");
         }
         if self.capacity.bits_per_second() < MIN_CAPACITY {
-            return refuse("capacity", &self.capacity, "at least 8000 bits a second");
+            return refuse("capacity", &self.capacity, "at least 8000 bits per second");
         }
         if !(self.rate > 0.0 && self.rate <= 1.0) {
             return refuse("rate", &self.rate, "above 0 and at most 1");
@@ -73,7 +73,7 @@ impl Config {
         if let Some(downlink) = self.downlink.as_ref().map(Downlink::bits_per_second)
             && downlink < 8_000
         {
-            return refuse("downlink", &downlink, "at least 8000 bits a second");
+            return refuse("downlink", &downlink, "at least 8000 bits per second");
         }
         if self.deadline.is_zero() {
             return refuse("deadline", &"0", "longer than zero");
@@ -190,8 +190,8 @@ mod tests {
                 "setting `max_message` is 4294967296: it must be below 4 GiB",
                 "setting `decode_bytes` is 5: it must be at least twice `max_message`",
                 "setting `policy.margin` is -1: it must be between 0 and 4",
-                "setting `capacity` is 0: it must be at least 8000 bits a second",
-                "setting `downlink` is 0: it must be at least 8000 bits a second",
+                "setting `capacity` is 0: it must be at least 8000 bits per second",
+                "setting `downlink` is 0: it must be at least 8000 bits per second",
                 "setting `policy.window` is 0: it must be between 1 and 1024 symbols",
                 "setting `deadline` is 0: it must be longer than zero",
                 "setting `max_redundancy` is 1: it must be between 2 and 1000",

@@ -165,9 +165,9 @@ pub struct Config {
     /// by strict priority and the endpoint has a DSCP for each. The two ends need not agree. With
     /// one DSCP, or one queue for all, several classes gain nothing.
     pub classes: Classes,
-    /// The code of messages that do not set one.
+    /// The code of messages that do not set one. Default [`Code::default`].
     pub code: Code,
-    /// The burst policy of messages that do not set one.
+    /// The burst policy of messages that do not set one. Default [`BurstPolicy::default`].
     pub policy: BurstPolicy,
     /// The size in bytes from which messages are pulled ([`BurstPolicy::Pulled`]) unless they set a
     /// policy of their own. Default `usize::MAX`: none are.
@@ -189,7 +189,8 @@ pub struct Config {
     pub probe: bool,
     /// How long a message may take if it sets no deadline. Default 10 s.
     pub deadline: Duration,
-    /// The most packets sent for one block: this many times its source symbols, plus 256. Default 32.
+    /// The most packets sent for one block: this many times its source symbols, plus 256. Default
+    /// 32, 2 to 1,000.
     pub max_redundancy: u32,
     /// Blocks of one message in flight at a time, at most 8. Default 2.
     pub blocks_in_flight: usize,
@@ -198,7 +199,8 @@ pub struct Config {
     pub send_messages: usize,
     /// Bytes that may be waiting or in flight, to all peers. Default 256 MiB.
     pub send_bytes: usize,
-    /// The longest message to send or to accept, in bytes. Default 16 MiB.
+    /// The longest message to send or to accept, in bytes. Default 16 MiB, below 4 GiB; `decode_bytes` and
+    /// `decode_bytes_per_peer` must be at least twice as large.
     pub max_message: usize,
     /// Delivered messages that the application has not taken yet; requests have a queue of the same
     /// length of their own. Default 1,024.
@@ -210,9 +212,9 @@ pub struct Config {
     pub decode_bytes: usize,
     /// Bytes of messages being received from one peer. Default 64 MiB.
     pub decode_bytes_per_peer: usize,
-    /// How long a receiver keeps an incomplete message without new symbols, and a complete one that
-    /// the application has not taken without any symbol from its sender. Default 15 s: longer than
-    /// the default deadline, after which its sender has given up.
+    /// How long a receiver keeps an incomplete message after its last new symbol, and a complete one
+    /// that the application has not taken after the last symbol of any kind from its sender. Default
+    /// 15 s: longer than the default deadline, after which its sender has given up.
     pub decode_timeout: Duration,
     /// How long a thread that waits for packets busy-polls before it sleeps. It busy-polls only if
     /// its previous wait was no longer than this, or no longer than twice this if it slept. Default

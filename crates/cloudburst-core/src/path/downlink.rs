@@ -63,7 +63,7 @@ impl Downlink {
         Self { bits_per_second, shared: Arc::new(Mutex::new(shared)) }
     }
 
-    /// Returns the rate in bits a second.
+    /// Returns the rate in bits per second.
     pub const fn bits_per_second(&self) -> u64 {
         self.bits_per_second
     }

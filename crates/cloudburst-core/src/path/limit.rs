@@ -41,7 +41,7 @@ const MAX_TRIAL_WAIT: Duration = Duration::from_secs(1);
 const FIRST_STEP: f64 = 0.125;
 const FIRST_RAISE_WAIT: Duration = Duration::from_millis(10);
 const MAX_RAISE_WAIT: Duration = Duration::from_millis(500);
-/// The rate is never lowered below this share of the configured one, nor below this many bits a second.
+/// The rate is never lowered below this share of the configured one, nor below this many bits per second.
 const MIN_SHARE: f64 = 1.0 / 64.0;
 const MIN_RATE: f64 = 10e6;
 /// After this time without packets accounted for, all state is discarded.
@@ -117,7 +117,7 @@ struct Shares {
 }
 
 impl RateLimit {
-    /// Starts at the full `rate`, in bits a second. Packets have at most `mtu` bytes.
+    /// Starts at the full `rate`, in bits per second. Packets have at most `mtu` bytes.
     pub(crate) fn new(rate: f64, mtu: usize) -> Self {
         Self {
             packet: mtu as f64 * 8.0 / rate,

@@ -24,7 +24,7 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// Creates a pacer for a link of `capacity` bits a second, of which the share `rate` may be used.
+    /// Creates a pacer for a link of `capacity` bits per second, of which the share `rate` may be used.
     pub fn new(capacity: u64, rate: f64) -> Self {
         let nanos_per_byte = 8e9 / (capacity as f64 * rate);
         let least_nanos_per_byte = nanos_per_byte;
@@ -51,7 +51,7 @@ impl Pacer {
         }
     }
 
-    /// Returns the allowed rate in bits a second.
+    /// Returns the allowed rate in bits per second.
     pub(crate) fn bits_per_second(&self) -> u64 {
         (8e9 / self.nanos_per_byte) as u64
     }

@@ -79,7 +79,7 @@ pub struct Counters {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Latencies {
-    /// Messages sent and delivered: from the call to STOP
+    /// Messages sent and delivered: from when there was room for the message to STOP
     /// ([`Receipt::total`](crate::error::Receipt::total)).
     pub sent: LatencyHistogram,
     /// Messages received: from the first symbol to the one that completed the message.

@@ -156,7 +156,7 @@ pub enum SendEnd {
         packets: usize,
         /// Symbols that a network without loss needs.
         needed: usize,
-        /// The time from the call to STOP.
+        /// The time from when there was room for the message to STOP.
         took: Duration,
     },
     /// The message was not delivered.

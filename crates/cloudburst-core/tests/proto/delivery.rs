@@ -97,7 +97,7 @@ fn the_rate_bounds_what_all_messages_send_together() {
     let bits = (sent.symbol_bytes_sent + sent.symbols_sent * 28) * 8;
     let seconds = pair.now.saturating_since(start).as_secs_f64();
     let rate = bits as f64 / seconds;
-    assert!((0.97e8..1.01e8).contains(&rate), "{rate} bits a second");
+    assert!((0.97e8..1.01e8).contains(&rate), "{rate} bits per second");
     assert_eq!(pair.a.delivered(), 101);
 }
 

@@ -171,7 +171,7 @@ impl Net {
         }
     }
 
-    /// Runs for this long. Returns the mean rate of host 0 meanwhile, in bits a second.
+    /// Runs for this long. Returns the mean rate of host 0 meanwhile, in bits per second.
     fn run_for(&mut self, time: Duration) -> f64 {
         let until = self.now + time;
         let before = self.rate_seconds;

@@ -168,7 +168,7 @@ impl<'a> Point<'a> {
         (original > 0).then(|| sent as f64 / original as f64)
     }
 
-    /// The goodput of the background flows, in bits a second.
+    /// The goodput of the background flows, in bits per second.
     pub(super) fn goodput(&self) -> Option<Estimate> {
         let goodput = |turn: &&Trial| turn.background_bytes as f64 * 8.0 / turn.seconds;
         let timed = self.turns.iter().filter(|turn| turn.seconds > 0.0);

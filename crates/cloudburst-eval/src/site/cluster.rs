@@ -27,7 +27,7 @@ pub(crate) struct Cluster {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
-    /// The rate of a host's link, in bits a second.
+    /// The rate of a host's link, in bits per second.
     link_rate: u64,
     /// The DSCP of short messages.
     #[serde(default = "usual_dscp")]
@@ -49,7 +49,7 @@ struct Row {
     path_addresses: Vec<IpAddr>,
 }
 
-/// The valid rates of a link, in bits a second.
+/// The valid rates of a link, in bits per second.
 const RATES: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
 
 const fn usual_dscp() -> u8 {

@@ -21,7 +21,7 @@ pub(crate) struct Site {
     pub(crate) hosts: Vec<Peer>,
     /// The rack of each host: background flows go from the first rack to others.
     pub(crate) racks: Vec<u16>,
-    /// The rate of a host's link, in bits a second.
+    /// The rate of a host's link, in bits per second.
     pub(crate) link_rate: u64,
     /// The DSCP of short messages.
     pub(crate) dscp: u8,

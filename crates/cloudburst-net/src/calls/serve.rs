@@ -354,7 +354,7 @@ impl Endpoint {
                 tracing::error!(%peer, "the handler of a request panicked: its caller gets no answer");
             }
             Handled::Failed(error) => {
-                tracing::warn!(%peer, %error, "a service failed: its caller gets no answer");
+                tracing::warn!(%peer, %error, "a handler or service failed: its caller gets no answer");
             }
             Handled::Cancelled => {
                 tracing::debug!(%peer, "a response is no longer awaited: its handler was dropped");

@@ -30,7 +30,7 @@ class Base:
         key: 32 bytes that all peers share, from a safe place.
         trusted_network: use no key. Any host that reaches the endpoint may use it.
         paths: the paths to spread packets over, such as ``ecmp:16``, the default, or ``file:paths.toml``.
-        capacity: the link's, in bits a second. By default, the speed that the interface reports.
+        capacity: the link's, in bits per second. By default, the speed that the interface reports.
         known_as: the addresses that peers send to, if a device in between translates them.
 
         Raises OSError if the system refuses the endpoint, and ValueError if an argument is invalid.

@@ -137,11 +137,11 @@ pub(super) struct Up {
     #[arg(long, value_name = "N", default_value_t = Topology::default().spines)]
     spines: u16,
 
-    /// Bits a second between host and leaf: 100mbit, 100M, 1gbit, ...
+    /// Bits per second between host and leaf: 100mbit, 100M, 1gbit, ...
     #[arg(long, value_name = "BITS", default_value = "100mbit")]
     rate: Rate,
 
-    /// Bits a second between leaf and spine: a lower rate oversubscribes [default: as --rate]
+    /// Bits per second between leaf and spine: a lower rate oversubscribes [default: as --rate]
     #[arg(long, value_name = "BITS")]
     uplink_rate: Option<Rate>,
 
@@ -228,7 +228,7 @@ impl Up {
     }
 }
 
-/// Bits a second.
+/// Bits per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rate(u64);
 
@@ -236,7 +236,8 @@ impl FromStr for Rate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "expected bits a second, such as 100mbit, 100M, 1.5gbit or 10G".to_string();
+        let wrong =
+            || "expected bits per second, such as 100mbit, 100M, 1.5gbit or 10G".to_string();
         let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         let number: f64 = number.parse().map_err(|_| wrong())?;

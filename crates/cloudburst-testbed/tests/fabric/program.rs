@@ -220,7 +220,7 @@ pub(crate) fn wrong_arguments_are_named() -> Result<(), Failed> {
         (&["up", "--spines", "0"][..], "spines 0: expected 1 to 64"),
         (&["up", "--trim", "44"], "expected bytes and a DSCP, such as 128:44"),
         (&["up", "--trim", "128:43"], "trim.dscp 43: expected different from other DSCPs"),
-        (&["up", "--rate", "fast"], "expected bits a second, such as 100mbit"),
+        (&["up", "--rate", "fast"], "expected bits per second, such as 100mbit"),
         (&["fail", "s2"], "s2: this fabric has s1 to s1"),
         (&["fail", "h1-s1"], "h1-s1: no such link"),
         (&["fail", "x1"], "node x1: expected h1, l1 or s1"),

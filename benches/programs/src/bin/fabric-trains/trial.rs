@@ -17,7 +17,7 @@ const PORTS: u16 = 16;
 /// Bytes that each sender sends first: they open the session, use all paths, and train the length of
 /// trains, with 700 packets for each of four paths.
 const WARM_UP: usize = 4_000_000;
-/// The bits a second configured at senders, for trains up to the limit of a system call.
+/// The bits per second configured at senders, for trains up to the limit of a system call.
 const CAPACITY: u64 = 10_000_000_000;
 
 /// The load by the senders.

@@ -7,7 +7,7 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// The maximum rate of repeated ones in bits a second, however fast the link: about 3,400 HELLOs or
+/// The maximum rate of repeated ones in bits per second, however fast the link: about 3,400 HELLOs or
 /// 1,900 OPENs a second.
 const MAX_RETRY_RATE: f64 = 2_500_000.0;
 
@@ -43,7 +43,7 @@ pub(super) struct Hellos {
 }
 
 impl Hellos {
-    /// Creates the queue for a link of `capacity` bits a second. Repeated HELLOs may take `share`
+    /// Creates the queue for a link of `capacity` bits per second. Repeated HELLOs may take `share`
     /// of it, or [`MAX_RETRY_RATE`] if that is less.
     pub(super) fn new(capacity: u64, share: f64) -> Self {
         let share = share.min(MAX_RETRY_RATE / capacity as f64);

@@ -395,7 +395,7 @@ impl Sender {
         }
     }
 
-    /// How long delivered messages took, from the call to STOP.
+    /// How long delivered messages took, from when there was room for each to STOP.
     pub(crate) const fn latencies(&self) -> &LatencyHistogram {
         &self.latencies
     }

@@ -16,7 +16,7 @@ pub(crate) const LARGE: usize = 93_000;
 pub(crate) const SPINES: u16 = 4;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Bits a second of a link.
+/// Bits per second of a link.
 pub(crate) const RATE: u64 = 100_000_000;
 
 /// Two hosts per leaf, and the paper's spines.

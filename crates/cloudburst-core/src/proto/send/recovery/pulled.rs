@@ -61,7 +61,7 @@ impl Pulled {
     }
 }
 
-/// Symbols that a message opens with, by the capacity of the sender's link in bits a second: as
+/// Symbols that a message opens with, by the capacity of the sender's link in bits per second: as
 /// measured for SCDP (sections V-F and V-I) at 1, 5 and 10 Gb/s, and interpolated between these.
 pub(in crate::proto::send) fn window(capacity: u64) -> u32 {
     const GBPS: u64 = 1_000_000_000;
