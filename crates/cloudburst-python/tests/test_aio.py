@@ -2,6 +2,7 @@
 
 import asyncio
 import unittest
+from collections.abc import Awaitable
 
 import cloudburst
 from cloudburst import aio
@@ -100,13 +101,19 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
 
     async def test_a_handler_that_fails_is_logged_and_its_caller_told(self) -> None:
         async with aio_endpoint() as service, aio_endpoint() as client:
-            async def handler(request: aio.Request) -> bytes:
+            async def fail() -> bytes:
                 raise KeyError("on purpose")
 
+            def handler(request: aio.Request) -> Awaitable[bytes]:
+                if request.data == b"early":
+                    raise KeyError("before there is anything to await")
+                return fail()
+
             serving = asyncio.create_task(service.serve(handler))
-            with self.assertLogs("cloudburst", "ERROR"):
-                with self.assertRaises(cloudburst.Indeterminate):
-                    await client.call(service.local_address, b"")
+            for data in (b"early", b"late"):
+                with self.assertLogs("cloudburst", "ERROR"):
+                    with self.assertRaises(cloudburst.Indeterminate):
+                        await client.call(service.local_address, data)
             await service.shutdown()
             await serving
 
