@@ -1,13 +1,18 @@
-//! Partial files that outlive a receiver, so that interrupted transfers can be resumed.
+//! What a receiver has in its directory besides files that are complete.
+//!
+//! A private directory, for as long as the receiver runs; and one of files that outlive it, so that interrupted
+//! transfers can be resumed: partial files, and marks of directories that still need their attributes.
 
 use crate::protocol::FilePath;
 use core::time::Duration;
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use tempfile::TempDir;
 
 /// How long partial files are kept.
 pub(super) const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -21,6 +26,50 @@ pub(super) enum NoParts {
     Taken { path: PathBuf },
     #[error("other users can access {0}: chmod 700 {0}", path.display())]
     Accessible { path: PathBuf },
+}
+
+/// The most attempts to create a private directory: a receiver that starts may take a new one for an abandoned one.
+const ATTEMPTS: usize = 10;
+
+/// Creates a private directory in `dir`. It is in use as long as the file that is returned is open.
+///
+/// It is on the same file system as `dir`, so that files can be renamed out of it; and closed to other users, who
+/// could put links where files are about to be written.
+pub(super) fn private_directory(dir: &Path) -> io::Result<(TempDir, File)> {
+    for _ in 0..ATTEMPTS {
+        let private = tempfile::Builder::new()
+            .prefix(FilePath::TEMPORARY)
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(dir)?;
+        let lock = File::open(&private)?;
+        // Where directories cannot be locked, none is ever removed.
+        if !matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) && private.path().exists() {
+            return Ok((private, lock));
+        }
+    }
+    Err(io::ErrorKind::ResourceBusy.into())
+}
+
+/// Removes the private directories of receivers of this user that were killed.
+pub(super) fn remove_abandoned(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_private = name.to_str().is_some_and(|name| {
+            name.strip_prefix(FilePath::TEMPORARY).is_some_and(|rest| !rest.contains('.'))
+        });
+        let is_ours = |metadata: &Metadata| {
+            metadata.is_dir()
+                && metadata.uid() == geteuid().as_raw()
+                && metadata.mode() & 0o7777 == 0o700
+        };
+        if is_private
+            && entry.metadata().is_ok_and(|metadata| is_ours(&metadata))
+            && let Ok(directory) = File::open(entry.path())
+            && directory.try_lock().is_ok()
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Opens the directory of partial files in `dir`, which is created if necessary: another receiver that ends
@@ -45,12 +94,17 @@ pub(super) fn open_directory(dir: &Path) -> Result<PathBuf, NoParts> {
     Ok(path)
 }
 
-/// Removes the partial files that are too old, unless a receiver uses them.
-pub(super) fn remove_old(directory: &Path) {
+/// Removes the files that are too old at `now`, unless a receiver uses them.
+pub(super) fn remove_old(directory: &Path, now: SystemTime) {
+    let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let age = entry.metadata().and_then(|metadata| metadata.modified());
-        if age.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > KEPT))
-            && open(&entry.path()).is_ok()
+        // Its modification time may be that of the sender's file already.
+        let changed = entry.metadata().map(|metadata| metadata.ctime());
+        let changed = changed.ok().and_then(|seconds| u64::try_from(seconds).ok());
+        let is_old =
+            |changed| now.checked_sub(Duration::from_secs(changed)).is_some_and(|age| age > KEPT);
+        if changed.is_some_and(is_old)
+            && let Ok(_locked) = open(&entry.path())
         {
             let _ = fs::remove_file(entry.path());
         }
@@ -62,9 +116,66 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_NOFOLLOW.bits();
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o666).custom_flags(flags);
-    let file = options.open(path)?;
+    let file = match options.open(path) {
+        // A receiver has ended between setting the mode of the complete file and renaming it.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            fs::set_permissions(path, Permissions::from_mode(0o600))?;
+            options.open(path)?
+        }
+        result => result?,
+    };
     file.try_lock()?;
     // The process that held the lock before may have renamed or removed the file.
     let (here, there) = (file.metadata()?, fs::symlink_metadata(path)?);
     if here.ino() == there.ino() { Ok(file) } else { Err(io::ErrorKind::WouldBlock.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::unistd::{Uid, setfsuid};
+    use std::thread;
+
+    #[test]
+    fn the_private_directory_of_a_receiver_that_was_killed_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (used, _lock) = private_directory(dir.path()).unwrap();
+        let (killed, lock) = private_directory(dir.path()).unwrap();
+        let killed = killed.keep();
+        fs::write(killed.join("half"), "of a stream").unwrap();
+        let others = ["partial.0", "mine", "public"].map(|name| {
+            let path = dir.path().join(format!("{}{name}", FilePath::TEMPORARY));
+            let mode = if name == "public" { 0o755 } else { 0o700 };
+            DirBuilder::new().mode(mode).create(&path).unwrap();
+            path
+        });
+        let locked = File::open(&others[1]).unwrap();
+        locked.lock().unwrap();
+        remove_abandoned(dir.path());
+        assert!(killed.exists(), "it is not dead yet");
+        drop(lock);
+        remove_abandoned(dir.path());
+        assert!(!killed.exists() && used.path().exists());
+        assert_eq!(others.map(|path| path.exists()), [true; 3]);
+    }
+
+    #[test]
+    fn a_part_that_nobody_may_write_to_is_resumed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("part");
+        fs::write(&path, "whole").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
+        let user = Uid::from_raw(if geteuid().is_root() { 65_534 } else { geteuid().as_raw() });
+        for path in [dir.path(), &path] {
+            nix::unistd::chown(path, Some(user), None).unwrap();
+        }
+        // This concerns one thread: root would be allowed to write in any case.
+        let resume = move || {
+            setfsuid(user);
+            let denied = OpenOptions::new().write(true).open(&path).unwrap_err();
+            assert_eq!(denied.kind(), io::ErrorKind::PermissionDenied);
+            assert_eq!(open(&path).unwrap().metadata().unwrap().len(), 5);
+        };
+        thread::spawn(resume).join().unwrap();
+    }
 }

@@ -18,12 +18,13 @@ use crate::ui::{self, Ui};
 use cloudburst_net::{DEFAULT_DSCP, Endpoint, Message};
 use core::time::Duration;
 use crossbeam_channel::{Receiver, Sender, never, select, unbounded};
+use nix::unistd::fsync;
 use sd_notify::NotifyState;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 /// The most concurrent transfers.
 const MAX_TRANSFERS: usize = 64;
@@ -36,6 +37,9 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const NAMING: Duration = Duration::from_millis(250);
 /// The shortest time between two notices of handshakes with another key.
 const NOTICE_EVERY: Duration = Duration::from_secs(5);
+
+/// The time between two searches for old partial files.
+const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
 
 /// Identifies a transfer by peer as well, so that no peer can act on the transfers of another.
 pub(super) type Key = (SocketAddr, TransferId);
@@ -61,6 +65,10 @@ pub(super) struct Server {
     store: Sender<Stored>,
     checked: Receiver<Checked>,
     check: Sender<Checked>,
+    /// The number of threads that hash existing bytes.
+    checks: usize,
+    /// When old partial files are removed next.
+    sweep_at: Instant,
     /// Handshakes with another key that the user was told of, and when.
     strangers: (u64, Option<Instant>),
     /// The user was told that a sender uses an address which is not known here.
@@ -92,6 +100,8 @@ impl Server {
             store,
             checked,
             check,
+            checks: 0,
+            sweep_at: Instant::now() + SWEEP_EVERY,
             strangers: (0, None),
             told_of_address: false,
         }
@@ -125,6 +135,7 @@ impl Server {
                 }
                 recv(self.checked) -> checked => {
                     if let Ok(checked) = checked {
+                        self.checks -= 1;
                         self.accept(Instant::now(), checked);
                     }
                 }
@@ -296,23 +307,31 @@ impl Server {
 
     /// Accepts the file, at once or after the bytes of it that exist here have been hashed.
     fn compare(&mut self, now: Instant, key: Key, offer: &Offer, base: Base) {
-        let (file, lengths, is_present) = match (base, offer.size) {
+        let (file, lengths, present_in) = match (base, offer.size) {
             (Base::Part(file, have), Some(size)) => {
-                (file, prefix::lengths(have, size, offer.chunk.into(), WINDOW), false)
+                (file, prefix::lengths(have, size, offer.chunk.into(), WINDOW), None)
             }
-            (Base::Present(file), Some(size)) => (file, vec![size], true),
+            (Base::Present(file, directory), Some(size)) => (file, vec![size], Some(directory)),
             _ => return self.accept(now, (key, Vec::new(), false)),
         };
         let Some(transfer) = self.transfers.get_mut(&key) else { return };
-        transfer.is_checking = true;
+        let (mut file, is_present) = (transfer.check(file), present_in.is_some());
         let check = self.check.clone();
         let hash = move || {
+            let mut known = prefix::hash_all(&mut file, &lengths);
+            if let Some(directory) = present_in {
+                // Who stored it may not have waited for the disk. Some file systems cannot sync a directory.
+                known = known.and_then(|known| file.sync().map(|()| known));
+                let _ = fsync(&directory);
+            }
+            // Closed first: the lock of a part is free once the transfer has ended.
+            drop(file);
             // Bytes that cannot be read are sent again.
-            let known = prefix::hash_all(file, &lengths).unwrap_or_default();
-            let _ = check.send((key, known, is_present));
+            let _ = check.send((key, known.unwrap_or_default(), is_present));
         };
-        if thread::Builder::new().name("check".into()).spawn(hash).is_err() {
-            self.accept(now, (key, Vec::new(), is_present));
+        match thread::Builder::new().name("check".into()).spawn(hash) {
+            Ok(_) => self.checks += 1,
+            Err(_) => self.accept(now, (key, Vec::new(), is_present)),
         }
     }
 
@@ -349,8 +368,10 @@ impl Server {
             return Err(Reason::TooLarge(self.max_size));
         }
         let most = if matches!(self.place, Place::Pipe(_)) { 1 } else { MAX_TRANSFERS };
-        if self.transfers.len() >= most {
-            return Err(Reason::Busy(self.transfers.len() as u64));
+        // A thread may still be waiting for the disk after its transfer has ended.
+        let used = self.transfers.len().max(self.checks);
+        if used >= most {
+            return Err(Reason::Busy(used as u64));
         }
         if self.transfers.values().any(|transfer| transfer.name == name) {
             return Err(Reason::NameInUse);
@@ -478,6 +499,12 @@ impl Server {
             }
         }
         self.notice_strangers(now);
+        if now >= self.sweep_at
+            && let Place::Directory(store) = &self.place
+        {
+            self.sweep_at = now + SWEEP_EVERY;
+            store.remove_old(SystemTime::now());
+        }
     }
 
     fn notice_strangers(&mut self, now: Instant) {

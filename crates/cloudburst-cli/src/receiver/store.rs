@@ -9,11 +9,13 @@ use nix::sys::time::TimeSpec;
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 use tempfile::{TempDir, TempPath};
 
 /// The size of blocks that become holes if they are all zeros: that of most file systems.
@@ -26,6 +28,8 @@ pub(super) struct Store {
     root: Root,
     overwrite: bool,
     private: TempDir,
+    /// Keeps other receivers from removing `private`.
+    _lock: File,
     /// The directory of partial files that outlive this value, to be resumed. `None`: they are not wanted.
     parts: Option<Result<PathBuf, NoParts>>,
 }
@@ -34,8 +38,9 @@ pub(super) struct Store {
 /// [`keep`](Self::keep).
 #[derive(Debug)]
 pub(super) struct Partial {
-    file: File,
+    // Dropped before the file, whose lock keeps other receivers away.
     path: TempPath,
+    file: File,
     /// Whether it may be resumed later.
     is_part: bool,
     /// Whether blocks of zeros become holes.
@@ -49,8 +54,8 @@ pub(super) enum Base {
     Nothing,
     /// The bytes of the partial file, to be compared with the sender's, and their number.
     Part(File, u64),
-    /// A file that has the name and the size already.
-    Present(File),
+    /// A file that has the name and the size already, and the directory that it is in.
+    Present(File, OwnedFd),
 }
 
 /// The right to decide whether a file gets its name. The first thread that takes it has it.
@@ -71,23 +76,26 @@ impl Store {
     ///
     /// If the directory cannot be written to.
     pub(super) fn open(dir: PathBuf, overwrite: bool, resumes: bool) -> io::Result<Self> {
-        // On the same file system as `dir`, so that files can be renamed out of it; and closed to
-        // other users, who could put links where files are about to be written.
-        let private = tempfile::Builder::new()
-            .prefix(FilePath::TEMPORARY)
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir_in(&dir)?;
+        parts::remove_abandoned(&dir);
+        let (private, lock) = parts::private_directory(&dir)?;
         let parts = resumes.then(|| parts::open_directory(&dir));
         if let Some(Ok(parts)) = &parts {
-            parts::remove_old(parts);
+            parts::remove_old(parts, SystemTime::now());
         }
-        let root = Root::open(dir, private.path())?;
-        Ok(Self { root, overwrite, private, parts })
+        let root = Root::open(dir, private.path(), resumes)?;
+        Ok(Self { root, overwrite, private, _lock: lock, parts })
     }
 
     /// Returns the directory of incomplete files.
     pub(super) fn private(&self) -> &Path {
         self.private.path()
+    }
+
+    /// Removes partial files that nobody has resumed for too long.
+    pub(super) fn remove_old(&self, now: SystemTime) {
+        if let Some(parts) = self.parts() {
+            parts::remove_old(parts, now);
+        }
     }
 
     /// Returns why no parts are kept although they are wanted.
@@ -144,7 +152,7 @@ impl Store {
         };
         let partial = Partial { file, path, is_part, is_sparse: false, target };
         let base = match present {
-            Some(file) => Base::Present(file),
+            Some((file, directory)) => Base::Present(file, directory),
             None => partial.base().map_err(failed)?,
         };
         Ok((partial, base))
@@ -243,7 +251,11 @@ impl Partial {
             Entry::Directory => target.make_directory()?,
             Entry::File | Entry::Link => match target.rename(&path) {
                 Err(Reason::Exists) if target.is_same(&path, size)? => {}
-                result => result?,
+                result => {
+                    result?;
+                    // The old name may be another receiver's by now.
+                    let _ = path.keep();
+                }
             },
         }
         Ok(target.path())
@@ -274,9 +286,12 @@ fn link_beside(
 mod tests {
     use super::*;
     use core::time::Duration;
+    use parts::KEPT;
     use std::fs::{DirBuilder, FileTimes};
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-    use std::time::SystemTime;
+    use std::time::UNIX_EPOCH;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
 
     fn name(text: &str) -> FilePath {
         FilePath::new(text).unwrap()
@@ -423,6 +438,7 @@ mod tests {
         assert_eq!(fs::read_link(&link).unwrap(), Path::new("nowhere"));
         assert_eq!((set(link.clone()).1, set(link).2), (1_000_000, 7));
         assert_eq!(set(dir.path().join("d")).0, 0o700, "not offered yet");
+        put(&store, "d/e", Entry::Directory, b"", Some(attributes)).unwrap();
         let directory = put(&store, "d", Entry::Directory, b"", Some(attributes)).unwrap();
         assert_eq!(set(directory), (0o750, 1_000_000, 7));
         assert_eq!(entries(store.private()), 0);
@@ -467,18 +483,53 @@ mod tests {
         assert!(matches!(base, Base::Part(_, 5)), "{base:?}");
         assert!(part.keep(5));
         let path = fs::read_dir(store.parts().unwrap()).unwrap().next().unwrap().unwrap().path();
-        let old = SystemTime::now() - parts::KEPT - Duration::from_secs(1);
-        File::open(&path).unwrap().set_times(FileTimes::new().set_modified(old)).unwrap();
+        // The sender's file is old.
+        File::open(&path).unwrap().set_times(FileTimes::new().set_modified(UNIX_EPOCH)).unwrap();
+        let (soon, late) = [KEPT - HOUR, KEPT + HOUR].map(|time| SystemTime::now() + time).into();
+        store.remove_old(soon);
+        assert!(path.exists());
         drop(base);
         let (used, _) = begin(&store, Some(10)).unwrap();
-        drop(open());
+        store.remove_old(late);
         assert!(path.exists(), "a receiver uses it");
         assert!(used.keep(5));
-        File::open(&path).unwrap().set_times(FileTimes::new().set_modified(old)).unwrap();
+        store.remove_old(late);
+        assert!(!path.exists());
         drop(store);
-        assert!(path.exists());
-        drop(open());
         assert_eq!(entries(dir.path()), 0);
+    }
+
+    #[test]
+    fn a_directory_that_one_receiver_has_begun_gets_its_attributes_from_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Store::open(dir.path().to_owned(), false, true).unwrap();
+        let attributes = Attributes { permissions: 0o755, seconds: 1_000_000, nanoseconds: 0 };
+        let put = |store: &Store, name, entry| put(store, name, entry, b"", Some(attributes));
+        let state = || {
+            let metadata = fs::metadata(dir.path().join("d")).unwrap();
+            (metadata.mode() & 0o777, metadata.mtime() == 1_000_000)
+        };
+        put(&open(), "d/a", Entry::File).unwrap();
+        assert_eq!(state(), (0o700, false));
+        let next = open();
+        put(&next, "d", Entry::Directory).unwrap();
+        assert_eq!(state(), (0o755, true));
+        // It is its owner's now.
+        fs::set_permissions(dir.path().join("d"), Permissions::from_mode(0o700)).unwrap();
+        put(&next, "d", Entry::Directory).unwrap();
+        assert_eq!(state().0, 0o700);
+        drop(next);
+        assert_eq!(entries(dir.path()), 1, "no mark is left");
+    }
+
+    #[test]
+    fn directories_of_a_file_without_attributes_have_the_mode_of_new_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path().to_owned(), false, true).unwrap();
+        let mode = |name| fs::metadata(dir.path().join(name)).unwrap().mode();
+        fs::create_dir(dir.path().join("new")).unwrap();
+        put(&store, "a/b/c", Entry::File, b"x", None).unwrap();
+        assert_eq!([mode("a"), mode("a/b")], [mode("new"); 2]);
     }
 
     #[test]

@@ -1,21 +1,21 @@
 //! Gives files their names: below the receiver's directory, relative to descriptors, and never through a link.
 
+use super::parts;
 use crate::protocol::{Attributes, Entry, FilePath, Reason};
 use core::time::Duration;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, open, openat, readlinkat, renameat2};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
-use nix::unistd::linkat;
-use std::collections::HashSet;
-use std::fs::{File, FileTimes, Permissions};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
+use nix::unistd::{UnlinkatFlags, fsync, linkat, unlinkat};
+use std::fs::{self, File, FileTimes, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The mode of parent directories, until they are offered themselves.
+/// The mode of directories whose attributes follow, until they do.
 const ON_THE_WAY: Mode = Mode::S_IRWXU;
 
 /// The receiver's directory, which no path leads out of.
@@ -25,8 +25,10 @@ pub(super) struct Root {
     path: PathBuf,
     /// The permissions that the user's mask allows to new files and directories.
     mask: u32,
-    /// Device and inode of each directory that was created here. All others existed before.
-    created: Arc<Mutex<HashSet<(u64, u64)>>>,
+    /// The store's private directory.
+    private: PathBuf,
+    /// Whether transfers are resumed, also by another receiver.
+    resumes: bool,
 }
 
 /// What is to be created from the bytes, and where.
@@ -42,14 +44,15 @@ pub(super) struct Target {
 }
 
 impl Root {
-    /// Opens the directory `dir`. `private` is a directory inside it.
-    pub(super) fn open(dir: PathBuf, private: &Path) -> io::Result<Self> {
+    /// Opens the directory `dir`. `private` is a directory inside it. `resumes`: another receiver may continue what
+    /// this one began.
+    pub(super) fn open(dir: PathBuf, private: &Path, resumes: bool) -> io::Result<Self> {
         let fd = open(&dir, OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
         // The mask cannot be read without being set for all threads, but a new file shows it.
         let all = Permissions::from_mode(0o777);
         let probe = tempfile::Builder::new().permissions(all).tempfile_in(private)?;
         let mask = probe.as_file().metadata()?.mode() & 0o777;
-        Ok(Self { fd: Arc::new(fd), path: dir, mask, created: Arc::default() })
+        Ok(Self { fd: Arc::new(fd), path: dir, mask, private: private.to_owned(), resumes })
     }
 
     /// Returns the path of the directory.
@@ -57,43 +60,61 @@ impl Root {
         &self.path
     }
 
-    /// Opens the directory at the end of `names`, without following links, and creates missing ones if `creates` is
-    /// set. `None`: one is missing, and `creates` is not set.
+    /// Opens the directory at the end of `names`, without following links. Missing ones are created with the mode
+    /// `creates`. `None`: one is missing, and there is no such mode.
     fn walk<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,
-        creates: bool,
+        creates: Option<Mode>,
     ) -> Result<Option<OwnedFd>, Reason> {
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let mut at = self.fd.try_clone().map_err(|error| Reason::of_write_error(&error, 0))?;
         for name in names {
             let open = || openat(&at, name, flags, Mode::empty());
-            let next = match open() {
-                Err(Errno::ENOENT) if !creates => return Ok(None),
-                Err(Errno::ENOENT) => match mkdirat(&at, name, ON_THE_WAY) {
-                    Ok(()) => open().inspect(|directory| self.note_created(directory)),
+            let next = match (open(), creates) {
+                (Err(Errno::ENOENT), None) => return Ok(None),
+                (Err(Errno::ENOENT), Some(mode)) => match mkdirat(&at, name, mode) {
+                    Ok(()) => {
+                        let directory = open().map_err(refusal)?;
+                        if mode == ON_THE_WAY
+                            && let Err(error) = self.mark(&directory)
+                        {
+                            // Nothing would set its attributes.
+                            let _ = unlinkat(&at, name, UnlinkatFlags::RemoveDir);
+                            return Err(Reason::of_write_error(&error, 0));
+                        }
+                        // Some file systems cannot sync a directory.
+                        let _ = fsync(&at);
+                        Ok(directory)
+                    }
                     // Another thread or process was faster.
                     Err(Errno::EEXIST) => open(),
                     Err(error) => Err(error),
                 },
-                result => result,
+                (result, _) => result,
             };
             at = next.map_err(refusal)?;
         }
         Ok(Some(at))
     }
 
-    fn note_created(&self, directory: &OwnedFd) {
-        if let Ok(stat) = fstat(directory) {
-            let mut created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
-            created.insert((stat.st_dev, stat.st_ino));
-        }
+    /// Marks a directory whose attributes follow: it was created here, and all without a mark existed before.
+    fn mark(&self, directory: &OwnedFd) -> io::Result<()> {
+        let path = self.mark_of(&File::from(directory.try_clone()?))?;
+        let flags = OFlag::O_NOFOLLOW.bits();
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
+        options.open(path).map(drop)
     }
 
-    fn has_created(&self, directory: &File) -> io::Result<bool> {
+    /// Returns the path of the mark of `directory`. The time of its birth tells it from a later one with its inode.
+    fn mark_of(&self, directory: &File) -> io::Result<PathBuf> {
         let metadata = directory.metadata()?;
-        let created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(created.contains(&(metadata.dev(), metadata.ino())))
+        let born = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let born = born.unwrap_or_default().as_nanos();
+        let name = format!("directory.{}.{}.{born}", metadata.dev(), metadata.ino());
+        let parts = if self.resumes { parts::open_directory(&self.path).ok() } else { None };
+        Ok(parts.as_ref().unwrap_or(&self.private).join(name))
     }
 }
 
@@ -107,10 +128,11 @@ fn refusal(error: Errno) -> Reason {
 }
 
 impl Target {
-    /// Finds errors early that would occur at the end. Returns the existing file if it has `size` bytes.
-    pub(super) fn check(&self, size: Option<u64>) -> Result<Option<File>, Reason> {
+    /// Finds errors early that would occur at the end. Returns the existing file, and the directory that it is in, if
+    /// it has `size` bytes.
+    pub(super) fn check(&self, size: Option<u64>) -> Result<Option<(File, OwnedFd)>, Reason> {
         let (directories, last) = self.name.split();
-        let Some(parent) = self.root.walk(directories, false)? else { return Ok(None) };
+        let Some(parent) = self.root.walk(directories, None)? else { return Ok(None) };
         let (kind, len) = match fstatat(&parent, last, AtFlags::AT_SYMLINK_NOFOLLOW) {
             Ok(stat) => (SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT, stat.st_size),
             Err(Errno::ENOENT) => return Ok(None),
@@ -120,7 +142,7 @@ impl Target {
         if kind == SFlag::S_IFREG && size.is_some_and(|size| len as u64 == size && size > 0) {
             let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
             if let Ok(file) = openat(&parent, last, flags, Mode::empty()) {
-                return Ok(Some(file.into()));
+                return Ok(Some((file.into(), parent)));
             }
         }
         let is_directory = kind == SFlag::S_IFDIR;
@@ -148,13 +170,22 @@ impl Target {
     /// an older directory may hold private files of its owner.
     pub(super) fn make_directory(&self) -> Result<(), Reason> {
         let (directories, last) = self.name.split();
-        let directory = self.root.walk(directories.chain([last]), true)?;
+        let directory = self.root.walk(directories.chain([last]), Some(self.new_mode()))?;
         let directory = File::from(directory.ok_or(Reason::NoDirectory)?);
         let failed = |error: io::Error| Reason::of_write_error(&error, 0);
-        if self.overwrite || self.root.has_created(&directory).map_err(failed)? {
+        let mark = self.root.mark_of(&directory).map_err(failed)?;
+        let is_new = mark.exists();
+        if self.overwrite || is_new {
             self.set_attributes(&directory).map_err(failed)?;
         }
-        directory.sync_all().map_err(failed)
+        directory.sync_all().map_err(failed)?;
+        // From now on it may hold private files of its owner.
+        if is_new { fs::remove_file(mark).map_err(failed) } else { Ok(()) }
+    }
+
+    /// Returns the mode of new directories: if files come with attributes, so do directories, at the end.
+    fn new_mode(&self) -> Mode {
+        if self.attributes.is_some() { ON_THE_WAY } else { Mode::from_bits_truncate(0o777) }
     }
 
     pub(super) fn set_attributes(&self, file: &File) -> io::Result<()> {
@@ -171,10 +202,10 @@ impl Target {
     /// Whether the empty file or link that has the name is the same as the one at `from`, of `size` bytes.
     pub(super) fn is_same(&self, from: &Path, size: u64) -> Result<bool, Reason> {
         let (directories, last) = self.name.split();
-        let Some(parent) = self.root.walk(directories, false)?.filter(|_| self.takes_same) else {
+        let Some(parent) = self.root.walk(directories, None)?.filter(|_| self.takes_same) else {
             return Ok(false);
         };
-        Ok(match self.entry {
+        let is_same = match self.entry {
             Entry::File => {
                 let there = fstatat(&parent, last, AtFlags::AT_SYMLINK_NOFOLLOW);
                 let is_empty = |stat: FileStat| {
@@ -185,13 +216,17 @@ impl Target {
             }
             Entry::Link => readlinkat(&parent, last).ok() == readlinkat(AT_FDCWD, from).ok(),
             Entry::Directory => false,
-        })
+        };
+        // Who created it may not have synced it.
+        let _ = fsync(&parent);
+        Ok(is_same)
     }
 
     /// Gives the entry at `from` its name atomically.
     pub(super) fn rename(&self, from: &Path) -> Result<(), Reason> {
         let (directories, last) = self.name.split();
-        let parent = self.root.walk(directories, true)?.ok_or(Reason::NoDirectory)?;
+        let parent =
+            self.root.walk(directories, Some(self.new_mode()))?.ok_or(Reason::NoDirectory)?;
         let flags = match self.overwrite {
             true => RenameFlags::empty(),
             false => RenameFlags::RENAME_NOREPLACE,
@@ -200,11 +235,12 @@ impl Target {
             // Not every file system supports RENAME_NOREPLACE.
             Err(Errno::EINVAL | Errno::ENOSYS) if !self.overwrite => {
                 linkat(AT_FDCWD, from, &parent, last, AtFlags::empty()).map_err(refusal)?;
+                let _ = fs::remove_file(from);
             }
             result => result.map_err(refusal)?,
         }
         // The file has its name. Some file systems cannot sync a directory.
-        let _ = File::from(parent).sync_all();
+        let _ = fsync(&parent);
         Ok(())
     }
 }
@@ -213,8 +249,8 @@ impl Target {
 fn modified(attributes: Attributes) -> Option<SystemTime> {
     let whole = Duration::from_secs(attributes.seconds.unsigned_abs());
     let base = match attributes.seconds {
-        ..0 => SystemTime::UNIX_EPOCH.checked_sub(whole),
-        0.. => SystemTime::UNIX_EPOCH.checked_add(whole),
+        ..0 => UNIX_EPOCH.checked_sub(whole),
+        0.. => UNIX_EPOCH.checked_add(whole),
     };
     base?.checked_add(Duration::from_nanos(attributes.nanoseconds.into()))
 }

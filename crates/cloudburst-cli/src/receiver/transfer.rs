@@ -9,8 +9,11 @@ use crate::ui::{self, Report, Ui};
 use bytes::Bytes;
 use core::time::Duration;
 use data_encoding::HEXLOWER;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 /// The window: chunks that are taken, counted from the first missing one.
@@ -35,8 +38,8 @@ pub(super) struct Transfer {
     told: Instant,
     /// The hasher of all chunks before the first missing one.
     hasher: blake3::Hasher,
-    /// Whether a thread is hashing the bytes that exist of the file.
-    pub(super) is_checking: bool,
+    /// While a thread is hashing the bytes that exist of the file. It stops when this is dropped.
+    checking: Option<Arc<()>>,
     /// The prefixes that were offered to the sender, until it has answered which of them matches.
     offered: Vec<Known>,
     /// Whether a file of this size has the name already.
@@ -47,6 +50,34 @@ pub(super) struct Transfer {
     sink: Option<Sink>,
     /// The right to decide whether the file gets its name.
     pub(super) say: Say,
+}
+
+/// A file that can be read until its transfer ends.
+pub(super) struct WhileWanted {
+    file: File,
+    wanted: Weak<()>,
+}
+
+impl WhileWanted {
+    /// Makes the bytes that were read durable.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+}
+
+impl Read for WhileWanted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.wanted.strong_count() {
+            0 => Err(io::ErrorKind::ConnectionAborted.into()),
+            _ => self.file.read(buffer),
+        }
+    }
+}
+
+impl Seek for WhileWanted {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
 }
 
 /// What is due for a transfer.
@@ -97,7 +128,7 @@ impl Transfer {
             is_storing: false,
             told: now,
             hasher: blake3::Hasher::new(),
-            is_checking: false,
+            checking: None,
             offered: Vec::new(),
             is_present: false,
             resumed: 0,
@@ -112,7 +143,7 @@ impl Transfer {
     ///
     /// The reason why the transfer has failed.
     pub(super) fn take_chunk(&mut self, number: u64, bytes: &Bytes) -> Result<(), Reason> {
-        let is_expected = !self.is_checking && self.offered.is_empty();
+        let is_expected = self.checking.is_none() && self.offered.is_empty();
         let Some(sink) = self.sink.as_mut().filter(|_| is_expected) else {
             return Err(Reason::Protocol(number));
         };
@@ -145,6 +176,12 @@ impl Transfer {
         Ok(())
     }
 
+    /// Waits until the bytes of `file` are hashed, by a thread that reads the result.
+    pub(super) fn check(&mut self, file: File) -> WhileWanted {
+        let checking = self.checking.insert(Arc::new(()));
+        WhileWanted { file, wanted: Arc::downgrade(checking) }
+    }
+
     /// Offers the hashed prefixes to the sender. `is_present`: they are of a file that has the name.
     pub(super) fn offer(
         &mut self,
@@ -152,7 +189,7 @@ impl Transfer {
         known: Vec<Known>,
         is_present: bool,
     ) -> Vec<Prefix> {
-        (self.is_checking, self.is_present, self.last_heard) = (false, is_present, now);
+        (self.checking, self.is_present, self.last_heard) = (None, is_present, now);
         let prefixes = prefix::prefixes(&known);
         self.offered = known;
         prefixes
@@ -225,7 +262,7 @@ impl Transfer {
     /// the file can be resumed. Returns whether they were kept.
     pub(super) fn discard(&mut self, keeps: bool) -> bool {
         let Some(Sink::File(partial)) = self.sink.take().filter(|_| keeps) else { return false };
-        let is_untouched = self.is_checking || !self.offered.is_empty();
+        let is_untouched = self.checking.is_some() || !self.offered.is_empty();
         let there = if is_untouched { partial.len() } else { self.assembly.contiguous() };
         partial.keep(there)
     }
@@ -239,7 +276,7 @@ impl Transfer {
     /// Returns what is due at `now`; a sign of life counts as given. `unread`: messages of the sender may be
     /// waiting unread.
     pub(super) fn due(&mut self, now: Instant, patience: Duration, unread: bool) -> Due {
-        if self.is_storing || self.is_checking || unread {
+        if self.is_storing || self.checking.is_some() || unread {
             if now.duration_since(self.told) < self.pause(patience) {
                 return Due::Nothing;
             }
@@ -301,5 +338,21 @@ impl Transfer {
             packets: None,
             redundancy: None,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_a_transfer_that_has_ended_are_not_read() {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, b"hello").unwrap();
+        let wanted = Arc::new(());
+        let mut file = WhileWanted { file, wanted: Arc::downgrade(&wanted) };
+        assert_eq!(prefix::hash_all(&mut file, &[5]).unwrap().len(), 1);
+        drop(wanted);
+        assert!(prefix::hash_all(&mut file, &[5]).is_err());
     }
 }
