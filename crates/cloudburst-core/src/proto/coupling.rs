@@ -187,11 +187,16 @@ pub(crate) fn hang_up(parts: &mut impl Parts, now: Instant, call: CallId) {
     let Some(Forgotten { request, delivered }) = parts.calls().forget(call) else { return };
     let mut sender = parts.sender();
     sender.cancel(request);
-    if let Some((peer, until)) = delivered
-        && sender.supports(peer, Capabilities::CANCEL)
-    {
+    if let Some((peer, until)) = delivered {
+        withdraw(&mut sender, now, call, peer, until);
+    }
+}
+
+/// Withdraws a request that `callee` has, if it declares `CANCEL`. The caller would have waited until `until`.
+fn withdraw(sender: &mut Sender, now: Instant, call: CallId, callee: SocketAddr, until: Instant) {
+    if sender.supports(callee, Capabilities::CANCEL) {
         let until = until.min(now + WITHDRAW_FOR);
-        sender.say(now, peer, Role::Withdrawal, withdrawal(call), until);
+        sender.say(now, callee, Role::Withdrawal, withdrawal(call), until);
     }
 }
 
@@ -231,15 +236,19 @@ pub(crate) fn close(parts: &mut impl Parts, now: Instant) {
     }
 }
 
-/// Ends everything. Peers are told that messages not yet delivered will not be, and that there will
+/// Ends everything. Peers are told that messages not yet delivered will not be, that there will
 /// be no responses to the requests that the application still has or whose responses are cut off
-/// here. The messages that say so are ready to be sent or under way; all other bursts have stopped.
+/// here, and that nobody waits for the responses to this endpoint's calls. The messages that say so are ready to be sent or under way; all other bursts have stopped.
 pub(crate) fn stop(parts: &mut impl Parts, now: Instant) {
     let mut sender = parts.sender();
     for (caller, call, deadline) in sender.cancel_all() {
         sender.say(now, caller, Role::Response, response(call, None), deadline);
     }
     drop(sender);
+    let at_callees = parts.calls().at_callees();
+    for (call, callee, until) in at_callees {
+        withdraw(&mut parts.sender(), now, call, callee, until);
+    }
     close(parts, now);
     // Drops the requests that there is no room to refuse: the deadlines of their callers end them.
     while parts.receiver().recv(Role::Request).is_some() {}

@@ -224,6 +224,20 @@ fn dropping_an_endpoint_tells_the_callers() {
     assert!(request.is_cancelled());
 }
 
+#[test]
+fn a_shutdown_that_gives_up_withdraws_the_requests_of_its_calls() {
+    let (client, server) = (endpoint(), endpoint());
+    let (caller, to) = (client.clone().blocking(), server.local_addr());
+    let call = thread::spawn(move || caller.call(to, "abandoned"));
+    let request = server.clone().blocking().recv_request().unwrap();
+    // Until the callee's STOP has arrived, the caller does not know that it has the request.
+    eventually("the request is delivered", || client.counters().sender.delivered == 1);
+    assert!(!client.clone().blocking().shutdown(Duration::ZERO));
+    assert_eq!(call.join().unwrap(), Err(SendError::Closed));
+    eventually("the callee knows that nobody waits", || request.is_cancelled());
+    assert_eq!(server.counters().calls.requests_withdrawn, 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn serving_ends_with_the_shutdown_when_what_was_taken_is_answered() {
     let (client, server) = (endpoint(), endpoint());

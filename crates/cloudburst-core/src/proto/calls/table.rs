@@ -158,6 +158,16 @@ impl Calls {
         Some(Forgotten { request, delivered: delivered.then_some((peer, until)) })
     }
 
+    /// The calls whose callees have the requests, with the callees and the times until which the callers wait.
+    pub(in crate::proto) fn at_callees(&self) -> Vec<(CallId, SocketAddr, Instant)> {
+        let waiting = self.waiting.iter().filter(|(_, waiting)| waiting.delivered);
+        let mut calls: Vec<_> =
+            waiting.map(|(id, waiting)| (*id, waiting.peer, waiting.until)).collect();
+        // Sorted, so that the order does not change from run to run.
+        calls.sort_unstable_by_key(|(id, ..)| *id);
+        calls
+    }
+
     /// Handles the end of a request's send.
     pub(in crate::proto) fn on_request_ended(&mut self, request: MessageId, outcome: &Outcome) {
         let Some(id) = self.requests.remove(&request) else { return };
