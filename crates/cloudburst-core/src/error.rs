@@ -37,7 +37,7 @@ pub enum SendError {
         bytes: usize,
     },
     /// The path map has no path to the peer.
-    #[error("the path map has no path to {0}")]
+    #[error("there is no path to {0}")]
     NoPath(std::net::SocketAddr),
     /// The peer is behind an address translator (NAT), and there is no session with it any more.
     #[error("{0} is behind an address translator, and its session has ended: it must send first")]
@@ -102,6 +102,9 @@ pub enum LocalError {
     /// packets to it (EACCES).
     #[error("the address is a broadcast address, or a route or policy prohibits packets to it")]
     Prohibited,
+    /// The address that the endpoint is bound to, such as 127.0.0.1, cannot send to the peer (EINVAL).
+    #[error("the address that the endpoint is bound to cannot send to the peer")]
+    WrongSource,
     /// The send buffers or queues of this host are full.
     #[error("the local send buffers are full")]
     NoBuffer,

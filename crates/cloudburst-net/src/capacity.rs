@@ -28,7 +28,8 @@ pub(crate) fn detect(ip: IpAddr) -> u64 {
     tracing::warn!(
         %ip,
         capacity = UNKNOWN,
-        "no interface reports its speed: set the link's bits per second with `Builder::capacity`"
+        "no interface reports its speed, so 1 Gb/s is assumed: set the link's bits per second with \
+         `Builder::capacity`"
     );
     UNKNOWN
 }

@@ -84,7 +84,7 @@
 //! | debug | a session opened, an idle peer forgotten, an error of a socket, no GSO | |
 //! | info | an endpoint opened, the interface's speed, a reloaded path file | |
 //! | warn | conditions that the operator should fix: small buffers, packets with another DSCP, an unknown link speed, an invalid path file, a qlog file that cannot be written, a thread that does not start | |
-//! | warn | a handler or service failed, or a caller refused a response | `peer`, `error` or `rejection` |
+//! | warn | a handler or service failed, its response was too long, its caller refused the response, or it was dropped at the shutdown | `peer`, `error` or `rejection` |
 //! | error | a handler, or a waker of the application, panicked | `peer` of a handler |
 //!
 //! `outcome` is `delivered`, the text of the error, or `dropped`. The bytes of messages are never

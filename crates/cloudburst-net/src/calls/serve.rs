@@ -2,7 +2,7 @@
 
 use super::{Request, RequestParts};
 use crate::endpoint::Endpoint;
-use crate::error::{BoxError, Overloaded};
+use crate::error::{BoxError, Overloaded, SendError};
 use bytes::Bytes;
 use cloudburst_core::proto::Calls;
 use core::convert::Infallible;
@@ -16,6 +16,7 @@ use futures_util::future::{FutureExt, TryFutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::SeqCst;
 
 /// How a request was handled.
 pub(crate) enum Handled {
@@ -339,11 +340,13 @@ impl Endpoint {
     pub(crate) async fn finish(&self, request: Request, handled: Handled) {
         let peer = request.peer();
         match handled {
-            Handled::Answered(response) => {
-                if let Err(error) = request.reply_detached(Some(response)).await {
-                    tracing::debug!(%peer, %error, "a response was not sent");
+            Handled::Answered(response) => match request.reply_detached(Some(response)).await {
+                Ok(_) => {}
+                Err(error @ SendError::TooLarge { .. }) => {
+                    tracing::warn!(%peer, %error, "a response was not sent: its caller gets no answer");
                 }
-            }
+                Err(error) => tracing::debug!(%peer, %error, "a response was not sent"),
+            },
             Handled::Overloaded => {
                 if let Err(error) = request.reply_detached(None).await {
                     tracing::debug!(%peer, %error, "the refusal of a request was not sent");
@@ -356,8 +359,11 @@ impl Endpoint {
             Handled::Failed(error) => {
                 tracing::warn!(%peer, %error, "a handler or service failed: its caller gets no answer");
             }
+            Handled::Cancelled if self.inner.closing.load(SeqCst) => {
+                tracing::warn!(%peer, "a handler was dropped: this endpoint shut down, or its caller gave up");
+            }
             Handled::Cancelled => {
-                tracing::debug!(%peer, "a response is no longer awaited: its handler was dropped");
+                tracing::debug!(%peer, "a handler was dropped: its caller no longer waits");
             }
         }
     }

@@ -49,8 +49,9 @@ pub enum SendError {
     /// An option of the message is out of range.
     #[error("not sent: {0}")]
     Option(ConfigError),
-    /// The path map has no path to the peer.
-    #[error("not sent: the path map has no path to {peer}")]
+    /// There is no path to the peer: the path map has none, the endpoint is bound to an address of the other
+    /// family, or the peer's port is 0.
+    #[error("not sent: there is no path to {peer}: {why}", why = after_no_path(*peer))]
     NoPath {
         /// The peer.
         peer: SocketAddr,
@@ -138,8 +139,8 @@ pub enum SendError {
     /// ([`Config::send_messages`](crate::Config::send_messages) and `send_bytes`), or the rate or other
     /// messages left it no transmit opportunity, or the deadline was zero.
     #[error(
-        "not delivered: no packet of the message was sent before its deadline; allow more time or a \
-         higher rate, or send less at once"
+        "not delivered: no packet of the message was sent before its deadline; allow more time, a \
+         higher rate, or more messages at once (`send_messages`, `send_bytes`)"
     )]
     NotStarted,
     /// The message was cancelled before its first packet; a reply, because it is no longer awaited.
@@ -476,6 +477,15 @@ const fn after_refusal_by_peer(reason: RejectReason) -> &'static str {
     }
 }
 
+const fn after_no_path(peer: SocketAddr) -> &'static str {
+    match peer.port() {
+        0 => "0 is not the port of an endpoint",
+        _ => {
+            "the path map has none, or this endpoint is bound to an address of the other family (IPv4 or IPv6)"
+        }
+    }
+}
+
 const fn after_local(error: LocalError) -> &'static str {
     match error {
         LocalError::Unreachable => {
@@ -483,6 +493,9 @@ const fn after_local(error: LocalError) -> &'static str {
         }
         LocalError::Denied => "check this host's firewall rules for outgoing packets",
         LocalError::Prohibited => "send to the address of a single host, and check `ip route get`",
+        LocalError::WrongSource => {
+            "bind the endpoint to an address of that network, or to 0.0.0.0 or [::]"
+        }
         LocalError::NoBuffer => "lower `capacity`, or raise `socket_buffers`",
         LocalError::TooLarge => "lower `mtu`",
         _ => "check `dmesg`, and whether another program can send to the peer",
@@ -563,7 +576,8 @@ mod tests {
         ] {
             let error = SendError::from(refusal.clone());
             assert!(!error.may_have_been_delivered(), "{error}");
-            assert_eq!(error.to_string(), format!("not sent: {refusal}"));
+            let text = error.to_string();
+            assert!(text.starts_with(&format!("not sent: {refusal}")), "{text}");
         }
     }
 

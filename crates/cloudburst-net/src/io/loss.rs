@@ -18,6 +18,7 @@ impl Meter {
             | Errno::EHOSTDOWN
             | Errno::EADDRNOTAVAIL
             | Errno::ENODEV => (&self.unreachable, LocalError::Unreachable),
+            Errno::EINVAL => (&self.unreachable, LocalError::WrongSource),
             Errno::EPERM => (&self.denied, LocalError::Denied),
             Errno::EACCES => (&self.denied, LocalError::Prohibited),
             Errno::EMSGSIZE => (&self.too_large, LocalError::TooLarge),

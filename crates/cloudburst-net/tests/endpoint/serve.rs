@@ -1,7 +1,7 @@
 //! Handlers run concurrently, within a limit, and end when they are no longer awaited.
 
-use crate::common::{PATIENCE, blocking, endpoint, eventually};
-use cloudburst_net::{Overloaded, RequestParts, SendError};
+use crate::common::{PATIENCE, blocking, endpoint, eventually, log::Log};
+use cloudburst_net::{Config, Overloaded, RequestParts, SendError};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -95,6 +95,33 @@ fn blocking_handlers_run_in_as_many_threads_as_may_be() {
         assert!(server.shutdown(PATIENCE));
     });
     assert_eq!(gauge.most.load(SeqCst), LIMIT);
+}
+
+#[tokio::test]
+async fn the_log_says_why_a_caller_gets_no_answer() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let log = Log::default();
+    let _logged = tracing::subscriber::set_default(log.clone());
+    let handler = async |request: RequestParts| match &request.bytes[..] {
+        b"much" => vec![0; Config::default().max_message],
+        _ => std::future::pending().await,
+    };
+    let calls = async {
+        assert_eq!(client.call(to, "much").await, Err(SendError::Unanswered));
+        assert_eq!(log.warnings("`max_message` leaves room for"), 1);
+        let call = client.call(to, "forever");
+        let stop = async {
+            let taken = || server.counters().calls.requests_received == 2;
+            while !taken() {
+                tokio::task::yield_now().await;
+            }
+            server.shutdown(Duration::ZERO).await
+        };
+        assert_eq!(tokio::join!(call, stop), (Err(SendError::Unanswered), false));
+    };
+    tokio::join!(server.serve(1, handler), calls);
+    assert_eq!(log.warnings("a handler was dropped: this endpoint shut down"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
