@@ -25,7 +25,7 @@ pub enum Reason {
     #[error("the receiver serves one sender (--once, --stdout or --pair), and has another")]
     Taken,
     /// 6: another transfer is using the name.
-    #[error("the receiver is receiving another file of this name: try again later")]
+    #[error("the receiver is receiving a file of this name from another sender: try again later")]
     NameInUse,
     /// 7: the disk is full, after the number of bytes.
     #[error("the receiver's disk is full after {0} bytes: make room there")]

@@ -373,8 +373,15 @@ impl Server {
         if used >= most {
             return Err(Reason::Busy(used as u64));
         }
-        if self.transfers.values().any(|transfer| transfer.name == name) {
-            return Err(Reason::NameInUse);
+        let mut others = self.transfers.iter().filter(|(_, transfer)| transfer.name == name);
+        if let Some((other, _)) = others.next() {
+            // Who offers a file again has probably lost the sender that was killed.
+            let other = *other;
+            if !self.transfers[&other].is_silent(now, self.patience / 2) {
+                return Err(Reason::NameInUse);
+            }
+            let reason = Reason::Silence(self.patience.as_millis() as u64 / 2);
+            self.fail(other, reason, &reason.to_string());
         }
         let (sink, base) = match &self.place {
             Place::Directory(store) => {

@@ -283,7 +283,13 @@ impl Transfer {
             self.told = now;
             return Due::SignOfLife;
         }
-        if now.duration_since(self.last_heard) < patience { Due::Nothing } else { Due::GiveUp }
+        if self.is_silent(now, patience) { Due::GiveUp } else { Due::Nothing }
+    }
+
+    /// Whether the transfer waits for its sender, which has been silent for this long.
+    pub(super) fn is_silent(&self, now: Instant, patience: Duration) -> bool {
+        let waits = !self.is_storing && self.checking.is_none();
+        waits && now.duration_since(self.last_heard) >= patience
     }
 
     /// Updates the progress line. `symbols` returns the symbols received from the sender, which show progress

@@ -14,11 +14,12 @@ use crate::Exit;
 use crate::courier::Courier;
 use crate::pairing::{self, PairingError};
 use crate::plan::{Input, SendPlan};
-use crate::protocol::{Body, Frame, InvocationId, TransferId, What};
+use crate::protocol::{Body, Frame, InvocationId, Reason, TransferId, What};
 use crate::signals::Interrupts;
 use crate::ui::{self, JsonTo, Report, Ui};
 use cloudburst_net::{BuildError, BurstPolicy, Security, SendOptions};
 use core::time::Duration;
+use crossbeam_channel::select;
 use data_encoding::HEXLOWER;
 use std::io;
 use std::net::SocketAddr;
@@ -28,6 +29,9 @@ use std::time::Instant;
 /// From how many needed packets on the share of further ones is shown: a few are sent with every file, and would
 /// look like a fault beside the one packet of a short file.
 const FEW_PACKETS: u64 = 20;
+
+/// The time between two offers of a file whose name the receiver still uses.
+const RETRY_EVERY: Duration = Duration::from_millis(500);
 
 /// Why the program could not start to send.
 #[derive(Debug, thiserror::Error)]
@@ -147,7 +151,7 @@ impl Session {
             let result = if fatal {
                 Err(Failure::NotTried)
             } else {
-                transfer::send(self, transfer, inputs.len() as u32, input, &mut cost)
+                self.send(transfer, inputs.len() as u32, input, &mut cost)
             };
             self.tell(input, &result, &cost, started.elapsed());
             is_kept |= cost.can_resume && (result.is_ok() || cost.bytes + cost.resumed > 0);
@@ -165,6 +169,37 @@ impl Session {
             self.ui.status("run the same command again to continue");
         }
         exit
+    }
+
+    /// Sends a file. If the receiver still has a transfer of this name, such as that of a sender that was killed,
+    /// tries again until the receiver must have given it up.
+    fn send(
+        &mut self,
+        transfer: TransferId,
+        files: u32,
+        input: &Input,
+        cost: &mut Cost,
+    ) -> Result<(), Failure> {
+        let until = Instant::now() + 2 * self.deadline;
+        let mut is_told = false;
+        loop {
+            let result = transfer::send(self, transfer, files, input, cost);
+            let is_taken = matches!(result, Err(Failure::Refused(Reason::NameInUse)));
+            if !is_taken || Instant::now() >= until {
+                return result;
+            }
+            if !is_told {
+                let given = input.given.display();
+                self.ui.status(&format!(
+                    "{given}: the receiver still waits for an earlier sender of this name: trying again"
+                ));
+                is_told = true;
+            }
+            select! {
+                recv(self.interrupts.stopped()) -> _ => return Err(Failure::Interrupted),
+                default(RETRY_EVERY) => {}
+            }
+        }
     }
 
     fn tell(&self, input: &Input, result: &Result<(), Failure>, cost: &Cost, took: Duration) {
