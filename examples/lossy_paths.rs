@@ -66,7 +66,8 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     sender.send(relay.addr(), vec![0; 1000 * args.loss.len() * 2]).code(args.code).await?;
     receiver.recv().await?;
     let loss_of = |path| relay.path_of(path).map_or("?".into(), |at| args.loss[at].to_string());
-    let losses: Vec<String> = sender.local_addrs().iter().copied().map(loss_of).collect();
+    let losses: Vec<String> =
+        sender.local_addrs()[..usize::from(paths)].iter().copied().map(loss_of).collect();
     println!("loss by path, both ways: {} %", losses.join(" "));
     println!("    bytes   n  packets  sent/n  arrived by path       time to STOP");
     let mut failed = 0;

@@ -103,8 +103,8 @@ fn check_address(addr: String) -> Result<String, PlanError> {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanError {
     #[error(
-        "no key: run the command that cbrst-recv printed, which begins with CBRST_KEY=..., or \
-         give --key-file FILE, or --insecure at both ends"
+        "no key: give the CBRST_KEY=... of the command that cbrst-recv printed before this one, or \
+         --key-file FILE, or --insecure at both ends"
     )]
     NoKey,
     #[error("CBRST_KEY is set, but --insecure says to use no key: unset it, or drop --insecure")]
@@ -123,7 +123,10 @@ pub(crate) enum PlanError {
     KeyVariable,
     #[error("{addr}: expected host:port, 192.0.2.1:port or [2001:db8::1]:port")]
     Address { addr: String },
-    #[error("--listen {addr}: expected an address of this host and a port: {source}")]
+    #[error(
+        "--listen {addr}: expected an address of this host and a port, such as 0.0.0.0:7000 or \
+         [::]:7000: {source}"
+    )]
     Listen { addr: String, source: io::Error },
     #[error("{}: {source}", path.display())]
     Input { path: PathBuf, source: io::Error },

@@ -1,6 +1,7 @@
 //! Why a file is refused, or its transfer has failed.
 
 use super::{MAX_CHUNK, VERSION};
+use nix::errno::Errno;
 
 /// The reason in a FAILED: a code and a number. Each text names the cause and, if there is one, the
 /// remedy; `cbrst-send` shows it to its user.
@@ -31,7 +32,7 @@ pub enum Reason {
     #[error("the receiver's disk is full after {0} bytes: make room there")]
     DiskFull(u64),
     /// 8: the receiver cannot write; the number is the system's error code.
-    #[error("the receiver cannot write the file: {}", std::io::Error::from_raw_os_error(*.0 as i32))]
+    #[error("the receiver cannot write the file: {}", storage(*.0))]
     Storage(u64),
     /// 9: the bytes received are not those sent; the number is the size received.
     #[error("the {0} bytes at the receiver do not match what was sent: send the file again")]
@@ -63,9 +64,23 @@ pub enum Reason {
     /// 17: the receiver writes to standard output.
     #[error("the receiver writes to standard output (--stdout), which takes only files")]
     FilesAlone,
+    /// 18: the name is that of a directory, and the file is none, or the other way round.
+    #[error(
+        "the receiver has something of another kind under this name, a directory or none, which it never \
+         replaces: choose another --name, or remove it there"
+    )]
+    OtherKind,
     /// Any other code: a reason of a later version.
     #[error("the other side gave up, for a reason unknown to this version ({0})")]
     Other(u8),
+}
+
+fn storage(number: u64) -> String {
+    let error = std::io::Error::from_raw_os_error(number as i32);
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "its directory has been removed: start it again".into(),
+        _ => error.to_string(),
+    }
 }
 
 impl Reason {
@@ -88,6 +103,7 @@ impl Reason {
             Self::Source => (15, 0),
             Self::NoDirectory => (16, 0),
             Self::FilesAlone => (17, 0),
+            Self::OtherKind => (18, 0),
             Self::Other(code) => (code, 0),
         }
     }
@@ -111,6 +127,7 @@ impl Reason {
             15 => Self::Source,
             16 => Self::NoDirectory,
             17 => Self::FilesAlone,
+            18 => Self::OtherKind,
             _ => Self::Other(code),
         }
     }
@@ -127,12 +144,14 @@ impl Reason {
 
     /// Returns the reason for an error to write after `written` bytes.
     pub fn of_write_error(error: &std::io::Error, written: u64) -> Self {
-        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        use std::io::ErrorKind::{NotFound, QuotaExceeded, StorageFull};
         match error.kind() {
             StorageFull | QuotaExceeded => Self::DiskFull(written),
-            // EIO, if the error has no system code.
-            _ => {
-                Self::Storage(error.raw_os_error().and_then(|e| u64::try_from(e).ok()).unwrap_or(5))
+            kind => {
+                let number = error.raw_os_error().and_then(|number| u64::try_from(number).ok());
+                // The error of a file with a path has no system code.
+                let otherwise = if kind == NotFound { Errno::ENOENT } else { Errno::EIO };
+                Self::Storage(number.unwrap_or(otherwise as u64))
             }
         }
     }

@@ -402,23 +402,29 @@ impl Server {
         let Some(transfer) = self.transfers.get_mut(&key) else {
             return self.outbox.reply(peer, id, Body::Failed(Reason::Unknown));
         };
+        let say = transfer.say.clone();
         match transfer.finish(now, size, digest) {
-            Ok(Sink::File(partial)) => {
-                let (stored, say) = (self.store.clone(), transfer.say.clone());
-                let commit = move || {
-                    let _ = stored.send((key, partial.commit(size, &say)));
-                };
-                if let Err(error) = thread::Builder::new().name("store".into()).spawn(commit) {
-                    let reason = Reason::of_write_error(&error, size);
-                    self.fail(key, reason, &error.to_string());
-                }
-            }
-            Ok(Sink::Pipe(pipe)) => pipe.end(transfer.say.clone()),
-            Ok(Sink::Present(path)) => {
-                transfer.say.take();
-                let _ = self.store.send((key, Ok(path)));
-            }
+            Ok(Sink::File(partial)) => self.store(key, size, move || partial.commit(size, &say)),
+            Ok(Sink::Present(partial)) => self.store(key, size, move || partial.confirm(&say)),
+            Ok(Sink::Pipe(pipe)) => pipe.end(say),
             Err(reason) => self.fail(key, reason, &reason.to_string()),
+        }
+    }
+
+    /// Stores a file of `size` bytes by `store`, which may take long.
+    fn store(
+        &mut self,
+        key: Key,
+        size: u64,
+        store: impl FnOnce() -> Result<PathBuf, Reason> + Send + 'static,
+    ) {
+        let stored = self.store.clone();
+        let run = move || {
+            let _ = stored.send((key, store()));
+        };
+        if let Err(error) = thread::Builder::new().name("store".into()).spawn(run) {
+            let reason = Reason::of_write_error(&error, size);
+            self.fail(key, reason, &error.to_string());
         }
     }
 

@@ -216,11 +216,6 @@ impl Partial {
         self.target.overwrite
     }
 
-    /// Returns the path that the file has once it is committed.
-    pub(super) fn target(&self) -> PathBuf {
-        self.target.path()
-    }
-
     /// Keeps the first `len` bytes beyond this value, if the file can be resumed. Returns whether they are kept.
     pub(super) fn keep(self, len: u64) -> bool {
         self.is_part && len > 0 && self.truncate(len).is_ok() && self.path.keep().is_ok()
@@ -259,6 +254,23 @@ impl Partial {
             },
         }
         Ok(target.path())
+    }
+}
+
+impl Partial {
+    /// Keeps the file that has the name, which is the same. It gets the attributes if files may be replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`Reason::Interrupted`] if another thread took `say`, or the system's error.
+    pub(super) fn confirm(self, say: &Say) -> Result<PathBuf, Reason> {
+        if !say.take() {
+            return Err(Reason::Interrupted);
+        }
+        if self.target.overwrite {
+            self.target.update()?;
+        }
+        Ok(self.target.path())
     }
 }
 
@@ -376,7 +388,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("a")).unwrap();
         let store = Store::open(dir.path().to_owned(), true, false).unwrap();
-        assert_eq!(begin(&store, "a").unwrap_err(), Reason::Exists);
+        assert_eq!(begin(&store, "a").unwrap_err(), Reason::OtherKind);
     }
 
     /// Stores an entry with these bytes.

@@ -122,7 +122,8 @@ fn refusal(error: Errno) -> Reason {
     match error {
         Errno::ELOOP | Errno::ENOTDIR => Reason::NoDirectory,
         Errno::ENAMETOOLONG | Errno::EINVAL => Reason::BadName,
-        Errno::EEXIST | Errno::EISDIR | Errno::ENOTEMPTY => Reason::Exists,
+        Errno::EEXIST => Reason::Exists,
+        Errno::EISDIR | Errno::ENOTEMPTY => Reason::OtherKind,
         error => Reason::of_write_error(&error.into(), 0),
     }
 }
@@ -159,7 +160,11 @@ impl Target {
             Entry::Directory => is_directory,
             Entry::File | Entry::Link => self.overwrite && !is_directory,
         };
-        if fits { Ok(None) } else { Err(Reason::Exists) }
+        match fits {
+            true => Ok(None),
+            false if is_directory != (self.entry == Entry::Directory) => Err(Reason::OtherKind),
+            false => Err(Reason::Exists),
+        }
     }
 
     pub(super) fn path(&self) -> PathBuf {
@@ -186,6 +191,19 @@ impl Target {
     /// Returns the mode of new directories: if files come with attributes, so do directories, at the end.
     fn new_mode(&self) -> Mode {
         if self.attributes.is_some() { ON_THE_WAY } else { Mode::from_bits_truncate(0o777) }
+    }
+
+    /// Sets the attributes of the file that has the name.
+    pub(super) fn update(&self) -> Result<(), Reason> {
+        let (directories, last) = self.name.split();
+        if self.attributes.is_none() {
+            return Ok(());
+        }
+        let parent = self.root.walk(directories, None)?.ok_or(Reason::NoDirectory)?;
+        let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let file = File::from(openat(&parent, last, flags, Mode::empty()).map_err(refusal)?);
+        let failed = |error: io::Error| Reason::of_write_error(&error, 0);
+        self.set_attributes(&file).and_then(|()| file.sync_all()).map_err(failed)
     }
 
     pub(super) fn set_attributes(&self, file: &File) -> io::Result<()> {

@@ -12,7 +12,6 @@ use data_encoding::HEXLOWER;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -103,8 +102,8 @@ pub(super) enum Outcome<'a> {
 pub(super) enum Sink {
     File(Partial),
     Pipe(Pipe),
-    /// The file exists already, at this path.
-    Present(PathBuf),
+    /// A file with the same bytes has the name already.
+    Present(Partial),
 }
 
 impl Transfer {
@@ -216,19 +215,18 @@ impl Transfer {
         if let Some((_, hasher)) = known {
             self.hasher = hasher;
         }
-        match &self.sink {
-            Some(Sink::File(partial)) if is_known && self.is_present => {
-                self.sink = Some(Sink::Present(partial.target()));
-            }
+        self.sink = Some(match self.sink.take() {
+            Some(Sink::File(partial)) if is_known && self.is_present => Sink::Present(partial),
             Some(Sink::File(partial)) if is_known || len == 0 => {
                 if self.is_present && !partial.replaces() {
                     return Err(Reason::Exists);
                 }
                 partial.truncate(len).map_err(|error| Reason::of_write_error(&error, len))?;
+                Sink::File(partial)
             }
-            Some(Sink::Pipe(_)) if len == 0 => {}
+            Some(Sink::Pipe(pipe)) if len == 0 => Sink::Pipe(pipe),
             _ => return Err(Reason::Protocol(0)),
-        }
+        });
         self.assembly.resume(len);
         self.resumed = len;
         self.progress.resume(Instant::now(), len);

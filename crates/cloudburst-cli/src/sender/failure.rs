@@ -15,8 +15,8 @@ pub(crate) enum Failure {
     NoReceiver { peer: SocketAddr },
     /// Nothing came back, not even an error.
     #[error(
-        "no answer from {peer} in {} s: the receiver may have another key (or only one end runs \
-         --insecure) or an older version, or a firewall in between drops UDP",
+        "no answer from {peer} in {} s: the host may be down, the receiver may have another key (or only \
+         one end runs --insecure) or an older version, or a firewall in between drops UDP",
         waited.as_secs_f64()
     )]
     NoAnswer { peer: SocketAddr, waited: Duration },
@@ -83,8 +83,8 @@ pub(crate) enum Failure {
     )]
     InterruptedLate,
     /// An earlier file failed for a reason that applies to this one, too.
-    #[error("not sent, for the same reason")]
-    NotTried,
+    #[error("not sent, for the same reason as an earlier file: {0}")]
+    NotTried(String),
 }
 
 /// Returns the name of the end that has the older version.

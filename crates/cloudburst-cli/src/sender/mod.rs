@@ -142,21 +142,22 @@ impl Session {
     }
 
     fn send_all(&mut self, inputs: &[Input]) -> Exit {
-        let (mut exit, mut fatal) = (Exit::Done, false);
+        let (mut exit, mut fatal) = (Exit::Done, None);
         let (mut is_interrupted, mut is_kept) = (false, false);
         for (file, input) in (0..).zip(inputs) {
             let started = Instant::now();
             let mut cost = Cost::default();
             let transfer = TransferId { session: self.id, file };
-            let result = if fatal {
-                Err(Failure::NotTried)
-            } else {
-                self.send(transfer, inputs.len() as u32, input, &mut cost)
+            let result = match &fatal {
+                Some(reason) => Err(Failure::NotTried(String::clone(reason))),
+                None => self.send(transfer, inputs.len() as u32, input, &mut cost),
             };
             self.tell(input, &result, &cost, started.elapsed());
             is_kept |= cost.can_resume && (result.is_ok() || cost.bytes + cost.resumed > 0);
             if let Err(failure) = result {
-                fatal |= failure.is_fatal();
+                if fatal.is_none() && failure.is_fatal() {
+                    fatal = Some(failure.to_string());
+                }
                 is_interrupted |= failure.is_interruption();
                 exit = match (exit, failure) {
                     (Exit::Interrupted, _)

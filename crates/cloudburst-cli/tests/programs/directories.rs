@@ -220,6 +220,40 @@ fn what_the_receiver_has_is_merged_or_replaced_as_files_are() {
 }
 
 #[test]
+fn attributes_that_have_changed_are_set_where_files_may_be_replaced() {
+    let (_dir, root) = tree();
+    let receiver = Receiver::start(&["--overwrite"]);
+    assert_eq!(receiver.send(&["-r"], &[&root]).code, Some(0));
+    set(&root.join("2025/b"), 0o751, 1_234_567);
+    let sent = receiver.send(&["-r"], &[&root]);
+    assert!(sent.stderr.contains("photos/2025/b: already there"), "{}", sent.stderr);
+    assert_eq!(listing(&receiver.dir.path().join("photos")), listing(&root));
+}
+
+#[test]
+fn a_directory_and_a_file_do_not_replace_each_other_and_neither_is_said_to_need_overwrite() {
+    let (_dir, root) = tree();
+    let receiver = Receiver::start(&["--overwrite"]);
+    fs::create_dir(receiver.dir.path().join("a")).unwrap();
+    fs::write(receiver.dir.path().join("2025"), "").unwrap();
+    for (args, sent) in [(&[][..], "a"), (&["-r"], "2025")] {
+        let sent = receiver.send(args, &[&root.join(sent)]);
+        assert_eq!(sent.code, Some(1));
+        let (told, advice) = ("something of another kind under this name", "--overwrite");
+        assert!(sent.stderr.contains(told) && !sent.stderr.contains(advice), "{}", sent.stderr);
+    }
+}
+
+#[test]
+fn a_receiver_whose_directory_was_removed_says_so() {
+    let (_dir, root) = tree();
+    let receiver = Receiver::start(&[]);
+    fs::remove_dir_all(receiver.dir.path()).unwrap();
+    let sent = receiver.send(&[], &[&root.join("a")]);
+    assert!(sent.stderr.contains("its directory has been removed"), "{}", sent.stderr);
+}
+
+#[test]
 fn what_is_there_already_and_is_the_same_is_not_sent_again() {
     let (_dir, root) = tree();
     let receiver = Receiver::start(&[]);
