@@ -33,10 +33,10 @@ local KINDS = {
     [HELLO] = "HELLO", [RETRY] = "RETRY", [OPEN] = "OPEN", [ACCEPT] = "ACCEPT",
     [SYMBOL] = "SYMBOL", [ANSWER] = "ANSWER", [VERSIONS] = "VERSION",
 }
-local STOP_BLOCK, STOP_MESSAGE, STATUS, BUSY, REJECT, FORGOTTEN, ALIVE, PULL, ENDED = 1, 2, 3, 4, 5, 6, 7, 8, 9
+local STOP_BLOCK, STOP_MESSAGE, NACK, BUSY, REJECT, FORGOTTEN, ALIVE, PULL, ENDED = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local REPORTS = {
     [STOP_BLOCK] = "STOP of a block", [STOP_MESSAGE] = "STOP of the message",
-    [STATUS] = "STATUS", [BUSY] = "BUSY", [REJECT] = "REJECT", [FORGOTTEN] = "FORGOTTEN",
+    [NACK] = "NACK", [BUSY] = "BUSY", [REJECT] = "REJECT", [FORGOTTEN] = "FORGOTTEN",
     [ALIVE] = "ALIVE", [PULL] = "PULL", [ENDED] = "ENDED",
 }
 local REASONS = { [1] = "TooLarge", [2] = "Unsupported", [3] = "Corrupt", [4] = "Closing" }
@@ -65,7 +65,7 @@ local LENGTHS = {
 }
 -- Bytes of the reports without their arrivals.
 local REPORT_LENGTHS = {
-    [STOP_BLOCK] = 33, [STOP_MESSAGE] = 33, [STATUS] = 19, [BUSY] = 16, [REJECT] = 17,
+    [STOP_BLOCK] = 33, [STOP_MESSAGE] = 33, [NACK] = 19, [BUSY] = 16, [REJECT] = 17,
     [FORGOTTEN] = 16, [ALIVE] = 9, [PULL] = 22, [ENDED] = 1,
 }
 
@@ -176,7 +176,7 @@ local function measure_report(tvb, at)
     if report == REJECT and not REASONS[tvb(at + 16, 1):uint()] then
         return nil, "a reason that is not defined"
     end
-    if report <= STATUS or report == PULL then len = len + 4 * tvb(at + len - 1, 1):uint() end
+    if report <= NACK or report == PULL then len = len + 4 * tvb(at + len - 1, 1):uint() end
     return len
 end
 
@@ -414,7 +414,7 @@ local function report_on_message(tvb, tree, report)
     if report == STOP_BLOCK or report == STOP_MESSAGE then
         tree:add(f.digest, tvb(16, 16))
         arrivals(tvb, tree, 32)
-    elseif report == STATUS then
+    elseif report == NACK then
         tree:add(f.needed, tvb(16, 2))
         arrivals(tvb, tree, 18)
         info = info .. " needed=" .. tvb(16, 2):uint()

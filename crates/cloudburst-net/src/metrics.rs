@@ -88,17 +88,17 @@ const COUNTERS: &[Series<Counters, u64>] = &[
     ]),
     (family("cloudburst_answers_received_total", Unit::Count, "kind", "Reports received from receivers, by kind."), &[
         ("stop", |c| c.sender.stops_received),
-        ("status", |c| c.sender.statuses_received),
+        ("nack", |c| c.sender.nacks_received),
         ("pull", |c| c.sender.pulls_received),
-        ("busy", |c| c.sender.busies_received),
+        ("busy", |c| c.sender.busy_received),
     ]),
     (family("cloudburst_answers_sent_total", Unit::Count, "kind", "Reports sent to senders, by kind."), &[
         ("stop", |c| c.receiver.stops_sent),
-        ("status", |c| c.receiver.statuses_sent),
+        ("nack", |c| c.receiver.nacks_sent),
         ("pull", |c| c.receiver.pulls_sent),
-        ("busy", |c| c.receiver.busies_sent),
+        ("busy", |c| c.receiver.busy_sent),
         ("reject", |c| c.receiver.rejects_sent),
-        ("forgotten", |c| c.receiver.forgottens_sent),
+        ("forgotten", |c| c.receiver.forgotten_sent),
     ]),
     (family("cloudburst_handshakes_sent_total", Unit::Count, "", "HELLO and OPEN packets sent."), &[
         ("", |c| c.sender.handshakes_sent),

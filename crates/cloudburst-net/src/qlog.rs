@@ -253,7 +253,7 @@ fn says_what(says: Said, data: &mut Map<String, Value>) {
         Said::StopBlock => ("stop_block", None),
         Said::StopMessage => ("stop", None),
         Said::Nack(needed) => ("nack", Some(("needed", needed))),
-        Said::Credit(credit) => ("credit", Some(("credit", credit))),
+        Said::Pull(credit) => ("pull", Some(("credit", credit))),
         Said::Busy => ("busy", None),
         Said::Forgotten => ("forgotten", None),
         Said::Reject(reason) => {

@@ -129,9 +129,9 @@ impl Session {
         let counters = self.courier.endpoint().counters().sender;
         let signs = counters.sessions_opened
             + counters.stops_received
-            + counters.statuses_received
+            + counters.nacks_received
             + counters.pulls_received
-            + counters.busies_received;
+            + counters.busy_received;
         let owes = self.courier.under_way().next().is_some();
         if let Some(cause) = self.silence.look(now, self.peer, signs, owes) {
             let (peer, deadline) = (self.peer, self.deadline.as_secs_f64());

@@ -170,11 +170,6 @@ impl Decoder {
         self.is_complete().then(|| self.slab.bytes())
     }
 
-    /// Returns the same block as [`block`](Self::block), without a copy.
-    pub fn into_block(mut self) -> Option<Vec<u8>> {
-        self.is_complete().then(|| self.slab.take())
-    }
-
     /// Lends the decoder, which has received nothing yet, memory for its block. It allocates its own
     /// if that is too small.
     pub fn lend_memory(&mut self, memory: Vec<u8>) {

@@ -73,7 +73,7 @@ pub enum Contents {
         train: u64,
     },
     /// A HELLO or OPEN to a peer.
-    Hello(SocketAddr),
+    Handshake(SocketAddr),
     /// Answers to symbols and to handshakes.
     Answers,
 }

@@ -137,7 +137,7 @@ pub enum Said {
     /// NACK: at least this many more symbols are needed.
     Nack(u32),
     /// PULL: this many symbols may be sent in total, besides those that are sent unasked.
-    Credit(u32),
+    Pull(u32),
     /// There is no room at present.
     Busy,
     /// The message will never be delivered.
@@ -181,8 +181,8 @@ impl<A> From<&Verdict<A>> for Said {
         match *verdict {
             Verdict::BlockDone { .. } => Self::StopBlock,
             Verdict::Delivered { .. } => Self::StopMessage,
-            Verdict::Status { needed, .. } => Self::Nack(needed.into()),
-            Verdict::Pull { credit, .. } => Self::Credit(credit),
+            Verdict::Nack { needed, .. } => Self::Nack(needed.into()),
+            Verdict::Pull { credit, .. } => Self::Pull(credit),
             Verdict::Busy => Self::Busy,
             Verdict::Reject(reason) => Self::Reject(reason),
             Verdict::Forgotten => Self::Forgotten,

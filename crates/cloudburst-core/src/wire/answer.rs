@@ -1,6 +1,6 @@
 //! ANSWER: a packet of one or more reports from a receiver.
 //!
-//! STOP, STATUS, PULL, BUSY, REJECT and FORGOTTEN report on a message, ALIVE and ENDED on the session.
+//! STOP, NACK, PULL, BUSY, REJECT and FORGOTTEN report on a message, ALIVE and ENDED on the session.
 
 use super::{
     cursor::Cursor,
@@ -18,7 +18,7 @@ pub const ANSWER_OVERHEAD: usize = PREFIX_LEN + TAG_LEN;
 
 const STOP_BLOCK: u8 = 1;
 const STOP_MESSAGE: u8 = 2;
-const STATUS: u8 = 3;
+const NACK: u8 = 3;
 const BUSY: u8 = 4;
 const REJECT: u8 = 5;
 const FORGOTTEN: u8 = 6;
@@ -120,7 +120,7 @@ pub enum Verdict<A = Vec<Arrivals>> {
         arrivals: A,
     },
     /// The block is not decoded yet.
-    Status {
+    Nack {
         /// At least this many more symbols are needed.
         needed: u16,
         /// Arrivals of the whole message so far.
@@ -199,7 +199,7 @@ impl<A: AsRef<[Arrivals]>> Report<A> {
                 Verdict::BlockDone { arrivals, .. } | Verdict::Delivered { arrivals, .. } => {
                     16 + 1 + ARRIVAL_LEN * arrivals.as_ref().len()
                 }
-                Verdict::Status { arrivals, .. } => 2 + 1 + ARRIVAL_LEN * arrivals.as_ref().len(),
+                Verdict::Nack { arrivals, .. } => 2 + 1 + ARRIVAL_LEN * arrivals.as_ref().len(),
                 Verdict::Pull { arrivals, .. } => 4 + 1 + 1 + ARRIVAL_LEN * arrivals.as_ref().len(),
                 Verdict::Busy | Verdict::Forgotten => 0,
                 Verdict::Reject(_) => 1,
@@ -219,7 +219,7 @@ impl<A: AsRef<[Arrivals]>> Report<A> {
         out.push(match &answer.verdict {
             Verdict::BlockDone { .. } => STOP_BLOCK,
             Verdict::Delivered { .. } => STOP_MESSAGE,
-            Verdict::Status { .. } => STATUS,
+            Verdict::Nack { .. } => NACK,
             Verdict::Pull { .. } => PULL,
             Verdict::Busy => BUSY,
             Verdict::Reject(_) => REJECT,
@@ -233,7 +233,7 @@ impl<A: AsRef<[Arrivals]>> Report<A> {
                 out.extend_from_slice(&digest.0);
                 write_arrivals(arrivals.as_ref(), out);
             }
-            Verdict::Status { needed, arrivals } => {
+            Verdict::Nack { needed, arrivals } => {
                 out.extend_from_slice(&needed.to_be_bytes());
                 write_arrivals(arrivals.as_ref(), out);
             }
@@ -269,9 +269,7 @@ impl<'a> Report<ArrivalsView<'a>> {
                 digest: Digest(cursor.array()?),
                 arrivals: ArrivalsView::read(cursor)?,
             },
-            STATUS => {
-                Verdict::Status { needed: cursor.u16()?, arrivals: ArrivalsView::read(cursor)? }
-            }
+            NACK => Verdict::Nack { needed: cursor.u16()?, arrivals: ArrivalsView::read(cursor)? },
             PULL => Verdict::Pull {
                 credit: cursor.u32()?,
                 fin: match cursor.u8()? {
@@ -308,8 +306,8 @@ impl<'a> Report<ArrivalsView<'a>> {
             Verdict::Delivered { digest, arrivals } => {
                 Verdict::Delivered { digest, arrivals: arrivals.iter().collect() }
             }
-            Verdict::Status { needed, arrivals } => {
-                Verdict::Status { needed, arrivals: arrivals.iter().collect() }
+            Verdict::Nack { needed, arrivals } => {
+                Verdict::Nack { needed, arrivals: arrivals.iter().collect() }
             }
             Verdict::Pull { credit, fin, arrivals } => {
                 Verdict::Pull { credit, fin, arrivals: arrivals.iter().collect() }

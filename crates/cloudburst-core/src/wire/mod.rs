@@ -5,7 +5,7 @@
 //! ```text
 //! handshake  HELLO RETRY OPEN ACCEPT VERSION: the handshake that makes a session's secrets
 //! symbol     SYMBOL: one encoded symbol of one block of one message
-//! answer     ANSWER: reports on messages: STOP STATUS PULL BUSY REJECT FORGOTTEN ALIVE ENDED
+//! answer     ANSWER: reports on messages: STOP NACK PULL BUSY REJECT FORGOTTEN ALIVE ENDED
 //! packet     the 14-byte prefix of SYMBOL and ANSWER
 //! capabilities  the protocol extensions that an end supports
 //! keys       the secrets of a handshake -> the keys of both directions

@@ -79,7 +79,7 @@ fn the_largest_symbols_come_back() {
         let encoder = Encoder::new(code, shape, data.clone()).unwrap();
         let mut decoder = Decoder::new(code, shape);
         decode(&encoder, &mut decoder, (0..).filter(|id| id % 40 != 1));
-        assert_eq!(decoder.into_block().unwrap(), data);
+        assert_eq!(decoder.block().unwrap(), data);
     }
 }
 
@@ -94,7 +94,7 @@ fn raptorq_decodes_blocks_of_every_size() {
             let mut decoder = Decoder::new(Code::RaptorQ, shape);
             let needed = decode(&encoder, &mut decoder, ids(n as u32));
             assert!(needed <= n + 2, "n = {n}, {pattern}: {needed}");
-            assert_eq!(decoder.into_block().unwrap()[..data.len()], data, "n = {n}, {pattern}");
+            assert_eq!(decoder.block().unwrap()[..data.len()], data, "n = {n}, {pattern}");
         }
     }
 }

@@ -208,7 +208,7 @@ fn answers() {
     let all = [
         Verdict::BlockDone { digest, arrivals: arrivals.clone() },
         Verdict::Delivered { digest, arrivals: arrivals.clone() },
-        Verdict::Status { needed: 2, arrivals: arrivals.clone() },
+        Verdict::Nack { needed: 2, arrivals: arrivals.clone() },
         Verdict::Busy,
         Verdict::Reject(RejectReason::TooLarge),
         Verdict::Forgotten,
@@ -219,7 +219,7 @@ fn answers() {
     packets.push(packet_of(vec![Report::Ended]));
     packets.push(answer([all[1].clone(), all[3].clone()]));
     let marked = [(0, 2, 1), (3, 1, 0)].map(arrivals_on).to_vec();
-    packets.push(answer([Verdict::Status { needed: 2, arrivals: marked }]));
+    packets.push(answer([Verdict::Nack { needed: 2, arrivals: marked }]));
     let got: Vec<String> = packets.iter().map(|packet| hex(packet)).collect();
     assert_eq!(got, ANSWERS);
 }

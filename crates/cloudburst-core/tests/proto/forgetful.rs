@@ -33,7 +33,7 @@ fn a_message_of_many_blocks_survives_a_blackout_in_which_the_receiver_forgot_it(
     assert!(pair.now.saturating_since(healed) < Duration::from_secs(1));
     assert_eq!(pair.b.inbox.len(), 2);
     assert_eq!(pair.b.inbox[1].bytes, sent);
-    assert!(pair.b.counters().receiver.forgottens_sent > 0);
+    assert!(pair.b.counters().receiver.forgotten_sent > 0);
     assert_eq!(pair.b.endpoint.receive_memory(), 0);
 }
 
@@ -99,7 +99,7 @@ fn probing_a_busy_receiver_does_not_use_up_the_packets_of_a_message() {
 }
 
 #[test]
-fn forgottens_that_come_late_cost_a_repetition_and_no_message() {
+fn a_forgotten_that_comes_late_cost_a_repetition_and_no_message() {
     for moment in 0..40 {
         let mut setup = Setup::default();
         setup.b.decode_timeout = Duration::from_secs(2);

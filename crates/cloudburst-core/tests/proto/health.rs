@@ -300,7 +300,7 @@ fn a_receiver_that_lies_about_arrivals_harms_nothing_but_its_own_messages() {
         let acknowledged = [rng.below(2_000), NONE_ACKNOWLEDGED, 0][rng.below(3) as usize];
         let verdict = match digest {
             Some(digest) => Verdict::Delivered { digest, arrivals },
-            None => Verdict::Status { needed: rng.below(9) as u16, arrivals },
+            None => Verdict::Nack { needed: rng.below(9) as u16, arrivals },
         };
         let answer = Answer { message, block: 0, acknowledged, verdict };
         let mut packet = Vec::new();

@@ -159,5 +159,5 @@ fn a_message_goes_on_while_its_receiver_has_no_room() {
     for id in ids {
         assert!(matches!(pair.outcome(id), Outcome::Delivered(_)));
     }
-    assert!(pair.b.endpoint.counters().receiver.busies_sent > 0);
+    assert!(pair.b.endpoint.counters().receiver.busy_sent > 0);
 }

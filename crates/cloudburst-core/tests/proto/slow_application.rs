@@ -25,7 +25,7 @@ fn senders_pause_while_the_queue_is_full_and_go_on_when_it_is_not() {
     }
     pair.run_for(Duration::from_secs(2));
     assert_eq!((pair.a.delivered(), pair.b.inbox.len()), (3, 3));
-    assert!(pair.a.counters().sender.busies_received > 0);
+    assert!(pair.a.counters().sender.busy_received > 0);
     let sent = pair.a.counters().sender.symbols_sent;
     pair.run_for(Duration::from_secs(2));
     let probes = pair.a.counters().sender.symbols_sent - sent;

@@ -274,6 +274,6 @@ fn a_trimmed_ack_request_of_a_burst_is_answered_when_others_have_had_time_to_arr
     assert_eq!(peer.hand_in(&first), []);
     peer.now = peer.endpoint.poll_timeout().unwrap();
     peer.endpoint.handle_timeout(peer.now);
-    let Verdict::Status { needed, arrivals } = peer.verdicts().remove(0) else { panic!() };
+    let Verdict::Nack { needed, arrivals } = peer.verdicts().remove(0) else { panic!() };
     assert_eq!((needed, arrivals.len()), (9, 0));
 }

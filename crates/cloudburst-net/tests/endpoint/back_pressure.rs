@@ -63,9 +63,7 @@ fn a_slow_application_makes_its_senders_wait() {
     let to = server.local_addr();
     let sends: Vec<_> =
         (0..MESSAGES).map(|n| client.try_send(to, bytes(2_000, n)).unwrap()).collect();
-    eventually("the receiver says that it is busy", || {
-        client.counters().sender.busies_received > 0
-    });
+    eventually("the receiver says that it is busy", || client.counters().sender.busy_received > 0);
     assert!(server.counters().receiver.messages_delivered <= 4);
 
     let reader = thread::spawn(move || {
@@ -92,7 +90,7 @@ fn a_service_that_stalls_makes_its_callers_wait() {
     let client = blocking();
     let requests = (0..CALLS).map(|n| (server.local_addr(), bytes(2_000, n)));
     let calls = client.call_many(requests);
-    eventually("the service is busy", || client.counters().sender.busies_received > 0);
+    eventually("the service is busy", || client.counters().sender.busy_received > 0);
     assert!(server.counters().receiver.messages_delivered <= 4);
 
     let service = server.clone();

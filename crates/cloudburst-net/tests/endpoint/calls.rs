@@ -90,7 +90,7 @@ fn an_application_that_never_receives_can_call_all_the_same() {
     let server = blocking();
     let here = client.local_addr();
     let stuck: Vec<_> = (0..3).map(|n| server.try_send(here, bytes(100, n)).unwrap()).collect();
-    eventually("its queue is full", || server.counters().sender.busies_received > 0);
+    eventually("its queue is full", || server.counters().sender.busy_received > 0);
     let service = server.clone();
     thread::spawn(move || service.serve(1, |request| request.bytes));
     assert_eq!(client.call(server.local_addr(), "request").unwrap(), "request");

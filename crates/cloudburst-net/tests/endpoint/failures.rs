@@ -123,7 +123,7 @@ async fn a_receiver_that_restarts_loses_nothing_silently() {
     let client = endpoint();
     client.send(addr, "first").await.unwrap();
     let in_flight = client.send(addr, bytes(9_000, 2)).begin().unwrap();
-    eventually("the receiver is busy", || first.counters().receiver.busies_sent > 0);
+    eventually("the receiver is busy", || first.counters().receiver.busy_sent > 0);
     drop(first);
 
     let second = cloudburst_net::Endpoint::builder()

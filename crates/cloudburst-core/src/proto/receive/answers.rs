@@ -298,7 +298,7 @@ impl Receiver {
     ) {
         if let Verdict::Delivered { arrivals, .. }
         | Verdict::BlockDone { arrivals, .. }
-        | Verdict::Status { arrivals, .. }
+        | Verdict::Nack { arrivals, .. }
         | Verdict::Pull { arrivals, .. } = &mut answer.verdict
         {
             arrivals.truncate(wire::Answer::arrivals_within(limit));

@@ -100,7 +100,7 @@ impl Receiver {
         let due = incoming.probed.take_if(|probed| probed.due <= now);
         if let Some((probed, needed)) = due.and_then(|it| Some((it, incoming.needed(it.block)?))) {
             let arrivals = incoming.arrivals.report();
-            let verdict = Verdict::Status { needed: needed as u16, arrivals };
+            let verdict = Verdict::Nack { needed: needed as u16, arrivals };
             let Probed { prefix, block, packet_len, .. } = probed;
             let answer = Answer { message: id, block, acknowledged: prefix.number, verdict };
             self.answer(name, Some(prefix), answer, packet_len);

@@ -189,7 +189,7 @@ impl Receiver {
                             let Credit { credit, fin, .. } = pulling.credit(symbol.header.block);
                             Verdict::Pull { credit, fin, arrivals }
                         }
-                        None => Verdict::Status { needed: needed as u16, arrivals },
+                        None => Verdict::Nack { needed: needed as u16, arrivals },
                     };
                     self.answer_to(symbol, verdict);
                 }

@@ -120,9 +120,9 @@ impl Sender {
             Verdict::BlockDone { .. } | Verdict::Delivered { .. } => {
                 self.counters.stops_received += 1;
             }
-            Verdict::Status { .. } => self.counters.statuses_received += 1,
+            Verdict::Nack { .. } => self.counters.nacks_received += 1,
             Verdict::Pull { .. } => self.counters.pulls_received += 1,
-            Verdict::Busy => self.counters.busies_received += 1,
+            Verdict::Busy => self.counters.busy_received += 1,
             Verdict::Reject(_) | Verdict::Forgotten => {}
         }
         let mine = self.messages.get(&answer.message).is_some_and(|m| m.leg.peer == address);
@@ -177,7 +177,7 @@ impl Sender {
                 leg.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
                 leg.on_progress(now, peer.rtt.rto());
             }
-            Verdict::Status { needed, arrivals } => {
+            Verdict::Nack { needed, arrivals } => {
                 leg.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
                 leg.on_progress(now, peer.rtt.rto());
                 leg.on_feedback(block, acknowledged, u32::from(needed));

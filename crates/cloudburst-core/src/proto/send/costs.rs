@@ -71,7 +71,7 @@ impl Crowd {
     fn transmit(&mut self) {
         let mut buffer = Vec::new();
         while let Some(transmit) = self.sender.poll_transmit(self.now, &mut buffer) {
-            if let Contents::Hello(address) = transmit.contents {
+            if let Contents::Handshake(address) = transmit.contents {
                 self.asked.insert(address, core::mem::take(&mut buffer));
             }
             buffer.clear();

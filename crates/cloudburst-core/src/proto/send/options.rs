@@ -38,6 +38,11 @@ pub struct SendOptions {
 }
 
 impl SendOptions {
+    /// The most urgent `priority`.
+    pub const MAX_PRIORITY: u8 = 7;
+    /// The default `priority`.
+    pub const DEFAULT_PRIORITY: u8 = 4;
+
     /// Sets [`deadline`](Self#structfield.deadline).
     #[must_use]
     pub const fn deadline(mut self, deadline: Duration) -> Self {
@@ -81,9 +86,6 @@ impl SendOptions {
         }
     }
 
-    /// The most urgent `priority`.
-    pub const MAX_PRIORITY: u8 = 7;
-
     /// Checks the application's settings.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if let Some(policy) = &self.policy {
@@ -102,6 +104,6 @@ impl SendOptions {
 
 impl Default for SendOptions {
     fn default() -> Self {
-        Self { deadline: None, code: None, policy: None, priority: 4 }
+        Self { deadline: None, code: None, policy: None, priority: Self::DEFAULT_PRIORITY }
     }
 }

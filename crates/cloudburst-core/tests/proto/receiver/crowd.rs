@@ -182,7 +182,7 @@ impl Crowd {
         self.check_often();
         loop {
             let transmit = self.receiver.poll_transmit(self.now, batch)?;
-            if !matches!(transmit.contents, Contents::Hello(_)) {
+            if !matches!(transmit.contents, Contents::Handshake(_)) {
                 return Some(transmit);
             }
             batch.clear();

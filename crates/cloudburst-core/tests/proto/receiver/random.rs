@@ -60,7 +60,7 @@ fn the_books_of_a_receiver_agree_after_any_call() {
         let counters = crowd.counters();
         delivered += counters.messages_delivered;
         dropped += counters.messages_dropped + counters.decoders_expired;
-        refused += counters.peers_refused + counters.busies_sent;
+        refused += counters.peers_refused + counters.busy_sent;
     }
     assert!(delivered > 100 && dropped > 100 && refused > 100, "{delivered} {dropped} {refused}");
 }

@@ -67,6 +67,12 @@ impl Sender {
         self.hellos.on_sent(now, rank, on_the_wire);
         self.reschedule_peer(address);
         let (len, marking) = (buffer.len(), marking::control(&self.config));
-        Some(Transmit { contents: Contents::Hello(address), via, segment_size: len, len, marking })
+        Some(Transmit {
+            contents: Contents::Handshake(address),
+            via,
+            segment_size: len,
+            len,
+            marking,
+        })
     }
 }

@@ -110,7 +110,7 @@ impl Sender {
                     }
                 }
             }
-            Contents::Hello(address) => {
+            Contents::Handshake(address) => {
                 if let Some(peer) = self.peers.get_mut(&address) {
                     peer.not_sent = Some((peer.tally.handshakes_sent, error));
                 }
