@@ -26,6 +26,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// The priority of what is sent through a handle of cbrst_open.
+#define CBRST_DEFAULT_PRIORITY 4
+
 // The size in bytes of a buffer for any address as text, including the terminating NUL.
 #define CBRST_ADDRESS_LEN 72
 
@@ -109,7 +112,7 @@ cbrst_status cbrst_open(const cbrst_options *options,
 
 // Stores in `*out` another handle of the endpoint. Its messages, calls, connects and replies to requests
 // that it receives must end within `deadline_ms` milliseconds (0: the default) and have the priority
-// `priority`, from 0 to 7, the most urgent (the default is 4).
+// `priority`, from 0, the least urgent, to 7; the default is CBRST_DEFAULT_PRIORITY.
 //
 // The endpoint lives until all its handles are closed.
 cbrst_status cbrst_with(const cbrst_endpoint *endpoint,
@@ -212,7 +215,7 @@ const cbrst_message *cbrst_request_message(const cbrst_request *request);
 
 // The number of milliseconds for which the caller still waits; 0 if the deadline has passed, the caller has
 // given up, or the endpoint is closed. 0 for NULL.
-uint64_t cbrst_request_time_left(const cbrst_request *request);
+uint64_t cbrst_request_time_left_ms(const cbrst_request *request);
 
 // Answers a request with `len` bytes, and waits until the caller's endpoint has the answer. An empty answer
 // tells the caller that the application has handled the request.

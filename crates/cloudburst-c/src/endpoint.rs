@@ -90,9 +90,13 @@ fn not_opened(error: &dyn Error) -> Failure {
     Failure::new(Status::CbrstNotOpened, error.to_string())
 }
 
+/// The priority of what is sent through a handle of cbrst_open.
+pub const CBRST_DEFAULT_PRIORITY: u8 = 4;
+const _: () = assert!(CBRST_DEFAULT_PRIORITY == SendOptions::DEFAULT_PRIORITY);
+
 /// Stores in `*out` another handle of the endpoint. Its messages, calls, connects and replies to requests
 /// that it receives must end within `deadline_ms` milliseconds (0: the default) and have the priority
-/// `priority`, from 0 to 7, the most urgent (the default is 4).
+/// `priority`, from 0, the least urgent, to 7; the default is CBRST_DEFAULT_PRIORITY.
 ///
 /// The endpoint lives until all its handles are closed.
 #[unsafe(no_mangle)]

@@ -31,7 +31,7 @@ pub extern "C" fn cbrst_request_message(request: Option<&Request>) -> Option<&Me
 /// The number of milliseconds for which the caller still waits; 0 if the deadline has passed, the caller has
 /// given up, or the endpoint is closed. 0 for NULL.
 #[unsafe(no_mangle)]
-pub extern "C" fn cbrst_request_time_left(request: Option<&Request>) -> u64 {
+pub extern "C" fn cbrst_request_time_left_ms(request: Option<&Request>) -> u64 {
     let left = |request: &Request| {
         let deadline = request.request.deadline();
         let left = deadline.saturating_duration_since(Instant::now()).as_millis();

@@ -92,7 +92,7 @@ static void null_is_an_error_or_does_nothing(cbrst_endpoint *endpoint)
     FAILS(cbrst_local_address(endpoint, text, 9), CBRST_INVALID_ARGUMENT, "`len` is 9");
     FAILS(cbrst_resolve(endpoint, NULL, text, sizeof text), CBRST_INVALID_ARGUMENT, "`name`");
     EXPECT(!cbrst_message_peer(NULL) && !cbrst_message_data(NULL) && !cbrst_message_len(NULL));
-    EXPECT(!cbrst_request_message(NULL) && !cbrst_request_time_left(NULL));
+    EXPECT(!cbrst_request_message(NULL) && !cbrst_request_time_left_ms(NULL));
     cbrst_message_free(NULL);
     cbrst_request_free(NULL);
     cbrst_close(NULL);
@@ -143,7 +143,7 @@ static void *refuse_one_drop_one_and_wait(void *argument)
     EXPECT(cbrst_recv_request(argument, -1, &request) == CBRST_OK);
     EXPECT(cbrst_refuse(request) == CBRST_OK);
     EXPECT(cbrst_recv_request(argument, -1, &request) == CBRST_OK);
-    EXPECT(cbrst_request_time_left(request) > 0);
+    EXPECT(cbrst_request_time_left_ms(request) > 0);
     EXPECT(cbrst_message_len(cbrst_request_message(request)) == 1);
     cbrst_request_free(request);
     FAILS(cbrst_recv_request(argument, -1, &request), CBRST_CLOSED, "closed");
