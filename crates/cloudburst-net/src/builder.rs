@@ -554,10 +554,6 @@ impl Builder {
         let paths = self.paths;
         let bind = plain(self.bind);
         paths.check(bind.ip(), UdpIo::reach_of(bind))?;
-        let not_addressed = |known: &&SocketAddr| !is_of_a_host(known.ip()) || known.port() == 0;
-        if let Some(&address) = self.known_as.iter().find(not_addressed) {
-            return Err(BuildError::KnownAs { address });
-        }
         let needs = paths.needs();
         let mut config = self.config;
         config.rate = self.rate.unwrap_or(config.rate);
@@ -570,42 +566,7 @@ impl Builder {
         config.reuse_port = self.reuse_port.unwrap_or(config.reuse_port);
         config.capacity = self.capacity.unwrap_or(config.capacity);
         config.ports = needs.ports;
-        config.check()?;
-        if config.reuse_port && bind.port() == 0 {
-            return Err(ConfigError {
-                field: "bind",
-                value: bind.to_string(),
-                expected: "an address with a port, to be shared, if `reuse_port` is set",
-            }
-            .into());
-        }
-        if let Some(address) = self.known_as.first().filter(|_| config.reuse_port) {
-            return Err(ConfigError {
-                field: "known_as",
-                value: address.to_string(),
-                expected: "left out if `reuse_port` is set: peers send to ports of individual \
-                           endpoints, which no translator forwards",
-            }
-            .into());
-        }
-        if config.reuse_port && !sockets.is_empty() {
-            return Err(ConfigError {
-                field: "reuse_port",
-                value: "true".into(),
-                expected: "false if sockets are given: their address cannot be shared",
-            }
-            .into());
-        }
-        if config.trimmable && !needs.outer.is_empty() {
-            return Err(ConfigError {
-                field: "paths",
-                value: paths.to_string(),
-                expected: "paths without outer headers if `trimmable` is set: the device that removes \
-                           them drops trimmed packets",
-            }
-            .into());
-        }
-        paths.check_order(config.order)?;
+        check(&config, bind, &self.known_as, &sockets, &paths)?;
 
         let udp = UdpConfig {
             bind,
@@ -642,6 +603,57 @@ impl Builder {
         );
         Ok((io, Parts { config, security, paths, bind, known_as: self.known_as, qlog: self.qlog }))
     }
+}
+
+/// Checks settings, also against each other.
+fn check(
+    config: &Config,
+    bind: SocketAddr,
+    known_as: &[SocketAddr],
+    sockets: &[UdpSocket],
+    paths: &PathMap,
+) -> Result<(), BuildError> {
+    let not_addressed = |known: &&SocketAddr| !is_of_a_host(known.ip()) || known.port() == 0;
+    if let Some(&address) = known_as.iter().find(not_addressed) {
+        return Err(BuildError::KnownAs { address });
+    }
+    config.check()?;
+    if config.reuse_port && bind.port() == 0 {
+        return Err(ConfigError {
+            field: "bind",
+            value: bind.to_string(),
+            expected: "an address with a port, to be shared, if `reuse_port` is set",
+        }
+        .into());
+    }
+    if let Some(address) = known_as.first().filter(|_| config.reuse_port) {
+        return Err(ConfigError {
+            field: "known_as",
+            value: address.to_string(),
+            expected: "left out if `reuse_port` is set: peers send to ports of individual \
+                       endpoints, which no translator forwards",
+        }
+        .into());
+    }
+    if config.reuse_port && !sockets.is_empty() {
+        return Err(ConfigError {
+            field: "reuse_port",
+            value: "true".into(),
+            expected: "false if sockets are given: their address cannot be shared",
+        }
+        .into());
+    }
+    if config.trimmable && !paths.needs().outer.is_empty() {
+        return Err(ConfigError {
+            field: "paths",
+            value: paths.to_string(),
+            expected: "paths without outer headers if `trimmable` is set: the device that removes \
+                       them drops trimmed packets",
+        }
+        .into());
+    }
+    paths.check_order(config.order)?;
+    Ok(())
 }
 
 /// The parts of an endpoint, apart from its sockets.
