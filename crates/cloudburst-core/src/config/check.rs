@@ -1,9 +1,10 @@
 //! Validation of settings, and the error for invalid ones.
 
 use super::capacity::MIN_CAPACITY;
-use super::{BurstPolicy, Config, MAX_BLOCKS_IN_FLIGHT, MAX_PORTS, MAX_TRAIN};
+use super::{BurstPolicy, Config, MAX_BLOCKS_IN_FLIGHT, MAX_PORTS};
 use crate::code::Code;
 use crate::path::Downlink;
+use crate::path::MAX_TRAIN;
 
 /// A setting with an invalid value, which the caller must change.
 ///

@@ -1,13 +1,12 @@
 //! Traffic classes of symbols, which switches may serve in order of priority.
 
 use super::ConfigError;
+use crate::path::MAX_LEVELS;
 use core::fmt;
 use core::str::FromStr;
 
 /// The maximum number of thresholds.
-const MAX_THRESHOLDS: usize = 3;
-/// The maximum number of classes of symbols.
-pub(crate) const MAX_LEVELS: usize = MAX_THRESHOLDS + 1;
+const MAX_THRESHOLDS: usize = MAX_LEVELS - 1;
 /// The thresholds that are valid, as errors describe them.
 const EXPECTED: &str = "1 to 3 thresholds in bytes, above 0 and in ascending order";
 

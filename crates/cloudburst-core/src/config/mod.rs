@@ -9,13 +9,12 @@ mod security;
 pub use self::capacity::Capacity;
 pub use self::check::ConfigError;
 pub(crate) use self::check::check_code;
-pub(crate) use self::classes::MAX_LEVELS;
 pub use self::classes::{Classes, Thresholds};
 pub use self::security::Security;
 pub use crate::wire::keys::{KeyError, PresharedKey};
 
 use crate::code::{Code, MAX_SOURCE_SYMBOLS};
-use crate::path::{Downlink, Order};
+use crate::path::{Downlink, MAX_TRAIN, Order};
 use crate::wire::Capabilities;
 use crate::wire::keys::HEADER_TAG_LEN;
 use crate::wire::symbol::SYMBOL_OVERHEAD;
@@ -27,9 +26,6 @@ pub(crate) const MAX_BLOCKS_IN_FLIGHT: usize = 8;
 const MIN_PAYLOAD: usize = 476;
 /// The maximum number of ports at which one endpoint accepts messages.
 pub(crate) const MAX_PORTS: u16 = 64;
-/// The maximum number of packets in a train: the limit of one system call with UDP_SEGMENT
-/// (UDP_MAX_SEGMENTS).
-pub(crate) const MAX_TRAIN: usize = 64;
 
 /// How much a sender sends before it hears from the receiver.
 ///

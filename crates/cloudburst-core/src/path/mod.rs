@@ -68,6 +68,7 @@ pub use map::{Egresses, Naming, PathMap, Via};
 pub use order::{Order, OrderError};
 pub use pacer::Pacer;
 pub use sequence::Sequence;
+pub(crate) use set::MAX_LEVELS;
 pub use set::{Opportunity, PathSet, PathStats};
 pub use shape::{MAX_SHAPE_PATHS, Shape, ShapeError};
-pub(crate) use train::SHORTEST_TRAIN;
+pub(crate) use train::{MAX_TRAIN, SHORTEST_TRAIN};

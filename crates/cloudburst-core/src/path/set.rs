@@ -9,11 +9,12 @@ use super::order::{Order, OrderError};
 use super::recycled::Recycled;
 use super::sequence::Sequence;
 use super::train::{SHORTEST_TRAIN, TrainLength};
-use crate::config::MAX_LEVELS;
 use crate::id::PathId;
 use crate::time::Instant;
 use core::time::Duration;
 
+/// The maximum number of classes of symbols.
+pub(crate) const MAX_LEVELS: usize = 4;
 /// One in this many transmit opportunities of a degraded path is used, for a probe.
 const PROBE_EVERY: u32 = 16;
 /// The maximum number of paths remembered, including removed ones; a map has far fewer.

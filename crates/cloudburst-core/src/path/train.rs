@@ -1,12 +1,13 @@
 //! The number of packets that a path carries back to back.
 
-use crate::config::MAX_TRAIN;
 use crate::time::Instant;
 use core::time::Duration;
 
 /// The initial and minimum length: a queue of eight packets hardly ever drops from trains this short.
 pub(crate) const SHORTEST_TRAIN: usize = 4;
 const SHORTEST: u32 = SHORTEST_TRAIN as u32;
+/// The maximum length: the limit of one system call with UDP_SEGMENT (UDP_MAX_SEGMENTS).
+pub(crate) const MAX_TRAIN: usize = 64;
 const LONGEST: u32 = MAX_TRAIN as u32;
 /// Packets that must have arrived before the next step: a queue that is slightly too short drops a few per
 /// cent.
