@@ -192,7 +192,8 @@ impl Pairing {
         self.listening
     }
 
-    /// Waits for a sender with the right code. Calls `show` with each code.
+    /// Waits for a sender with the right code. Calls `show` with each code, and with the address of the sender that
+    /// had not the one before.
     ///
     /// # Errors
     ///
@@ -200,13 +201,13 @@ impl Pairing {
     pub(crate) fn wait(
         self,
         interrupts: &Interrupts,
-        mut show: impl FnMut(Code),
+        mut show: impl FnMut(Code, Option<SocketAddr>),
     ) -> Result<[u8; 32], PairingError> {
         let until = Instant::now() + EXPIRY;
-        let mut guesses = 0;
+        let (mut guesses, mut last) = (0, None);
         loop {
             let code = Code::draw();
-            show(code);
+            show(code, last);
             let guesser = loop {
                 let (stream, from) = self.accept(interrupts, until)?;
                 match answer(stream, code) {
@@ -220,6 +221,7 @@ impl Pairing {
             if guesses == MAX_CODES {
                 return Err(PairingError::Guessed(ui::peer(guesser)));
             }
+            last = Some(guesser);
         }
     }
 

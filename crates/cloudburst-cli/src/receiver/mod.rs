@@ -147,7 +147,13 @@ fn pair(plan: &mut ReceivePlan, interrupts: &Interrupts, ui: &Ui) -> Result<(), 
     let pairing = Pairing::listen(plan.listen)?;
     plan.listen = pairing.local_addr();
     let address = plan.known_as.first().copied().unwrap_or(plan.listen);
-    let key = pairing.wait(interrupts, |code| {
+    let key = pairing.wait(interrupts, |code, guesser| {
+        if let Some(guesser) = guesser {
+            ui.notice(&format!(
+                "the sender at {} has another code: here is a new one",
+                ui::peer(guesser)
+            ));
+        }
         hint::pairing(code, address).iter().for_each(|line| ui.notice(line));
     })?;
     plan.common.key = Key::Made(key);

@@ -259,7 +259,9 @@ fn a_code_makes_a_key_for_one_sender_and_is_void_after_a_wrong_guess() {
     let second = code_in(&receiver.line_but("the code is ", &first));
     let sent = send(&second);
     assert_eq!(sent.code, Some(0), "{}", sent.stderr);
-    assert_eq!(receiver.end().code, Some(0));
+    let ended = receiver.end();
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.stderr.contains("has another code: here is a new one"), "{}", ended.stderr);
     assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"abc");
     let late = send(&second);
     assert_eq!(late.code, Some(1));
