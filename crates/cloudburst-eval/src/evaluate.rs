@@ -5,7 +5,7 @@ use crate::experiment::{Case, Choice, Experiment};
 use crate::record::{About, Run};
 use crate::scheme::{Congestion, Scheme};
 use crate::site::{Cluster, Local, Site};
-use crate::turn::{self, Measure, Taken};
+use crate::trial::{self, Measure, Taken};
 use cloudburst_net::Security;
 use cloudburst_report::statistics::{is_longest, quantile};
 use cloudburst_testbed::{Error, Topology};
@@ -75,7 +75,7 @@ pub(crate) fn evaluate(
 ) -> Result<(), Failure> {
     let experiments = plan.cases()?;
     raise_limit();
-    let mut run = Run { about: about(plan)?, turns: Vec::new() };
+    let mut run = Run { about: about(plan)?, trials: Vec::new() };
     let begun = Instant::now();
     for (experiment, cases) in experiments {
         let (site, lacks) = raise(plan, experiment, interrupted)?;
@@ -118,7 +118,7 @@ impl Running<'_> {
             }
             if let Some(taken) = taken? {
                 tell(&taken, (place, cases.len()), self.plan.repetitions);
-                self.run.turns.push(taken.turn);
+                self.run.trials.push(taken.trial);
             }
         }
         Ok(())
@@ -135,13 +135,13 @@ impl Running<'_> {
         let Some(mut calmest) = self.take(case, repetition, interrupted)? else { return Ok(None) };
         let more = if self.plan.choice.is_short { 0 } else { CALM_TRIES - 1 };
         for _ in 0..more {
-            if calmest.turn.stolen <= MOST_STOLEN || interrupted.load(Ordering::SeqCst) {
+            if calmest.trial.stolen <= MOST_STOLEN || interrupted.load(Ordering::SeqCst) {
                 break;
             }
             self.run.about.retaken += 1;
             let measure = measure(self.plan, &self.site);
-            match turn::take(&mut self.site, case, repetition, &measure) {
-                Ok(taken) if taken.turn.stolen < calmest.turn.stolen => calmest = taken,
+            match trial::take(&mut self.site, case, repetition, &measure) {
+                Ok(taken) if taken.trial.stolen < calmest.trial.stolen => calmest = taken,
                 // There is a trial already.
                 Ok(_) | Err(Failure::Trial { .. }) => {}
                 Err(failure) => return Err(failure),
@@ -160,7 +160,7 @@ impl Running<'_> {
     ) -> Result<Option<Taken>, Failure> {
         let measure = measure(self.plan, &self.site);
         for is_last in [false, true] {
-            let failure = match turn::take(&mut self.site, case, repetition, &measure) {
+            let failure = match trial::take(&mut self.site, case, repetition, &measure) {
                 Err(Failure::Trial { .. }) if interrupted.load(Ordering::SeqCst) => {
                     return Err(Error::Interrupted.into());
                 }
@@ -305,8 +305,8 @@ fn note(about: &mut About, experiment: Experiment, site: &Site, lacks: Vec<Strin
 
 /// Prints a progress line with the result of a trial.
 fn tell(taken: &Taken, (place, places): (usize, usize), repetitions: u32) {
-    let Taken { turn, failures } = taken;
-    let arrived = turn.messages.iter().filter_map(|message| message.took_us);
+    let Taken { trial, failures } = taken;
+    let arrived = trial.messages.iter().filter_map(|message| message.took_us);
     let mut took: Vec<f64> = arrived.map(|us| us as f64 / 1e3).collect();
     took.sort_unstable_by(f64::total_cmp);
     let times = match took.len() {
@@ -319,16 +319,16 @@ fn tell(taken: &Taken, (place, places): (usize, usize), repetitions: u32) {
     eprintln!(
         "{} {place}/{places}, repetition {}/{repetitions}: {} load {} x {}: {} of {} messages, \
          {times}, background {:.0} Mb/s, processors {:.0} % busy, {:.1} % taken by other VMs",
-        turn.experiment,
-        turn.repetition,
-        turn.scheme,
-        turn.load,
-        turn.x,
+        trial.experiment,
+        trial.repetition,
+        trial.scheme,
+        trial.load,
+        trial.x,
         took.len(),
-        turn.messages.len(),
-        turn.background_bytes as f64 * 8.0 / turn.seconds / 1e6,
-        turn.busy * 100.0,
-        turn.stolen * 100.0
+        trial.messages.len(),
+        trial.background_bytes as f64 * 8.0 / trial.seconds / 1e6,
+        trial.busy * 100.0,
+        trial.stolen * 100.0
     );
     for (why, count) in failures {
         eprintln!("  {count} failed: {why}");

@@ -3,7 +3,7 @@
 //! ```text
 //!   cli --> evaluate --> experiment: schemes and points       workload: requests and their times
 //!              |              |                                   |
-//!              +--> turn <----+-----------------------------------+
+//!              +--> trial <----+-----------------------------------+
 //!              |      |  Listen, Connect, Run, Stop
 //!              |      v
 //!              |    site: agents as threads in namespaces, or on the hosts of a cluster
@@ -45,7 +45,7 @@ mod report;
 mod scheme;
 mod site;
 mod transport;
-mod turn;
+mod trial;
 mod workload;
 
 pub use cli::main;

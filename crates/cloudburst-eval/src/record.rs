@@ -8,7 +8,7 @@ pub struct Run {
     /// Where, when and how.
     pub about: About,
     /// The trials, in the order in which they ran.
-    pub turns: Vec<Trial>,
+    pub trials: Vec<Trial>,
 }
 
 /// Where, when and how an evaluation ran.

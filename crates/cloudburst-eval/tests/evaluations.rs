@@ -82,34 +82,34 @@ fn are_compared_and_reported(schemes: &str) -> Result<(), Failed> {
     }
     succeeded(&run(out.path(), &arguments)?);
     let run = read(out.path())?;
-    let mut names: Vec<_> = run.turns.iter().map(|turn| turn.scheme.as_str()).collect();
+    let mut names: Vec<_> = run.trials.iter().map(|trial| trial.scheme.as_str()).collect();
     let mut expected: Vec<_> = schemes.split_whitespace().collect();
     names.sort_unstable();
     expected.sort_unstable();
     assert_eq!(names, expected);
     let mut asked = None;
-    for turn in run.turns.iter().filter(|turn| turn.scheme != "none") {
-        assert!(!turn.messages.is_empty(), "{}", turn.scheme);
+    for trial in run.trials.iter().filter(|trial| trial.scheme != "none") {
+        assert!(!trial.messages.is_empty(), "{}", trial.scheme);
         let what: Vec<_> =
-            turn.messages.iter().map(|m| (m.id, m.from, m.to, m.bytes, m.at_us)).collect();
+            trial.messages.iter().map(|m| (m.id, m.from, m.to, m.bytes, m.at_us)).collect();
         assert_eq!(
             *asked.get_or_insert(what.clone()),
             what,
             "{}: its requests differ from those of the others",
-            turn.scheme
+            trial.scheme
         );
-        for message in &turn.messages {
-            assert!(message.took_us.is_some(), "{}: {message:?}", turn.scheme);
+        for message in &trial.messages {
+            assert!(message.took_us.is_some(), "{}: {message:?}", trial.scheme);
         }
-        let is_ours = turn.scheme.starts_with(['a', 'b', 'c', 'd']);
-        let known = turn.messages.iter().filter(|message| message.packets.is_some()).count();
-        assert_eq!(known, if is_ours { turn.messages.len() } else { 0 }, "{}", turn.scheme);
+        let is_ours = trial.scheme.starts_with(['a', 'b', 'c', 'd']);
+        let known = trial.messages.iter().filter(|message| message.packets.is_some()).count();
+        assert_eq!(known, if is_ours { trial.messages.len() } else { 0 }, "{}", trial.scheme);
         let is_marked =
-            is_ours || ["tcp-short", "pias", "mptcp", "quic"].contains(&turn.scheme.as_str());
-        assert_eq!(turn.tiny_sent > 0, is_marked, "{}", turn.scheme);
-        assert!(turn.background_bytes > 0, "{}", turn.scheme);
+            is_ours || ["tcp-short", "pias", "mptcp", "quic"].contains(&trial.scheme.as_str());
+        assert_eq!(trial.tiny_sent > 0, is_marked, "{}", trial.scheme);
+        assert!(trial.background_bytes > 0, "{}", trial.scheme);
     }
-    for file in ["index.html", "tables.md", "messages.csv", "turns.csv"] {
+    for file in ["index.html", "tables.md", "messages.csv", "trials.csv"] {
         assert!(fs::metadata(out.path().join(file))?.len() > 0, "{file}");
     }
     let again = Command::new(PROGRAM).arg("report").arg(out.path()).output()?;
@@ -128,12 +128,12 @@ fn opens_in_a_browser(page: &Path) -> Result<(), Failed> {
 
 /// The number of messages of a scheme that arrived, and of all its messages.
 fn count(run: &Run, experiment: &str, scheme: &str, x: f64) -> Result<(usize, usize), Failed> {
-    let turn = run.turns.iter().find(|turn| {
-        (turn.experiment.as_str(), turn.scheme.as_str(), turn.x) == (experiment, scheme, x)
+    let trial = run.trials.iter().find(|trial| {
+        (trial.experiment.as_str(), trial.scheme.as_str(), trial.x) == (experiment, scheme, x)
     });
-    let turn = turn.ok_or_else(|| format!("{experiment} has no {scheme} at {x}"))?;
-    let arrived = turn.messages.iter().filter(|message| message.took_us.is_some()).count();
-    Ok((arrived, turn.messages.len()))
+    let trial = trial.ok_or_else(|| format!("{experiment} has no {scheme} at {x}"))?;
+    let arrived = trial.messages.iter().filter(|message| message.took_us.is_some()).count();
+    Ok((arrived, trial.messages.len()))
 }
 
 /// Runs experiments with TCP and with Cloudburst on explicit paths, on links of so many Mb/s. All messages of the latter
@@ -166,7 +166,7 @@ fn an_incast_has_no_background() -> Result<(), Failed> {
     // Its duration is inverse to the rate of the link.
     let run = all_arrive(&[("incast", 16.0)], 400)?;
     assert!(count(&run, "incast", OURS, 16.0)?.1.is_multiple_of(16));
-    assert_eq!(run.turns.iter().map(|turn| turn.background_bytes).sum::<u64>(), 0);
+    assert_eq!(run.trials.iter().map(|trial| trial.background_bytes).sum::<u64>(), 0);
     Ok(())
 }
 
@@ -246,10 +246,10 @@ fn agents_do_what_the_controller_says() -> Result<(), Failed> {
     let arguments = format!("compare {BRIEF} {schemes} --load 400");
     succeeded(&control(&arguments, &key_file, "out")?.wait_with_output()?);
     let run = read(&path("out"))?;
-    assert_eq!(run.turns.len(), 4);
-    for turn in &run.turns {
-        assert!(!turn.messages.is_empty() && turn.background_bytes > 0, "{}", turn.scheme);
-        assert!(turn.messages.iter().all(|message| message.took_us.is_some()), "{}", turn.scheme);
+    assert_eq!(run.trials.len(), 4);
+    for trial in &run.trials {
+        assert!(!trial.messages.is_empty() && trial.background_bytes > 0, "{}", trial.scheme);
+        assert!(trial.messages.iter().all(|message| message.took_us.is_some()), "{}", trial.scheme);
     }
     // Agents ignore it, while they serve the other controller.
     let stranger = stranger.wait_with_output()?;
@@ -280,7 +280,7 @@ fn ctrl_c_keeps_what_was_measured() -> Result<(), Failed> {
     std::io::copy(&mut said, &mut std::io::sink())?;
     assert_eq!(child.wait()?.code(), Some(130));
     let run = read(out.path())?;
-    assert!(run.turns.len() >= 2, "{}", run.turns.len());
+    assert!(run.trials.len() >= 2, "{}", run.trials.len());
     Ok(())
 }
 

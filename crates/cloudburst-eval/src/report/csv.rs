@@ -45,25 +45,25 @@ struct TrialRow<'a> {
 /// Writes every message of every trial. The time of a message that did not arrive is empty.
 pub(super) fn messages(run: &Run, path: &Path) -> Result<(), Failure> {
     let rows = run
-        .turns
+        .trials
         .iter()
-        .flat_map(|turn| turn.messages.iter().map(move |message| MessageRow::of(turn, message)));
+        .flat_map(|trial| trial.messages.iter().map(move |message| MessageRow::of(trial, message)));
     Ok(write_csv(path, rows)?)
 }
 
 /// Writes every trial.
-pub(super) fn turns(run: &Run, path: &Path) -> Result<(), Failure> {
-    Ok(write_csv(path, run.turns.iter().map(TrialRow::of))?)
+pub(super) fn trials(run: &Run, path: &Path) -> Result<(), Failure> {
+    Ok(write_csv(path, run.trials.iter().map(TrialRow::of))?)
 }
 
 impl<'a> MessageRow<'a> {
-    fn of(turn: &'a Trial, message: &Message) -> Self {
+    fn of(trial: &'a Trial, message: &Message) -> Self {
         Self {
-            experiment: &turn.experiment,
-            scheme: &turn.scheme,
-            load: turn.load,
-            x: turn.x,
-            repetition: turn.repetition,
+            experiment: &trial.experiment,
+            scheme: &trial.scheme,
+            load: trial.load,
+            x: trial.x,
+            repetition: trial.repetition,
             id: message.id,
             from: message.from,
             to: message.to,
@@ -77,22 +77,22 @@ impl<'a> MessageRow<'a> {
 }
 
 impl<'a> TrialRow<'a> {
-    fn of(turn: &'a Trial) -> Self {
+    fn of(trial: &'a Trial) -> Self {
         Self {
-            experiment: &turn.experiment,
-            scheme: &turn.scheme,
-            load: turn.load,
-            x: turn.x,
-            repetition: turn.repetition,
-            seconds: turn.seconds,
-            background_bytes: turn.background_bytes,
-            background_flows: turn.background_flows,
-            busy: turn.busy,
-            stolen: turn.stolen,
-            tiny_sent: turn.tiny_sent,
-            tiny_dropped: turn.tiny_dropped,
-            default_sent: turn.default_sent,
-            default_dropped: turn.default_dropped,
+            experiment: &trial.experiment,
+            scheme: &trial.scheme,
+            load: trial.load,
+            x: trial.x,
+            repetition: trial.repetition,
+            seconds: trial.seconds,
+            background_bytes: trial.background_bytes,
+            background_flows: trial.background_flows,
+            busy: trial.busy,
+            stolen: trial.stolen,
+            tiny_sent: trial.tiny_sent,
+            tiny_dropped: trial.tiny_dropped,
+            default_sent: trial.default_sent,
+            default_dropped: trial.default_dropped,
         }
     }
 }
@@ -105,16 +105,16 @@ mod tests {
     #[test]
     fn messages_are_read_back_as_they_were_written() {
         let mut run = synthetic::run(1, &["schemes"]);
-        run.turns.truncate(2);
-        run.turns[0].scheme = "d:code=lt,policy=\"oblivious\"".to_owned();
-        run.turns[0].messages[0].took_us = None;
+        run.trials.truncate(2);
+        run.trials[0].scheme = "d:code=lt,policy=\"oblivious\"".to_owned();
+        run.trials[0].messages[0].took_us = None;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("messages.csv");
         messages(&run, &path).unwrap();
         let rows: Vec<csv::StringRecord> =
             csv::Reader::from_path(&path).unwrap().records().map(Result::unwrap).collect();
-        assert_eq!(rows.len(), run.turns.iter().map(|turn| turn.messages.len()).sum::<usize>());
-        assert_eq!((&rows[0][0], &rows[0][1]), ("schemes", run.turns[0].scheme.as_str()));
+        assert_eq!(rows.len(), run.trials.iter().map(|trial| trial.messages.len()).sum::<usize>());
+        assert_eq!((&rows[0][0], &rows[0][1]), ("schemes", run.trials[0].scheme.as_str()));
         let message: Message = Message {
             id: rows[1][5].parse().unwrap(),
             from: rows[1][6].parse().unwrap(),
@@ -125,25 +125,25 @@ mod tests {
             packets: rows[1][11].parse().ok(),
             source_packets: rows[1][12].parse().ok(),
         };
-        assert_eq!((&rows[0][10], message), ("", run.turns[0].messages[1].clone()));
+        assert_eq!((&rows[0][10], message), ("", run.trials[0].messages[1].clone()));
     }
 
     #[test]
-    fn turns_are_a_line_each() {
+    fn trials_are_a_line_each() {
         let run = synthetic::run(2, &["friendly"]);
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("turns.csv");
-        turns(&run, &path).unwrap();
+        let path = directory.path().join("trials.csv");
+        trials(&run, &path).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(text.lines().count(), run.turns.len() + 1);
+        assert_eq!(text.lines().count(), run.trials.len() + 1);
         assert!(text.starts_with("experiment,scheme,load,x,repetition,seconds,background_bytes,"));
     }
 
     #[test]
     fn a_file_that_cannot_be_written_is_named() {
-        let failure = turns(&synthetic::run(1, &[]), Path::new("/nonexistent/turns.csv"));
+        let failure = trials(&synthetic::run(1, &[]), Path::new("/nonexistent/trials.csv"));
         assert!(
-            failure.unwrap_err().to_string().contains("/nonexistent/turns.csv: cannot be written")
+            failure.unwrap_err().to_string().contains("/nonexistent/trials.csv: cannot be written")
         );
     }
 }

@@ -293,7 +293,7 @@ mod tests {
     fn everything_is_inside_and_words_do_not_overlap() {
         let mut run = synthetic::run(2, &synthetic::EXPERIMENTS);
         // Some messages are late, because their arrows may not cover anything either.
-        for message in run.turns.iter_mut().flat_map(|turn| &mut turn.messages).step_by(70) {
+        for message in run.trials.iter_mut().flat_map(|trial| &mut trial.messages).step_by(70) {
             message.took_us = None;
         }
         for figure in Experiment::of(&run).iter().flat_map(of) {

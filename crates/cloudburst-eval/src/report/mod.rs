@@ -19,7 +19,7 @@ use points::Experiment;
 use std::path::Path;
 
 /// Writes the report of `run` into `directory`: `tables.md`, `claims.md`, `figures/` with an SVG and
-/// a PNG of each figure, `index.html`, `messages.csv` and `turns.csv`.
+/// a PNG of each figure, `index.html`, `messages.csv` and `trials.csv`.
 ///
 /// The same run gives the same bytes.
 ///
@@ -44,7 +44,7 @@ pub fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
     };
     report.write(directory)?;
     csv::messages(run, &directory.join("messages.csv"))?;
-    csv::turns(run, &directory.join("turns.csv"))
+    csv::trials(run, &directory.join("trials.csv"))
 }
 
 fn section(experiment: &Experiment<'_>) -> Section {
@@ -129,7 +129,7 @@ fn notes(run: &Run) -> Vec<String> {
          and paths: it is not the paper's Algorithm 1.",
     ];
     let others = OTHERS.iter().map(|note| (*note).to_owned());
-    let stolen: Vec<f64> = run.turns.iter().map(|turn| turn.stolen).collect();
+    let stolen: Vec<f64> = run.trials.iter().map(|trial| trial.stolen).collect();
     let disturbed = stolen.iter().filter(|stolen| **stolen > MOST_STOLEN).count();
     let most = stolen.iter().copied().fold(0.0, f64::max) * 100.0;
     let calm = format!(

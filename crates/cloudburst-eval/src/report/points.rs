@@ -19,7 +19,7 @@ pub(super) struct Point<'a> {
     pub(super) scheme: &'a str,
     pub(super) load: f64,
     pub(super) x: f64,
-    pub(super) turns: Vec<&'a Trial>,
+    pub(super) trials: Vec<&'a Trial>,
     /// The summary of all messages; `None` without messages.
     pub(super) all: Option<Summary>,
     /// The summary of the messages of each size in bytes.
@@ -30,16 +30,16 @@ impl<'a> Experiment<'a> {
     /// All experiments of a run, in the order in which they ran.
     pub(super) fn of(run: &'a Run) -> Vec<Self> {
         let mut experiments: Vec<Self> = Vec::new();
-        for turn in &run.turns {
-            let at = experiments.iter().position(|experiment| experiment.name == turn.experiment);
+        for trial in &run.trials {
+            let at = experiments.iter().position(|experiment| experiment.name == trial.experiment);
             let at = at.unwrap_or_else(|| {
-                experiments.push(Self { name: &turn.experiment, points: Vec::new() });
+                experiments.push(Self { name: &trial.experiment, points: Vec::new() });
                 experiments.len() - 1
             });
             let points = &mut experiments[at].points;
-            match points.iter_mut().find(|point| point.is_of(turn)) {
-                Some(point) => point.turns.push(turn),
-                None => points.push(Point::new(turn)),
+            match points.iter_mut().find(|point| point.is_of(trial)) {
+                Some(point) => point.trials.push(trial),
+                None => points.push(Point::new(trial)),
             }
         }
         for experiment in &mut experiments {
@@ -104,17 +104,24 @@ impl<'a> Experiment<'a> {
 }
 
 impl<'a> Point<'a> {
-    fn new(turn: &'a Trial) -> Self {
-        let (load, x) = (turn.load, turn.x);
-        Self { scheme: &turn.scheme, load, x, turns: vec![turn], all: None, sizes: BTreeMap::new() }
+    fn new(trial: &'a Trial) -> Self {
+        let (load, x) = (trial.load, trial.x);
+        Self {
+            scheme: &trial.scheme,
+            load,
+            x,
+            trials: vec![trial],
+            all: None,
+            sizes: BTreeMap::new(),
+        }
     }
 
-    fn is_of(&self, turn: &Trial) -> bool {
-        self.scheme == turn.scheme && self.load == turn.load && self.x == turn.x
+    fn is_of(&self, trial: &Trial) -> bool {
+        self.scheme == trial.scheme && self.load == trial.load && self.x == trial.x
     }
 
     fn summarise(&mut self, seed: u64) {
-        self.turns.sort_by_key(|turn| turn.repetition);
+        self.trials.sort_by_key(|trial| trial.repetition);
         self.all = Summary::of(&self.times(|_| true), seed);
         let sizes: std::collections::BTreeSet<u32> =
             self.messages().map(|message| message.bytes).collect();
@@ -127,12 +134,12 @@ impl<'a> Point<'a> {
     /// The completion times of the messages that `of` selects, by repetition.
     fn times(&self, of: impl Fn(&Message) -> bool) -> Vec<Vec<f64>> {
         let time = |message: &Message| message.took_us.map_or(f64::INFINITY, |took| took as f64);
-        let times = |turn: &&Trial| turn.messages.iter().filter(|m| of(m)).map(time).collect();
-        self.turns.iter().map(times).collect()
+        let times = |trial: &&Trial| trial.messages.iter().filter(|m| of(m)).map(time).collect();
+        self.trials.iter().map(times).collect()
     }
 
     pub(super) fn messages(&self) -> impl Iterator<Item = &'a Message> {
-        self.turns.iter().flat_map(|turn| &turn.messages)
+        self.trials.iter().flat_map(|trial| &trial.messages)
     }
 
     /// The number of messages that did not arrive within the deadline.
@@ -170,19 +177,19 @@ impl<'a> Point<'a> {
 
     /// The goodput of the background flows, in bits per second.
     pub(super) fn goodput(&self) -> Option<Estimate> {
-        let goodput = |turn: &&Trial| turn.background_bytes as f64 * 8.0 / turn.seconds;
-        let timed = self.turns.iter().filter(|turn| turn.seconds > 0.0);
+        let goodput = |trial: &&Trial| trial.background_bytes as f64 * 8.0 / trial.seconds;
+        let timed = self.trials.iter().filter(|trial| trial.seconds > 0.0);
         Estimate::mean_of(&timed.map(goodput).collect::<Vec<_>>())
     }
 
     /// The mean over trials of a share of the processors.
     pub(super) fn processors(&self, share: impl Fn(&Trial) -> f64) -> f64 {
-        mean(&self.turns.iter().map(|turn| share(turn)).collect::<Vec<_>>()).unwrap_or(0.0)
+        mean(&self.trials.iter().map(|trial| share(trial)).collect::<Vec<_>>()).unwrap_or(0.0)
     }
 
     /// The counters that `of` selects, as (sent, dropped), summed over all repetitions.
     pub(super) fn queue(&self, of: impl Fn(&Trial) -> (u64, u64)) -> (u64, u64) {
-        let counts = self.turns.iter().map(|turn| of(turn));
+        let counts = self.trials.iter().map(|trial| of(trial));
         counts.fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1))
     }
 
@@ -190,25 +197,25 @@ impl<'a> Point<'a> {
     /// microseconds: the mean over the incasts of a repetition, then over repetitions. Incasts with a
     /// flow that did not arrive are left out here, and counted by [`incomplete`](Self::incomplete).
     pub(super) fn completion(&self) -> Option<Estimate> {
-        let each = |turn: &&Trial| {
-            let complete: Vec<f64> = instants(turn).into_iter().flatten().collect();
+        let each = |trial: &&Trial| {
+            let complete: Vec<f64> = instants(trial).into_iter().flatten().collect();
             mean(&complete)
         };
-        Estimate::mean_of(&self.turns.iter().filter_map(each).collect::<Vec<_>>())
+        Estimate::mean_of(&self.trials.iter().filter_map(each).collect::<Vec<_>>())
     }
 
     /// The number of incasts with a flow that did not arrive.
     pub(super) fn incomplete(&self) -> usize {
         let incomplete =
-            |turn: &&Trial| instants(turn).iter().filter(|last| last.is_none()).count();
-        self.turns.iter().map(incomplete).sum()
+            |trial: &&Trial| instants(trial).iter().filter(|last| last.is_none()).count();
+        self.trials.iter().map(incomplete).sum()
     }
 }
 
 /// The longest time of the messages that were due at each instant; `None` if one did not arrive.
-fn instants(turn: &Trial) -> Vec<Option<f64>> {
+fn instants(trial: &Trial) -> Vec<Option<f64>> {
     let mut last: BTreeMap<u64, Option<u64>> = BTreeMap::new();
-    for message in &turn.messages {
+    for message in &trial.messages {
         let latest = last.entry(message.at_us).or_insert(Some(0));
         *latest = latest.zip(message.took_us).map(|(a, b)| a.max(b));
     }
@@ -234,14 +241,14 @@ mod tests {
         let schemes = &experiments[0];
         assert_eq!(schemes.loads(), [800.0, 1600.0, 2000.0]);
         assert_eq!(schemes.schemes()[0], "tcp-cubic");
-        assert!(schemes.points.iter().all(|point| point.turns.len() == 3));
+        assert!(schemes.points.iter().all(|point| point.trials.len() == 3));
         assert_eq!(schemes.settings(), ["", "code=lt,policy=oblivious"]);
     }
 
     #[test]
     fn an_incast_lasts_until_its_last_flow_has_come() {
         let message = |at_us, took_us| Message { at_us, took_us, ..synthetic::message() };
-        let turn = Trial {
+        let trial = Trial {
             messages: vec![
                 message(0, Some(10)),
                 message(0, Some(30)),
@@ -249,9 +256,9 @@ mod tests {
                 message(20, Some(5)),
                 message(20, None),
             ],
-            ..synthetic::turn("incast", "d")
+            ..synthetic::trial("incast", "d")
         };
-        let point = Point::new(&turn);
+        let point = Point::new(&trial);
         assert_eq!(point.completion().unwrap().value, 40.0);
         assert_eq!(point.incomplete(), 1);
     }
@@ -262,8 +269,8 @@ mod tests {
             |packets, source_packets| Message { packets, source_packets, ..synthetic::message() };
         let messages =
             vec![message(Some(15), Some(10)), message(Some(9), Some(10)), message(None, None)];
-        let turn = Trial { messages, ..synthetic::turn("schemes", "d") };
-        assert_eq!(Point::new(&turn).sent_over_original(None), Some(1.2));
-        assert_eq!(Point::new(&turn).sent_over_original(Some(1)), None);
+        let trial = Trial { messages, ..synthetic::trial("schemes", "d") };
+        assert_eq!(Point::new(&trial).sent_over_original(None), Some(1.2));
+        assert_eq!(Point::new(&trial).sent_over_original(Some(1)), None);
     }
 }

@@ -11,11 +11,11 @@ pub(super) const EXPERIMENTS: [&str; 8] =
 
 /// A run of these experiments, with this number of repetitions of each point.
 pub(super) fn run(repetitions: u32, experiments: &[&str]) -> Run {
-    let turns = experiments.iter().flat_map(|name| turns(name, repetitions)).collect();
-    Run { about: about(repetitions), turns }
+    let trials = experiments.iter().flat_map(|name| trials(name, repetitions)).collect();
+    Run { about: about(repetitions), trials }
 }
 
-pub(super) fn turn(experiment: &str, scheme: &str) -> Trial {
+pub(super) fn trial(experiment: &str, scheme: &str) -> Trial {
     Trial {
         experiment: experiment.to_owned(),
         scheme: scheme.to_owned(),
@@ -85,7 +85,7 @@ fn slowness(scheme: &str) -> f64 {
     }
 }
 
-fn turns(experiment: &str, repetitions: u32) -> Vec<Trial> {
+fn trials(experiment: &str, repetitions: u32) -> Vec<Trial> {
     let lt = |choice: &str| format!("{choice}:code=lt,policy=oblivious");
     let tcp = ["tcp-cubic", "tcp-bbr", "pias", "replicated-2", "replicated-4", "mptcp", "quic"];
     let few = vec!["tcp-cubic".to_owned(), "d".to_owned(), lt("d")];
@@ -110,7 +110,7 @@ fn turns(experiment: &str, repetitions: u32) -> Vec<Trial> {
         "friendly" => (of(&["none", "tcp-cubic", "pias", "d"]), vec![2000.0], vec![0.0]),
         _ => ([of(&tcp), vec!["d".to_owned(), lt("d")]].concat(), vec![2000.0], vec![0.0]),
     };
-    let mut turns = Vec::new();
+    let mut trials = Vec::new();
     for repetition in 1..=repetitions {
         for (k, scheme) in schemes.iter().enumerate() {
             for (&load, &x) in loads.iter().flat_map(|load| xs.iter().map(move |x| (load, x))) {
@@ -118,46 +118,46 @@ fn turns(experiment: &str, repetitions: u32) -> Vec<Trial> {
                     continue;
                 }
                 let seed = u64::from(repetition) << 32 | (k as u64) << 16 | (load + x * 8.0) as u64;
-                let mut turn = Trial { load, x, repetition, ..turn(experiment, scheme) };
-                fill(&mut turn, &mut SplitMix64::new(seed));
-                turns.push(turn);
+                let mut trial = Trial { load, x, repetition, ..trial(experiment, scheme) };
+                fill(&mut trial, &mut SplitMix64::new(seed));
+                trials.push(trial);
             }
         }
     }
-    turns
+    trials
 }
 
-fn fill(turn: &mut Trial, rng: &mut SplitMix64) {
-    let slow = slowness(&turn.scheme);
-    let is_cloudburst = turn.scheme.starts_with(['a', 'b', 'c', 'd']);
-    let pace = match turn.experiment.as_str() {
-        "failures" => 1.0 + turn.x * 0.09,
-        "loss" => 1.0 + turn.x * 0.1 * slow,
-        "rate" if is_cloudburst => 2.0 + 4.0 * (turn.x - 0.5).powi(2),
-        _ => 1.0 + turn.load / 8000.0,
+fn fill(trial: &mut Trial, rng: &mut SplitMix64) {
+    let slow = slowness(&trial.scheme);
+    let is_cloudburst = trial.scheme.starts_with(['a', 'b', 'c', 'd']);
+    let pace = match trial.experiment.as_str() {
+        "failures" => 1.0 + trial.x * 0.09,
+        "loss" => 1.0 + trial.x * 0.1 * slow,
+        "rate" if is_cloudburst => 2.0 + 4.0 * (trial.x - 0.5).powi(2),
+        _ => 1.0 + trial.load / 8000.0,
     };
-    turn.background_bytes = (250e6 - slow * 2e6) as u64 + rng.below(3_000_000);
-    if turn.scheme == "none" {
+    trial.background_bytes = (250e6 - slow * 2e6) as u64 + rng.below(3_000_000);
+    if trial.scheme == "none" {
         return;
     }
-    let instants = turn.experiment == "incast";
-    for id in 0..if instants { 6 * turn.x as u32 } else { 500 } {
+    let instants = trial.experiment == "incast";
+    for id in 0..if instants { 6 * trial.x as u32 } else { 500 } {
         let bytes = if instants { 90_000 } else { SIZES[id as usize % SIZES.len()] };
         let share = (rng.below(1 << 20) + 1) as f64 / f64::from(1 << 20);
         let crowd =
-            if instants { turn.x * if is_cloudburst { 1.0 } else { turn.x / 10.0 } } else { 1.0 };
+            if instants { trial.x * if is_cloudburst { 1.0 } else { trial.x / 10.0 } } else { 1.0 };
         let tail = (1.0 - slow / 5.0 * share.ln()) * pace * crowd;
         let took = (300.0 + f64::from(bytes) * 0.08) * tail;
-        let is_lost = turn.scheme == "mptcp" && rng.below(60) == 0;
+        let is_lost = trial.scheme == "mptcp" && rng.below(60) == 0;
         let source = bytes.div_ceil(1400);
         let packets = source + rng.below(u64::from(source) / 2 + 2) as u32;
-        turn.messages.push(Message {
+        trial.messages.push(Message {
             id,
             from: 1 + rng.below(8) as u16,
             to: 1 + rng.below(8) as u16,
             bytes,
             at_us: if instants {
-                u64::from(id) / turn.x as u64 * 100_000
+                u64::from(id) / trial.x as u64 * 100_000
             } else {
                 u64::from(id) * 5000
             },

@@ -63,7 +63,7 @@ fn the_same_run_gives_the_same_files() {
 }
 
 #[test]
-fn a_run_without_turns_has_a_page_that_says_so() {
+fn a_run_without_trials_has_a_page_that_says_so() {
     let files = files(&synthetic::run(1, &[]));
     for name in ["index.html", "tables.md"] {
         assert!(text(&files, name).contains("The run has no trials: nothing was measured."));
@@ -74,10 +74,10 @@ fn a_run_without_turns_has_a_page_that_says_so() {
 #[test]
 fn what_the_run_says_is_text_and_not_markup() {
     let mut run = synthetic::run(1, &["friendly"]);
-    run.turns.iter_mut().filter(|turn| turn.scheme == "pias").for_each(|turn| {
-        turn.scheme = "<script>alert(1)</script>".to_owned();
+    run.trials.iter_mut().filter(|trial| trial.scheme == "pias").for_each(|trial| {
+        trial.scheme = "<script>alert(1)</script>".to_owned();
     });
-    run.turns[0].experiment = "<i>".to_owned();
+    run.trials[0].experiment = "<i>".to_owned();
     let page = text(&files(&run), "index.html");
     assert!(!page.contains("<script") && !page.contains("<b>DCTCP") && !page.contains("<i>"));
     assert!(page.contains("The kernel has no &lt;b&gt;DCTCP&lt;") && page.contains("&lt;script"));
@@ -94,13 +94,13 @@ fn the_page_needs_nothing_from_elsewhere() {
 }
 
 #[test]
-fn one_turn_is_enough() {
+fn one_trial_is_enough() {
     for experiment in synthetic::EXPERIMENTS {
         let mut run = synthetic::run(1, &[experiment]);
-        run.turns.truncate(1);
+        run.trials.truncate(1);
         assert!(files(&run).contains_key("index.html"));
-        run.turns[0].messages.clear();
-        run.turns[0].seconds = 0.0;
+        run.trials[0].messages.clear();
+        run.trials[0].seconds = 0.0;
         assert!(files(&run).contains_key("index.html"));
     }
 }
@@ -108,7 +108,7 @@ fn one_turn_is_enough() {
 #[test]
 fn messages_that_all_stay_away_are_shown_as_late() {
     let mut run = synthetic::run(1, &synthetic::EXPERIMENTS);
-    for message in run.turns.iter_mut().flat_map(|turn| &mut turn.messages) {
+    for message in run.trials.iter_mut().flat_map(|trial| &mut trial.messages) {
         message.took_us = None;
     }
     let files = files(&run);

@@ -54,8 +54,8 @@ mod tests {
 
     /// Multiplies all times of the selected trials.
     fn stretch(run: &mut Run, of: impl Fn(&crate::Trial) -> bool, by: f64) {
-        for turn in run.turns.iter_mut().filter(|turn| of(turn)) {
-            for took in turn.messages.iter_mut().filter_map(|message| message.took_us.as_mut()) {
+        for trial in run.trials.iter_mut().filter(|trial| of(trial)) {
+            for took in trial.messages.iter_mut().filter_map(|message| message.took_us.as_mut()) {
                 *took = (*took as f64 * by) as u64;
             }
         }
@@ -82,24 +82,24 @@ mod tests {
     fn the_tail_against_tcp_holds_or_not_as_the_times_are() {
         let mut run = synthetic::run(2, &["schemes"]);
         let tail = "60 % below";
-        stretch(&mut run, |turn| turn.scheme == "d", 0.2);
+        stretch(&mut run, |trial| trial.scheme == "d", 0.2);
         assert_eq!(verdict(&run, tail), "holds");
         // Less than 60 % below PIAS, but still below.
-        stretch(&mut run, |turn| turn.scheme == "pias", 0.2);
+        stretch(&mut run, |trial| trial.scheme == "pias", 0.2);
         assert_eq!(verdict(&run, tail), "holds partly");
-        stretch(&mut run, |turn| turn.scheme == "d", 1000.0);
+        stretch(&mut run, |trial| trial.scheme == "d", 1000.0);
         // MPTCP's quantiles fall on messages that did not arrive.
         assert_eq!(verdict(&run, tail), "holds partly");
-        run.turns.retain(|turn| turn.scheme != "mptcp");
+        run.trials.retain(|trial| trial.scheme != "mptcp");
         assert_eq!(verdict(&run, tail), "does not hold here");
     }
 
     #[test]
     fn messages_of_cloudburst_that_never_came_hold_nothing_up() {
         let mut run = synthetic::run(1, &["schemes"]);
-        run.turns.retain(|turn| turn.scheme != "mptcp");
-        for turn in run.turns.iter_mut().filter(|turn| turn.scheme == "d") {
-            turn.messages.iter_mut().for_each(|message| message.took_us = None);
+        run.trials.retain(|trial| trial.scheme != "mptcp");
+        for trial in run.trials.iter_mut().filter(|trial| trial.scheme == "d") {
+            trial.messages.iter_mut().for_each(|message| message.took_us = None);
         }
         assert_eq!(verdict(&run, "60 % below"), "does not hold here");
         assert_eq!(verdict(&run, "The median"), "does not hold here");
@@ -109,7 +109,7 @@ mod tests {
     fn redundancy_is_counted_against_the_papers() {
         let mut run = synthetic::run(1, &["schemes"]);
         assert_eq!(verdict(&run, "sent over original"), "holds");
-        let packets = run.turns.iter_mut().flat_map(|turn| &mut turn.messages);
+        let packets = run.trials.iter_mut().flat_map(|trial| &mut trial.messages);
         packets.filter_map(|message| message.packets.as_mut()).for_each(|packets| *packets *= 2);
         assert_eq!(verdict(&run, "sent over original"), "does not hold here");
     }
@@ -118,9 +118,9 @@ mod tests {
     fn dead_paths_may_cost_half_as_much_again() {
         let mut run = synthetic::run(2, &["failures"]);
         assert_eq!(verdict(&run, "dead"), "holds");
-        stretch(&mut run, |turn| turn.x == 3.0, 1.35);
+        stretch(&mut run, |trial| trial.x == 3.0, 1.35);
         assert_eq!(verdict(&run, "dead"), "holds partly");
-        stretch(&mut run, |turn| turn.x == 3.0, 2.0);
+        stretch(&mut run, |trial| trial.x == 3.0, 2.0);
         assert_eq!(verdict(&run, "dead"), "does not hold here");
     }
 
@@ -129,7 +129,7 @@ mod tests {
         let mut run = synthetic::run(2, &["incast"]);
         let (linear, below) = ("grows linearly", "less time than TCP");
         assert_eq!((verdict(&run, linear), verdict(&run, below)), ("holds", "holds"));
-        stretch(&mut run, |turn| turn.scheme == "d" && turn.x == 16.0, 40.0);
+        stretch(&mut run, |trial| trial.scheme == "d" && trial.x == 16.0, 40.0);
         assert_ne!(verdict(&run, linear), "holds");
         assert_eq!(verdict(&run, below), "holds partly");
     }
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn too_few_messages_for_a_p99_judge_no_claim_about_it() {
         let mut run = synthetic::run(2, &["schemes", "failures"]);
-        run.turns.iter_mut().for_each(|turn| turn.messages.truncate(30));
+        run.trials.iter_mut().for_each(|trial| trial.messages.truncate(30));
         let claims = verdicts(&run);
         assert!(claims.iter().all(|(claim, _)| !claim.contains("p99")), "{claims:?}");
         assert_eq!(claims.len(), 2, "only the median and the packets are judged: {claims:?}");
@@ -147,8 +147,8 @@ mod tests {
     fn background_that_starves_is_found_out() {
         let mut run = synthetic::run(2, &["friendly"]);
         assert_eq!(verdict(&run, "background"), "holds");
-        let ours = run.turns.iter_mut().filter(|turn| turn.scheme == "d");
-        ours.for_each(|turn| turn.background_bytes /= 2);
+        let ours = run.trials.iter_mut().filter(|trial| trial.scheme == "d");
+        ours.for_each(|trial| trial.background_bytes /= 2);
         assert_eq!(verdict(&run, "background"), "does not hold here");
     }
 
@@ -156,7 +156,7 @@ mod tests {
     fn the_best_rate_is_looked_for() {
         let mut run = synthetic::run(2, &["rate"]);
         assert_eq!(verdict(&run, "r near"), "holds");
-        stretch(&mut run, |turn| turn.scheme == "d" && turn.x == 1.0, 0.01);
+        stretch(&mut run, |trial| trial.scheme == "d" && trial.x == 1.0, 0.01);
         assert_eq!(verdict(&run, "r near"), "holds partly");
     }
 

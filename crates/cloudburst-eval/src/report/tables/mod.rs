@@ -147,10 +147,10 @@ fn network(experiment: &Experiment<'_>) -> Table {
             point.load.to_string(),
             point.x.to_string(),
             goodput,
-            percent(point.processors(|turn| turn.busy)),
-            percent(point.processors(|turn| turn.stolen)),
-            drops(point.queue(|turn| (turn.tiny_sent, turn.tiny_dropped))),
-            drops(point.queue(|turn| (turn.default_sent, turn.default_dropped))),
+            percent(point.processors(|trial| trial.busy)),
+            percent(point.processors(|trial| trial.stolen)),
+            drops(point.queue(|trial| (trial.tiny_sent, trial.tiny_dropped))),
+            drops(point.queue(|trial| (trial.default_sent, trial.default_dropped))),
             point.sent_over_original(None).map_or_else(dash, |sent| format!("{sent:.3}")),
         ]
     };
@@ -228,10 +228,10 @@ mod tests {
         let messages =
             vec![synthetic::message(), late.clone(), crate::Message { bytes: 9000, ..late }];
         let run = crate::Run {
-            turns: vec![crate::Trial {
+            trials: vec![crate::Trial {
                 messages,
                 load: 800.0,
-                ..synthetic::turn("schemes", "quic")
+                ..synthetic::trial("schemes", "quic")
             }],
             ..synthetic::run(1, &[])
         };

@@ -40,7 +40,7 @@ pub(crate) struct Measure {
 
 /// A trial, and the reasons of the calls that failed in it.
 pub(crate) struct Taken {
-    pub(crate) turn: Trial,
+    pub(crate) trial: Trial,
     pub(crate) failures: BTreeMap<String, u32>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn take(
     let replies = stop(site)?;
     let window_us = ran.iter().map(|ran| ran.window_us).max().unwrap_or_default();
     let background_flows = if schedule.has_background { site.sides().0.len() as u32 } else { 0 };
-    let turn = Trial {
+    let trial = Trial {
         experiment: case.experiment.to_string(),
         scheme: case.name.clone(),
         load: case.load,
@@ -94,7 +94,7 @@ pub(crate) fn take(
     for (why, count) in ran.into_iter().flat_map(|ran| ran.failures) {
         *failures.entry(why).or_default() += count;
     }
-    Ok(Taken { turn, failures })
+    Ok(Taken { trial, failures })
 }
 
 fn schedule(site: &Site, case: &Case, measure: &Measure, seed: u64) -> Schedule {
