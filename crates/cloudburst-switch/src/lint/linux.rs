@@ -84,134 +84,167 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             _ => shell::not_followed(facts, &command),
         }
     }
-    let mut ports: BTreeMap<&str, Port<'_>> = BTreeMap::new();
-    let mut of_ipv6: Option<Seen<&str>> = None;
-    let mut routes: Vec<Route<'_>> = Vec::new();
-    let mut tunnels: BTreeMap<&str, Seen<String>> = BTreeMap::new();
-    let mut down: BTreeSet<&str> = BTreeSet::new();
-    let mut guards: Vec<Guard<'_>> = Vec::new();
-    let mut pauses: BTreeMap<(&str, u8), Place> = BTreeMap::new();
+    let mut host = Host::default();
     for (command, words) in &known {
-        let at = &command.at;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let after = |word: &str| after(&words, word);
-        match words[..] {
-            ["tc", kind, ..] => {
-                let Some(name) = after("dev") else { continue };
-                let port =
-                    ports.entry(name).or_insert_with(|| Port { at: at.clone(), ..Port::default() });
-                let is_configured = !(port.classes.is_empty() && port.caps.is_empty());
-                let is_taken = match kind {
-                    "qdisc" => qdisc(intent, port, &words, at),
-                    "class" => class(port, &words, at),
-                    _ => filter(port, &words, at),
-                };
-                if !is_taken && is_configured {
-                    negations::not_understood(facts, at, &command.words.join(" "));
-                }
-            }
-            ["ethtool", "-K", name, ref told @ ..] => {
-                let port =
-                    ports.entry(name).or_insert_with(|| Port { at: at.clone(), ..Port::default() });
-                for pair in told.chunks(2) {
-                    if let [name, "off"] = *pair {
-                        port.off.insert(name);
-                    } else {
-                        port.off.remove(pair[0]);
-                    }
-                }
-            }
-            ["sysctl", ref told @ ..] => {
-                for set in told {
-                    if let Some(policy) = set.strip_prefix("net.ipv6.fib_multipath_hash_policy=") {
-                        of_ipv6 = Seen::some(policy, at);
-                    }
-                    sysctl(facts, set, at);
-                }
-            }
-            ["ip", "route", verb, ref told @ ..] => {
-                let hops: Vec<&str> = (told.iter().zip(told.iter().skip(1)))
-                    .filter_map(|(key, hop)| (*key == "via").then_some(*hop))
-                    .collect();
-                let to = after("to").unwrap_or("");
-                let count = routes.len();
-                if matches!(verb, "delete" | "flush") {
-                    routes.retain(|route| !route.is_meant(&words, &hops));
-                } else if matches!(verb, "replace" | "change") {
-                    routes.retain(|route| route.to != to);
-                }
-                if !matches!(verb, "delete" | "flush") {
-                    let (dev, proto) = (after("dev"), after("proto").unwrap_or("boot"));
-                    let route = |hop| Route { to, hop, dev, proto, at: at.clone() };
-                    routes.extend(hops.into_iter().map(route));
-                } else if verb == "delete"
-                    && routes.len() == count
-                    && routes.iter().any(|route| route.to == to)
-                {
-                    negations::not_understood(facts, at, &command.words.join(" "));
-                }
-            }
+        if !host.run(intent, facts, &words, &command.at) {
+            negations::not_understood(facts, &command.at, &command.words.join(" "));
+        }
+    }
+    host.conclude(intent, facts);
+}
+
+/// The configuration of a Linux host after the commands so far.
+#[derive(Default)]
+struct Host<'a> {
+    ports: BTreeMap<&'a str, Port<'a>>,
+    hash_of_ipv6: Option<Seen<&'a str>>,
+    routes: Vec<Route<'a>>,
+    tunnels: BTreeMap<&'a str, Seen<String>>,
+    down: BTreeSet<&'a str>,
+    guards: Vec<Guard<'a>>,
+    /// The ports and priorities that have priority flow control.
+    pauses: BTreeMap<(&'a str, u8), Place>,
+}
+
+impl<'a> Host<'a> {
+    /// Applies a command. Returns `false` if it removes something in a way that is not understood.
+    fn run(&mut self, intent: &Intent, facts: &mut Facts, words: &[&'a str], at: &Place) -> bool {
+        match *words {
+            ["tc", kind, ..] => return self.tc(intent, kind, words, at),
+            ["ethtool", "-K", name, ref told @ ..] => self.ethtool(name, told, at),
+            ["sysctl", ref told @ ..] => self.sysctl(facts, told, at),
+            ["ip", "route", verb, ref told @ ..] => return self.ip_route(verb, words, told, at),
             ["ip", "link", "add", name, ..] => {
-                tunnels.extend(after("local").map(|local| (name, Seen::new(local.to_owned(), at))));
-                down.remove(name);
+                let local = after(words, "local");
+                self.tunnels.extend(local.map(|local| (name, Seen::new(local.to_owned(), at))));
+                self.down.remove(name);
             }
             ["ip", "link", "delete", name] => {
-                tunnels.remove(name);
-                ports.remove(name);
+                self.tunnels.remove(name);
+                self.ports.remove(name);
             }
-            ["ip", "link", "down", name] => drop(down.insert(name)),
-            ["ip", "link", "up", name] => drop(down.remove(name)),
-            ["nft", "add", "rule", ref told @ ..] => {
-                let line = words.join(" ");
-                let from = line.split_once("saddr != {").and_then(|(_, from)| from.split_once('}'));
-                let from = from.map(|(from, _)| from.split(',').map(|each| each.trim().to_owned()));
-                let guard = after("daddr").zip(from);
-                let guard = guard.map(|(to, from)| Seen::new((to.to_owned(), from.collect()), at));
-                guards.extend(guard.map(|guard| (place(told), guard)));
-            }
+            ["ip", "link", "down", name] => drop(self.down.insert(name)),
+            ["ip", "link", "up", name] => drop(self.down.remove(name)),
+            ["nft", "add", "rule", ref told @ ..] => self.nft_rule(words, told, at),
             ["nft", _, "ruleset" | "table" | "chain" | "rule", ref told @ ..] => {
-                guards.retain(|(place_of_guard, _)| !place_of_guard.starts_with(&place(told)));
+                self.guards.retain(|(of_guard, _)| !of_guard.starts_with(&place(told)));
             }
-            ["dcb", "pfc", verb, ref told @ ..] => {
-                let Some(name) = after("dev") else { continue };
-                if verb == "replace" {
-                    pauses.retain(|(of, _), _| *of != name);
-                }
-                for (priorities, state) in told.iter().filter_map(|word| word.split_once(':')) {
-                    let one = priorities.parse::<u8>().ok();
-                    for priority in one.map_or(0..8, |one| one..one.saturating_add(1)) {
-                        if state == "off" {
-                            pauses.remove(&(name, priority));
-                        } else {
-                            pauses.insert((name, priority), at.clone());
-                        }
-                    }
-                }
-            }
+            ["dcb", "pfc", verb, ref told @ ..] => self.dcb_pfc(verb, words, told, at),
             _ => {}
         }
+        true
     }
-    facts.pfc.extend(pauses.into_iter().map(|((_, priority), at)| Seen { value: priority, at }));
-    tunnels.retain(|name, _| !down.contains(name));
-    facts.decapsulates.extend(tunnels.into_values());
-    facts.decapsulates_from.extend(guards.into_iter().map(|(_, guard)| guard));
-    let routes = routes.into_iter();
-    let routes =
-        routes.map(|route| Seen { value: (route.to.into(), route.hop.into()), at: route.at });
-    facts.routes.extend(routes);
-    if of_ipv6.as_ref().is_none_or(|policy| policy.value != "1") {
-        let at =
-            of_ipv6.as_ref().map(|policy| &policy.at).or(facts.hash.as_ref().map(|hash| &hash.at));
-        if let Some(at) = at.cloned() {
-            let found = format!(
-                "the ECMP hash of IPv6 has policy {}",
-                of_ipv6.map_or("0", |policy| policy.value)
-            );
-            facts.find(&at, found, "1", "Cloudburst's paths differ by ports: set it");
+
+    fn port(&mut self, name: &'a str, at: &Place) -> &mut Port<'a> {
+        self.ports.entry(name).or_insert_with(|| Port { at: at.clone(), ..Port::default() })
+    }
+
+    fn tc(&mut self, intent: &Intent, kind: &str, words: &[&'a str], at: &Place) -> bool {
+        let Some(name) = after(words, "dev") else { return true };
+        let port = self.port(name, at);
+        let is_configured = !(port.classes.is_empty() && port.caps.is_empty());
+        let is_taken = match kind {
+            "qdisc" => qdisc(intent, port, words, at),
+            "class" => class(port, words, at),
+            _ => filter(port, words, at),
+        };
+        is_taken || !is_configured
+    }
+
+    fn ethtool(&mut self, name: &'a str, told: &[&'a str], at: &Place) {
+        let port = self.port(name, at);
+        for pair in told.chunks(2) {
+            if let [name, "off"] = *pair {
+                port.off.insert(name);
+            } else {
+                port.off.remove(pair[0]);
+            }
         }
     }
-    for (name, port) in ports {
-        resolve(intent, facts, name, &port);
+
+    fn sysctl(&mut self, facts: &mut Facts, told: &[&'a str], at: &Place) {
+        for set in told {
+            if let Some(policy) = set.strip_prefix("net.ipv6.fib_multipath_hash_policy=") {
+                self.hash_of_ipv6 = Seen::some(policy, at);
+            }
+            sysctl(facts, set, at);
+        }
+    }
+
+    fn ip_route(&mut self, verb: &str, words: &[&'a str], told: &[&'a str], at: &Place) -> bool {
+        let hops: Vec<&str> = (told.iter().zip(told.iter().skip(1)))
+            .filter_map(|(key, hop)| (*key == "via").then_some(*hop))
+            .collect();
+        let to = after(words, "to").unwrap_or("");
+        let count = self.routes.len();
+        match verb {
+            "delete" | "flush" => {
+                self.routes.retain(|route| !route.is_meant(words, &hops));
+                let has_removed = self.routes.len() < count;
+                return verb == "flush"
+                    || has_removed
+                    || self.routes.iter().all(|route| route.to != to);
+            }
+            "replace" | "change" => self.routes.retain(|route| route.to != to),
+            _ => {}
+        }
+        let (dev, proto) = (after(words, "dev"), after(words, "proto").unwrap_or("boot"));
+        let route = |hop| Route { to, hop, dev, proto, at: at.clone() };
+        self.routes.extend(hops.into_iter().map(route));
+        true
+    }
+
+    fn nft_rule(&mut self, words: &[&'a str], told: &[&'a str], at: &Place) {
+        let line = words.join(" ");
+        let from = line.split_once("saddr != {").and_then(|(_, from)| from.split_once('}'));
+        let from = from.map(|(from, _)| from.split(',').map(|each| each.trim().to_owned()));
+        let guard = after(words, "daddr").zip(from);
+        let guard = guard.map(|(to, from)| Seen::new((to.to_owned(), from.collect()), at));
+        self.guards.extend(guard.map(|guard| (place(told), guard)));
+    }
+
+    fn dcb_pfc(&mut self, verb: &str, words: &[&'a str], told: &[&'a str], at: &Place) {
+        let Some(name) = after(words, "dev") else { return };
+        if verb == "replace" {
+            self.pauses.retain(|(of, _), _| *of != name);
+        }
+        for (priorities, state) in told.iter().filter_map(|word| word.split_once(':')) {
+            let one = priorities.parse::<u8>().ok();
+            for priority in one.map_or(0..8, |one| one..one.saturating_add(1)) {
+                if state == "off" {
+                    self.pauses.remove(&(name, priority));
+                } else {
+                    self.pauses.insert((name, priority), at.clone());
+                }
+            }
+        }
+    }
+
+    /// Adds to `facts` what is configured in the end.
+    fn conclude(self, intent: &Intent, facts: &mut Facts) {
+        let Self { ports, hash_of_ipv6, routes, mut tunnels, down, guards, pauses } = self;
+        let pauses = pauses.into_iter();
+        facts.pfc.extend(pauses.map(|((_, priority), at)| Seen { value: priority, at }));
+        tunnels.retain(|name, _| !down.contains(name));
+        facts.decapsulates.extend(tunnels.into_values());
+        facts.decapsulates_from.extend(guards.into_iter().map(|(_, guard)| guard));
+        let routes = routes.into_iter();
+        let routes =
+            routes.map(|route| Seen { value: (route.to.into(), route.hop.into()), at: route.at });
+        facts.routes.extend(routes);
+        if hash_of_ipv6.as_ref().is_none_or(|policy| policy.value != "1") {
+            let at = hash_of_ipv6.as_ref().map(|policy| &policy.at);
+            let at = at.or(facts.hash.as_ref().map(|hash| &hash.at));
+            if let Some(at) = at.cloned() {
+                let policy = hash_of_ipv6.map_or("0", |policy| policy.value);
+                let found = format!("the ECMP hash of IPv6 has policy {policy}");
+                facts.find(&at, found, "1", "Cloudburst's paths differ by ports: set it");
+            }
+        }
+        for (name, port) in ports {
+            resolve(intent, facts, name, &port);
+        }
     }
 }
 
