@@ -192,8 +192,8 @@ impl Pairing {
         self.listening
     }
 
-    /// Waits for a sender with the right code. Calls `show` with each code, and with the address of the sender that
-    /// had not the one before.
+    /// Waits for a sender with the right code. Calls `show` with each code, and with the address of the sender whose
+    /// wrong guess ended the one before.
     ///
     /// # Errors
     ///

@@ -103,7 +103,7 @@ fn check_address(addr: String) -> Result<String, PlanError> {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanError {
     #[error(
-        "no key: give the CBRST_KEY=... of the command that cbrst-recv printed before this one, or \
+        "no key: put the CBRST_KEY=... that cbrst-recv printed in front of this command, or give \
          --key-file FILE, or --insecure at both ends"
     )]
     NoKey,

@@ -25,9 +25,10 @@ pub enum Reason {
     /// 5: the receiver serves only one sender, and that is another one.
     #[error("the receiver serves one sender (--once, --stdout or --pair), and has another")]
     Taken,
-    /// 6: another transfer is using the name.
+    /// 6: another transfer is using the name. The number is the milliseconds until the receiver gives that up if its
+    /// sender stays silent, or 0 if it is another receiver's.
     #[error("the receiver is receiving a file of this name from another sender: try again later")]
-    NameInUse,
+    NameInUse(u64),
     /// 7: the disk is full, after the number of bytes.
     #[error("the receiver's disk is full after {0} bytes: make room there")]
     DiskFull(u64),
@@ -66,8 +67,8 @@ pub enum Reason {
     FilesAlone,
     /// 18: the name is that of a directory, and the file is none, or the other way round.
     #[error(
-        "the receiver has something of another kind under this name, a directory or none, which it never \
-         replaces: choose another --name, or remove it there"
+        "the receiver has this name, one of the two is a directory and the other is not, and neither replaces \
+         the other: choose another --name, or remove the one at the receiver"
     )]
     OtherKind,
     /// Any other code: a reason of a later version.
@@ -78,7 +79,7 @@ pub enum Reason {
 fn storage(number: u64) -> String {
     let error = std::io::Error::from_raw_os_error(number as i32);
     match error.kind() {
-        std::io::ErrorKind::NotFound => "its directory has been removed: start it again".into(),
+        std::io::ErrorKind::NotFound => "its directory was removed: restart cbrst-recv".into(),
         _ => error.to_string(),
     }
 }
@@ -91,7 +92,7 @@ impl Reason {
             Self::TooLarge(max) => (3, max),
             Self::Busy(transfers) => (4, transfers),
             Self::Taken => (5, 0),
-            Self::NameInUse => (6, 0),
+            Self::NameInUse(millis) => (6, millis),
             Self::DiskFull(written) => (7, written),
             Self::Storage(errno) => (8, errno),
             Self::Mismatch(size) => (9, size),
@@ -115,7 +116,7 @@ impl Reason {
             3 => Self::TooLarge(number),
             4 => Self::Busy(number),
             5 => Self::Taken,
-            6 => Self::NameInUse,
+            6 => Self::NameInUse(number),
             7 => Self::DiskFull(number),
             8 => Self::Storage(number),
             9 => Self::Mismatch(number),
@@ -149,7 +150,7 @@ impl Reason {
             StorageFull | QuotaExceeded => Self::DiskFull(written),
             kind => {
                 let number = error.raw_os_error().and_then(|number| u64::try_from(number).ok());
-                // The error of a file with a path has no system code.
+                // `tempfile` wraps errors with the path, which hides the system's code.
                 let otherwise = if kind == NotFound { Errno::ENOENT } else { Errno::EIO };
                 Self::Storage(number.unwrap_or(otherwise as u64))
             }

@@ -150,7 +150,7 @@ fn pair(plan: &mut ReceivePlan, interrupts: &Interrupts, ui: &Ui) -> Result<(), 
     let key = pairing.wait(interrupts, |code, guesser| {
         if let Some(guesser) = guesser {
             ui.notice(&format!(
-                "the sender at {} has another code: here is a new one",
+                "the sender at {} used a wrong code, which ends this one: here is another",
                 ui::peer(guesser)
             ));
         }

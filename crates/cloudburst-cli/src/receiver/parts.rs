@@ -6,9 +6,10 @@
 use crate::protocol::FilePath;
 use core::time::Duration;
 use nix::fcntl::OFlag;
-use nix::unistd::geteuid;
+use nix::unistd::{geteuid, gethostname};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
-use std::io;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -28,6 +29,9 @@ pub(super) enum NoParts {
     Accessible { path: PathBuf },
 }
 
+/// The file in a private directory that is locked while the directory is in use. It holds the name of the host, since
+/// not every file system has locks that other hosts see.
+const LOCK: &str = "lock";
 /// The most attempts to create a private directory: a receiver that starts may take a new one for an abandoned one.
 const ATTEMPTS: usize = 10;
 
@@ -41,35 +45,49 @@ pub(super) fn private_directory(dir: &Path) -> io::Result<(TempDir, File)> {
             .prefix(FilePath::TEMPORARY)
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(dir)?;
-        let lock = File::open(&private)?;
-        // Where directories cannot be locked, none is ever removed.
-        if !matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) && private.path().exists() {
+        let path = private.path().join(LOCK);
+        let mut lock = File::create_new(&path)?;
+        // Where files cannot be locked, no directory is ever removed.
+        if matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
+            continue;
+        }
+        // Only now is it a directory that may be abandoned.
+        lock.write_all(gethostname()?.as_bytes())?;
+        if path.exists() {
             return Ok((private, lock));
         }
     }
     Err(io::ErrorKind::ResourceBusy.into())
 }
 
-/// Removes the private directories of receivers of this user that were killed.
+/// Removes the private directories of receivers of this user and host that were killed.
 pub(super) fn remove_abandoned(dir: &Path) {
+    let Ok(host) = gethostname() else { return };
+    let is_ours = |metadata: &Metadata| {
+        metadata.is_dir()
+            && metadata.uid() == geteuid().as_raw()
+            && metadata.mode() & 0o7777 == 0o700
+    };
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let is_private = name.to_str().is_some_and(|name| {
-            name.strip_prefix(FilePath::TEMPORARY).is_some_and(|rest| !rest.contains('.'))
-        });
-        let is_ours = |metadata: &Metadata| {
-            metadata.is_dir()
-                && metadata.uid() == geteuid().as_raw()
-                && metadata.mode() & 0o7777 == 0o700
-        };
+        let is_private = entry.file_name().as_bytes().starts_with(FilePath::TEMPORARY.as_bytes())
+            && entry.metadata().is_ok_and(|metadata| is_ours(&metadata));
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(OFlag::O_NOFOLLOW.bits());
         if is_private
-            && entry.metadata().is_ok_and(|metadata| is_ours(&metadata))
-            && let Ok(directory) = File::open(entry.path())
-            && directory.try_lock().is_ok()
+            && let Ok(mut lock) = options.open(entry.path().join(LOCK))
+            && lock.try_lock().is_ok()
+            && holds(&mut lock, host.as_bytes())
         {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// Whether a file has this content.
+fn holds(file: &mut File, bytes: &[u8]) -> bool {
+    let mut found = Vec::new();
+    let read = file.take(bytes.len() as u64 + 1).read_to_end(&mut found);
+    read.is_ok() && found == bytes
 }
 
 /// Opens the directory of partial files in `dir`, which is created if necessary: another receiver that ends
@@ -97,13 +115,10 @@ pub(super) fn open_directory(dir: &Path) -> Result<PathBuf, NoParts> {
 /// Removes the files that are too old at `now`, unless a receiver uses them.
 pub(super) fn remove_old(directory: &Path, now: SystemTime) {
     let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let oldest = now.saturating_sub(KEPT).as_secs().cast_signed();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        // Its modification time may be that of the sender's file already.
-        let changed = entry.metadata().map(|metadata| metadata.ctime());
-        let changed = changed.ok().and_then(|seconds| u64::try_from(seconds).ok());
-        let is_old =
-            |changed| now.checked_sub(Duration::from_secs(changed)).is_some_and(|age| age > KEPT);
-        if changed.is_some_and(is_old)
+        // Not the modification time, which may already be that of the sender's file.
+        if entry.metadata().is_ok_and(|metadata| metadata.ctime() < oldest)
             && let Ok(_locked) = open(&entry.path())
         {
             let _ = fs::remove_file(entry.path());
@@ -117,9 +132,11 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o666).custom_flags(flags);
     let file = match options.open(path) {
-        // A receiver has ended between setting the mode of the complete file and renaming it.
+        // A receiver has ended between setting the mode of the complete file and renaming it, or is about to.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            fs::set_permissions(path, Permissions::from_mode(0o600))?;
+            let locked = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+            locked.try_lock()?;
+            locked.set_permissions(Permissions::from_mode(0o600))?;
             options.open(path)?
         }
         result => result?,
@@ -143,14 +160,16 @@ mod tests {
         let (killed, lock) = private_directory(dir.path()).unwrap();
         let killed = killed.keep();
         fs::write(killed.join("half"), "of a stream").unwrap();
-        let others = ["partial.0", "mine", "public"].map(|name| {
+        // One of another host, and some that are none.
+        let others = ["other", "secret", "public"].map(|name| {
             let path = dir.path().join(format!("{}{name}", FilePath::TEMPORARY));
             let mode = if name == "public" { 0o755 } else { 0o700 };
             DirBuilder::new().mode(mode).create(&path).unwrap();
             path
         });
-        let locked = File::open(&others[1]).unwrap();
-        locked.lock().unwrap();
+        fs::write(others[0].join(LOCK), "another host").unwrap();
+        fs::write(others[1].join("key"), "precious").unwrap();
+        fs::copy(killed.join(LOCK), others[2].join(LOCK)).unwrap();
         remove_abandoned(dir.path());
         assert!(killed.exists(), "it is not dead yet");
         drop(lock);

@@ -4,6 +4,7 @@ use super::Place;
 use super::metrics::{self, Ended};
 use super::once::Once;
 use super::outbox::{Outbox, Reply};
+use super::parts;
 use super::pipe::Pipe;
 use super::store::Base;
 use super::transfer::{Due, Outcome, Sink, Transfer, WINDOW};
@@ -23,6 +24,7 @@ use sd_notify::NotifyState;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Weak;
 use std::thread;
 use std::time::{Instant, SystemTime};
 
@@ -47,8 +49,9 @@ pub(super) type Key = (SocketAddr, TransferId);
 /// A file that was stored under its name, or was not.
 pub(super) type Stored = (Key, Result<PathBuf, Reason>);
 
-/// The hashed prefixes of a file that exist, and whether it exists under its name.
-type Checked = (Key, Vec<Known>, bool);
+/// The result of a check, and the token that identifies it: the hashed prefixes of a file that exist, and whether it
+/// exists under its name.
+type Checked = (Key, Weak<()>, Result<(Vec<Known>, bool), Reason>);
 
 /// A running receiver.
 pub(super) struct Server {
@@ -136,7 +139,7 @@ impl Server {
                 recv(self.checked) -> checked => {
                     if let Ok(checked) = checked {
                         self.checks -= 1;
-                        self.accept(Instant::now(), checked);
+                        self.handle_checked(Instant::now(), checked);
                     }
                 }
                 recv(written) -> _ => {}
@@ -283,11 +286,16 @@ impl Server {
         if self.transfers.contains_key(&key) {
             return;
         }
+        let is_again = self.transfers.values().any(|other| other.rival == Some(key));
         match self.admit(now, key, offer) {
             Ok((admitted, base)) => {
                 self.transfers.insert(key, admitted);
                 metrics::set_transfers(self.transfers.len());
                 self.compare(now, key, offer, base);
+            }
+            // It tries again, and was told of once.
+            Err(reason @ Reason::NameInUse(1..)) if is_again => {
+                self.outbox.reply(peer, transfer, Body::Failed(reason));
             }
             Err(reason) => {
                 let name = match &offer.name {
@@ -298,7 +306,9 @@ impl Server {
                 self.ui.status(&format!("refused {name} from {from}: {reason}"));
                 self.outbox.reply(peer, transfer, Body::Failed(reason));
                 Ended::Refused.count();
-                if let Some(once) = &mut self.once {
+                if let Some(once) = &mut self.once
+                    && !matches!(reason, Reason::NameInUse(_))
+                {
                     once.on_ended(now, peer, transfer.session, false);
                 }
             }
@@ -312,30 +322,42 @@ impl Server {
                 (file, prefix::lengths(have, size, offer.chunk.into(), WINDOW), None)
             }
             (Base::Present(file, directory), Some(size)) => (file, vec![size], Some(directory)),
-            _ => return self.accept(now, (key, Vec::new(), false)),
+            _ => return self.accept(now, key, Vec::new(), false),
         };
         let Some(transfer) = self.transfers.get_mut(&key) else { return };
         let (mut file, is_present) = (transfer.check(file), present_in.is_some());
         let check = self.check.clone();
         let hash = move || {
-            let mut known = prefix::hash_all(&mut file, &lengths);
-            if let Some(directory) = present_in {
-                // Who stored it may not have waited for the disk. Some file systems cannot sync a directory.
-                known = known.and_then(|known| file.sync().map(|()| known));
-                let _ = fsync(&directory);
-            }
-            // Closed first: the lock of a part is free once the transfer has ended.
-            drop(file);
+            let token = file.token();
             // Bytes that cannot be read are sent again.
-            let _ = check.send((key, known.unwrap_or_default(), is_present));
+            let known = prefix::hash_all(&mut file, &lengths).unwrap_or_default();
+            let synced = present_in.map_or(Ok(()), |directory| {
+                // Whoever stored it may not have synced it. Some file systems cannot sync a directory.
+                let _ = fsync(&directory);
+                file.sync()
+            });
+            // Close the part first: its lock must be free when the transfer ends.
+            drop(file);
+            let failed = |error| Reason::of_write_error(&error, 0);
+            let _ = check.send((key, token, synced.map(|()| (known, is_present)).map_err(failed)));
         };
         match thread::Builder::new().name("check".into()).spawn(hash) {
             Ok(_) => self.checks += 1,
-            Err(_) => self.accept(now, (key, Vec::new(), is_present)),
+            Err(_) => self.accept(now, key, Vec::new(), is_present),
         }
     }
 
-    fn accept(&mut self, now: Instant, (key, known, is_present): Checked) {
+    fn handle_checked(&mut self, now: Instant, (key, token, result): Checked) {
+        // The transfer may have ended meanwhile, and another one have its number.
+        if self.transfers.get(&key).is_some_and(|transfer| transfer.awaits(&token)) {
+            match result {
+                Ok((known, is_present)) => self.accept(now, key, known, is_present),
+                Err(reason) => self.fail(key, reason, &reason.to_string()),
+            }
+        }
+    }
+
+    fn accept(&mut self, now: Instant, key: Key, known: Vec<Known>, is_present: bool) {
         // The transfer may have ended meanwhile.
         let Some(transfer) = self.transfers.get_mut(&key) else { return };
         let is_new = known.is_empty();
@@ -373,15 +395,11 @@ impl Server {
         if used >= most {
             return Err(Reason::Busy(used as u64));
         }
-        let mut others = self.transfers.iter().filter(|(_, transfer)| transfer.name == name);
-        if let Some((other, _)) = others.next() {
-            // Who offers a file again has probably lost the sender that was killed.
-            let other = *other;
-            if !self.transfers[&other].is_silent(now, self.patience / 2) {
-                return Err(Reason::NameInUse);
-            }
-            let reason = Reason::Silence(self.patience.as_millis() as u64 / 2);
-            self.fail(other, reason, &reason.to_string());
+        let mut transfers = self.transfers.values_mut();
+        if let Some(transfer) = transfers.find(|transfer| transfer.name == name) {
+            transfer.rival = Some(key);
+            let left = transfer.limit(self.patience).saturating_sub(now - transfer.last_heard);
+            return Err(Reason::NameInUse(left.max(TICK).as_millis() as u64));
         }
         let (sink, base) = match &self.place {
             Place::Directory(store) => {
@@ -404,23 +422,25 @@ impl Server {
         };
         let say = transfer.say.clone();
         match transfer.finish(now, size, digest) {
-            Ok(Sink::File(partial)) => self.store(key, size, move || partial.commit(size, &say)),
-            Ok(Sink::Present(partial)) => self.store(key, size, move || partial.confirm(&say)),
+            Ok(Sink::File(partial)) => {
+                self.run_store(key, size, move || partial.commit(size, &say))
+            }
+            Ok(Sink::Present(partial)) => self.run_store(key, size, move || partial.confirm(&say)),
             Ok(Sink::Pipe(pipe)) => pipe.end(say),
             Err(reason) => self.fail(key, reason, &reason.to_string()),
         }
     }
 
-    /// Stores a file of `size` bytes by `store`, which may take long.
-    fn store(
+    /// Runs `job`, which may wait for the disk, in a thread. It stores a file of `size` bytes.
+    fn run_store(
         &mut self,
         key: Key,
         size: u64,
-        store: impl FnOnce() -> Result<PathBuf, Reason> + Send + 'static,
+        job: impl FnOnce() -> Result<PathBuf, Reason> + Send + 'static,
     ) {
         let stored = self.store.clone();
         let run = move || {
-            let _ = stored.send((key, store()));
+            let _ = stored.send((key, job()));
         };
         if let Err(error) = thread::Builder::new().name("store".into()).spawn(run) {
             let reason = Reason::of_write_error(&error, size);
@@ -506,7 +526,8 @@ impl Server {
                 Due::SignOfLife => self.outbox.reply(key.0, key.1, Body::Alive),
                 Due::GiveUp if busy => {}
                 Due::GiveUp => {
-                    let reason = Reason::Silence(patience.as_millis() as u64);
+                    let limit = self.transfers.get(&key).map_or(patience, |it| it.limit(patience));
+                    let reason = Reason::Silence(limit.as_millis() as u64);
                     self.fail(key, reason, &reason.to_string());
                 }
             }
@@ -514,9 +535,12 @@ impl Server {
         self.notice_strangers(now);
         if now >= self.sweep_at
             && let Place::Directory(store) = &self.place
+            && let Some(parts) = store.parts().map(ToOwned::to_owned)
         {
             self.sweep_at = now + SWEEP_EVERY;
-            store.remove_old(SystemTime::now());
+            let sweep = move || parts::remove_old(&parts, SystemTime::now());
+            // Next time, if there is no thread.
+            let _ = thread::Builder::new().name("sweep".into()).spawn(sweep);
         }
     }
 

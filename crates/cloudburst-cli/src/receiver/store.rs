@@ -91,20 +91,13 @@ impl Store {
         self.private.path()
     }
 
-    /// Removes partial files that nobody has resumed for too long.
-    pub(super) fn remove_old(&self, now: SystemTime) {
-        if let Some(parts) = self.parts() {
-            parts::remove_old(parts, now);
-        }
-    }
-
     /// Returns why no parts are kept although they are wanted.
     pub(super) fn no_parts(&self) -> Option<&NoParts> {
         self.parts.as_ref()?.as_ref().err()
     }
 
-    /// Returns the directory of partial files.
-    fn parts(&self) -> Option<&Path> {
+    /// Returns the directory of partial files, if they are kept.
+    pub(super) fn parts(&self) -> Option<&Path> {
         self.parts.as_ref()?.as_deref().ok()
     }
 
@@ -112,8 +105,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Reason::Exists`] unless files may be replaced or the existing one has this size, [`Reason::NoDirectory`],
-    /// [`Reason::NameInUse`], or the system's error.
+    /// [`Reason::Exists`] unless files may be replaced or the existing one has this size, [`Reason::OtherKind`],
+    /// [`Reason::NoDirectory`], [`Reason::NameInUse`], or the system's error.
     pub(super) fn begin(
         &self,
         name: &FilePath,
@@ -136,7 +129,8 @@ impl Store {
                 let path =
                     parts.join(blake3::hash(target.name.as_str().as_bytes()).to_hex().as_str());
                 let file = parts::open(&path).map_err(|error| match error.kind() {
-                    io::ErrorKind::WouldBlock => Reason::NameInUse,
+                    // Another receiver has it, or has just given it its name.
+                    io::ErrorKind::WouldBlock | io::ErrorKind::NotFound => Reason::NameInUse(0),
                     _ => failed(error),
                 })?;
                 (file, TempPath::try_from_path(path).map_err(failed)?, true)
@@ -255,10 +249,8 @@ impl Partial {
         }
         Ok(target.path())
     }
-}
 
-impl Partial {
-    /// Keeps the file that has the name, which is the same. It gets the attributes if files may be replaced.
+    /// Keeps the existing file, whose bytes are the same, and sets its attributes if files may be replaced.
     ///
     /// # Errors
     ///
@@ -350,7 +342,7 @@ mod tests {
         let partial = begin(&store, "a").unwrap();
         partial.write_at(b"x", 0).unwrap();
         drop(partial);
-        assert_eq!(entries(store.private()), 0);
+        assert_eq!(entries(store.private()), 1, "its lock");
         drop(store);
         assert_eq!(entries(dir.path()), 0);
     }
@@ -453,7 +445,7 @@ mod tests {
         put(&store, "d/e", Entry::Directory, b"", Some(attributes)).unwrap();
         let directory = put(&store, "d", Entry::Directory, b"", Some(attributes)).unwrap();
         assert_eq!(set(directory), (0o750, 1_000_000, 7));
-        assert_eq!(entries(store.private()), 0);
+        assert_eq!(entries(store.private()), 1, "its lock");
     }
 
     #[test]
@@ -486,7 +478,7 @@ mod tests {
         let (part, base) = begin(&store, Some(10)).unwrap();
         assert!(matches!(base, Base::Nothing));
         part.write_at(b"hello world", 0).unwrap();
-        assert_eq!(begin(&store, Some(10)).unwrap_err(), Reason::NameInUse);
+        assert_eq!(begin(&store, Some(10)).unwrap_err(), Reason::NameInUse(0));
         assert!(part.keep(5));
         drop(store);
         let store = open();
@@ -498,14 +490,14 @@ mod tests {
         // The sender's file is old.
         File::open(&path).unwrap().set_times(FileTimes::new().set_modified(UNIX_EPOCH)).unwrap();
         let (soon, late) = [KEPT - HOUR, KEPT + HOUR].map(|time| SystemTime::now() + time).into();
-        store.remove_old(soon);
+        parts::remove_old(store.parts().unwrap(), soon);
         assert!(path.exists());
         drop(base);
         let (used, _) = begin(&store, Some(10)).unwrap();
-        store.remove_old(late);
+        parts::remove_old(store.parts().unwrap(), late);
         assert!(path.exists(), "a receiver uses it");
         assert!(used.keep(5));
-        store.remove_old(late);
+        parts::remove_old(store.parts().unwrap(), late);
         assert!(!path.exists());
         drop(store);
         assert_eq!(entries(dir.path()), 0);

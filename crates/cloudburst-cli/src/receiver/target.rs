@@ -61,7 +61,7 @@ impl Root {
     }
 
     /// Opens the directory at the end of `names`, without following links. Missing ones are created with the mode
-    /// `creates`. `None`: one is missing, and there is no such mode.
+    /// `creates`. Returns `None` if one is missing and `creates` is `None`.
     fn walk<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,
@@ -100,14 +100,22 @@ impl Root {
 
     /// Marks a directory whose attributes follow: it was created here, and all without a mark existed before.
     fn mark(&self, directory: &OwnedFd) -> io::Result<()> {
-        let path = self.mark_of(&File::from(directory.try_clone()?))?;
+        let directory = File::from(directory.try_clone()?);
         let flags = OFlag::O_NOFOLLOW.bits();
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
-        options.open(path).map(drop)
+        let mark = || options.open(self.mark_of(&directory)?);
+        // Another receiver that ends removes the directory of marks if it is empty.
+        mark().or_else(|error| {
+            if error.kind() == io::ErrorKind::NotFound { mark() } else { Err(error) }
+        })?;
+        // It must outlive a loss of power if the directory does.
+        let marks = self.mark_of(&directory)?;
+        marks.parent().map_or(Ok(()), |marks| File::open(marks)?.sync_all())
     }
 
-    /// Returns the path of the mark of `directory`. The time of its birth tells it from a later one with its inode.
+    /// Returns the path of the mark of `directory`. Its birth time distinguishes it from a later one
+    /// with the same inode.
     fn mark_of(&self, directory: &File) -> io::Result<PathBuf> {
         let metadata = directory.metadata()?;
         let born = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
@@ -156,15 +164,10 @@ impl Target {
         if may_be_same && self.takes_same {
             return Ok(None);
         }
-        let fits = match self.entry {
-            Entry::Directory => is_directory,
-            Entry::File | Entry::Link => self.overwrite && !is_directory,
-        };
-        match fits {
-            true => Ok(None),
-            false if is_directory != (self.entry == Entry::Directory) => Err(Reason::OtherKind),
-            false => Err(Reason::Exists),
+        if is_directory != (self.entry == Entry::Directory) {
+            return Err(Reason::OtherKind);
         }
+        if is_directory || self.overwrite { Ok(None) } else { Err(Reason::Exists) }
     }
 
     pub(super) fn path(&self) -> PathBuf {
@@ -184,8 +187,11 @@ impl Target {
             self.set_attributes(&directory).map_err(failed)?;
         }
         directory.sync_all().map_err(failed)?;
-        // From now on it may hold private files of its owner.
-        if is_new { fs::remove_file(mark).map_err(failed) } else { Ok(()) }
+        // From now on it may hold private files of its owner. Another receiver may have finished it as well.
+        match fs::remove_file(mark) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the mode of new directories: if files come with attributes, so do directories, at the end.
@@ -195,15 +201,22 @@ impl Target {
 
     /// Sets the attributes of the file that has the name.
     pub(super) fn update(&self) -> Result<(), Reason> {
-        let (directories, last) = self.name.split();
         if self.attributes.is_none() {
             return Ok(());
         }
+        let (directories, last) = self.name.split();
         let parent = self.root.walk(directories, None)?.ok_or(Reason::NoDirectory)?;
         let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file = File::from(openat(&parent, last, flags, Mode::empty()).map_err(refusal)?);
         let failed = |error: io::Error| Reason::of_write_error(&error, 0);
-        self.set_attributes(&file).and_then(|()| file.sync_all()).map_err(failed)
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(Reason::Exists);
+        }
+        match self.set_attributes(&file).and_then(|()| file.sync_all()) {
+            // It is another user's, whose bytes are right.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            result => result.map_err(failed),
+        }
     }
 
     pub(super) fn set_attributes(&self, file: &File) -> io::Result<()> {
@@ -235,7 +248,7 @@ impl Target {
             Entry::Link => readlinkat(&parent, last).ok() == readlinkat(AT_FDCWD, from).ok(),
             Entry::Directory => false,
         };
-        // Who created it may not have synced it.
+        // Whoever created it may not have synced it.
         let _ = fsync(&parent);
         Ok(is_same)
     }

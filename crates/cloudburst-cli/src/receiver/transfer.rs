@@ -1,6 +1,7 @@
 //! The transfer of one file at the receiver.
 
 use super::pipe::Pipe;
+use super::serve::Key;
 use super::store::{Partial, Say};
 use crate::prefix::{self, Known};
 use crate::progress::Progress;
@@ -37,8 +38,10 @@ pub(super) struct Transfer {
     told: Instant,
     /// The hasher of all chunks before the first missing one.
     hasher: blake3::Hasher,
-    /// While a thread is hashing the bytes that exist of the file. It stops when this is dropped.
+    /// Held while a thread hashes the existing bytes of the file. Dropping it stops the thread.
     checking: Option<Arc<()>>,
+    /// The other transfer, if any, that asked for the name.
+    pub(super) rival: Option<Key>,
     /// The prefixes that were offered to the sender, until it has answered which of them matches.
     offered: Vec<Known>,
     /// Whether a file of this size has the name already.
@@ -58,6 +61,11 @@ pub(super) struct WhileWanted {
 }
 
 impl WhileWanted {
+    /// Returns what identifies the check.
+    pub(super) fn token(&self) -> Weak<()> {
+        self.wanted.clone()
+    }
+
     /// Makes the bytes that were read durable.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
@@ -128,6 +136,7 @@ impl Transfer {
             told: now,
             hasher: blake3::Hasher::new(),
             checking: None,
+            rival: None,
             offered: Vec::new(),
             is_present: false,
             resumed: 0,
@@ -175,10 +184,18 @@ impl Transfer {
         Ok(())
     }
 
-    /// Waits until the bytes of `file` are hashed, by a thread that reads the result.
+    /// Marks the transfer as being checked. Returns a reader of `file` for the hashing thread, which fails once the
+    /// transfer has ended.
     pub(super) fn check(&mut self, file: File) -> WhileWanted {
         let checking = self.checking.insert(Arc::new(()));
         WhileWanted { file, wanted: Arc::downgrade(checking) }
+    }
+
+    /// Whether it is the transfer that waits for the check with this token.
+    pub(super) fn awaits(&self, token: &Weak<()>) -> bool {
+        self.checking
+            .as_ref()
+            .is_some_and(|checking| Weak::ptr_eq(&Arc::downgrade(checking), token))
     }
 
     /// Offers the hashed prefixes to the sender. `is_present`: they are of a file that has the name.
@@ -281,13 +298,17 @@ impl Transfer {
             self.told = now;
             return Due::SignOfLife;
         }
-        if self.is_silent(now, patience) { Due::GiveUp } else { Due::Nothing }
+        if now.duration_since(self.last_heard) < self.limit(patience) {
+            Due::Nothing
+        } else {
+            Due::GiveUp
+        }
     }
 
-    /// Whether the transfer waits for its sender, which has been silent for this long.
-    pub(super) fn is_silent(&self, now: Instant, patience: Duration) -> bool {
-        let waits = !self.is_storing && self.checking.is_none();
-        waits && now.duration_since(self.last_heard) >= patience
+    /// Returns how long the sender may be silent: half of `patience` if another wants the name, which probably means
+    /// that this sender was killed.
+    pub(super) fn limit(&self, patience: Duration) -> Duration {
+        if self.rival.is_some() { patience / 2 } else { patience }
     }
 
     /// Updates the progress line. `symbols` returns the symbols received from the sender, which show progress

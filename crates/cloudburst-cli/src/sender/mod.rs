@@ -30,7 +30,9 @@ use std::time::Instant;
 /// look like a fault beside the one packet of a short file.
 const FEW_PACKETS: u64 = 20;
 
-/// The time between two offers of a file whose name the receiver still uses.
+/// The longest wait for a name that the receiver still uses, whatever it says.
+const MAX_WAIT: Duration = Duration::from_secs(600);
+/// The time between two offers of such a file.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
 
 /// Why the program could not start to send.
@@ -142,14 +144,14 @@ impl Session {
     }
 
     fn send_all(&mut self, inputs: &[Input]) -> Exit {
-        let (mut exit, mut fatal) = (Exit::Done, None);
+        let (mut exit, mut fatal) = (Exit::Done, None::<String>);
         let (mut is_interrupted, mut is_kept) = (false, false);
         for (file, input) in (0..).zip(inputs) {
             let started = Instant::now();
             let mut cost = Cost::default();
             let transfer = TransferId { session: self.id, file };
             let result = match &fatal {
-                Some(reason) => Err(Failure::NotTried(String::clone(reason))),
+                Some(reason) => Err(Failure::NotTried(reason.clone())),
                 None => self.send(transfer, inputs.len() as u32, input, &mut cost),
             };
             self.tell(input, &result, &cost, started.elapsed());
@@ -173,7 +175,7 @@ impl Session {
     }
 
     /// Sends a file. If the receiver still has a transfer of this name, such as that of a sender that was killed,
-    /// tries again until the receiver must have given it up.
+    /// tries again until it gives that up, as it says.
     fn send(
         &mut self,
         transfer: TransferId,
@@ -181,20 +183,24 @@ impl Session {
         input: &Input,
         cost: &mut Cost,
     ) -> Result<(), Failure> {
-        let until = Instant::now() + 2 * self.deadline;
-        let mut is_told = false;
+        let mut until = None;
         loop {
             let result = transfer::send(self, transfer, files, input, cost);
-            let is_taken = matches!(result, Err(Failure::Refused(Reason::NameInUse)));
-            if !is_taken || Instant::now() >= until {
+            let Err(Failure::Refused(Reason::NameInUse(millis @ 1..))) = result else {
+                return result;
+            };
+            let now = Instant::now();
+            if until.is_some_and(|until| now >= until) {
                 return result;
             }
-            if !is_told {
-                let given = input.given.display();
+            if until.is_none() {
+                let wait = Duration::from_millis(millis).min(MAX_WAIT);
+                until = Some(now + wait + 4 * RETRY_EVERY);
+                let (given, seconds) = (input.given.display(), wait.as_secs_f64());
                 self.ui.status(&format!(
-                    "{given}: the receiver still waits for an earlier sender of this name: trying again"
+                    "{given}: the receiver may be waiting for an earlier sender of this name, for {seconds:.0} s \
+                     more: retrying"
                 ));
-                is_told = true;
             }
             select! {
                 recv(self.interrupts.stopped()) -> _ => return Err(Failure::Interrupted),

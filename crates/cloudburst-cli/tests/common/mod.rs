@@ -195,7 +195,7 @@ impl Receiver {
         assert!(!directories.is_empty(), "one is there while the receiver runs");
         let files = |name: &String| {
             let directory = self.dir.path().join(name);
-            let files = entries(&directory).into_iter();
+            let files = entries(&directory).into_iter().filter(|name| name != "lock");
             files.map(|name| directory.join(name)).collect::<Vec<_>>()
         };
         directories.iter().flat_map(files).collect()

@@ -89,7 +89,7 @@ pub(crate) fn a_dead_spine_is_missed() -> Result<(), Failed> {
     let report = examine(&fabric, false, "0.5")?;
     let expected = all_spines_but(&fabric, 2, false)?;
     assert!(spines(&report).into_iter().eq(expected.iter().map(String::as_str)), "{report}");
-    let told = problems(&report).iter().any(|what| what.contains("source ports have no answer"));
+    let told = problems(&report).iter().any(|what| what.contains("source ports get no answer"));
     assert!(told, "{report}");
     Ok(())
 }

@@ -220,7 +220,7 @@ fn what_the_receiver_has_is_merged_or_replaced_as_files_are() {
 }
 
 #[test]
-fn attributes_that_have_changed_are_set_where_files_may_be_replaced() {
+fn with_overwrite_changed_attributes_are_set() {
     let (_dir, root) = tree();
     let receiver = Receiver::start(&["--overwrite"]);
     assert_eq!(receiver.send(&["-r"], &[&root]).code, Some(0));
@@ -231,7 +231,7 @@ fn attributes_that_have_changed_are_set_where_files_may_be_replaced() {
 }
 
 #[test]
-fn a_directory_and_a_file_do_not_replace_each_other_and_neither_is_said_to_need_overwrite() {
+fn a_directory_and_a_file_never_replace_each_other_and_overwrite_is_not_suggested() {
     let (_dir, root) = tree();
     let receiver = Receiver::start(&["--overwrite"]);
     fs::create_dir(receiver.dir.path().join("a")).unwrap();
@@ -239,7 +239,7 @@ fn a_directory_and_a_file_do_not_replace_each_other_and_neither_is_said_to_need_
     for (args, sent) in [(&[][..], "a"), (&["-r"], "2025")] {
         let sent = receiver.send(args, &[&root.join(sent)]);
         assert_eq!(sent.code, Some(1));
-        let (told, advice) = ("something of another kind under this name", "--overwrite");
+        let (told, advice) = ("one of the two is a directory", "--overwrite");
         assert!(sent.stderr.contains(told) && !sent.stderr.contains(advice), "{}", sent.stderr);
     }
 }
@@ -250,7 +250,7 @@ fn a_receiver_whose_directory_was_removed_says_so() {
     let receiver = Receiver::start(&[]);
     fs::remove_dir_all(receiver.dir.path()).unwrap();
     let sent = receiver.send(&[], &[&root.join("a")]);
-    assert!(sent.stderr.contains("its directory has been removed"), "{}", sent.stderr);
+    assert!(sent.stderr.contains("its directory was removed"), "{}", sent.stderr);
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn what_is_there_already_and_is_the_same_is_not_sent_again() {
     fs::remove_file(receiver.dir.path().join("photos/2025/b")).unwrap();
     let sent = receiver.send(&["-r", "--json"], &[&root]);
     assert_eq!(sent.code, Some(0), "{}", sent.stderr);
-    // Where a file was added, a directory that was there has the time of that.
+    // An existing directory keeps the time at which the file was added to it.
     let without = |root: &Path| {
         let entries = listing(root).into_iter();
         entries.filter(|entry| entry.0 != Path::new("2025")).collect::<Vec<_>>()

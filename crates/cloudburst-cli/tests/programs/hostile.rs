@@ -8,6 +8,8 @@ use cloudburst_cli::protocol::{
 };
 use cloudburst_net::{Endpoint, PathMap, Security, blocking};
 use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
 
 struct Attacker {
     endpoint: blocking::Endpoint,
@@ -235,10 +237,29 @@ fn transfers_are_bounded_and_those_that_stall_make_room() {
     assert_eq!(attacker.answer(again), Body::Done);
     let named_twice = attacker.accepted("two of a name", None);
     let second = attacker.offer("two of a name", None);
-    assert_eq!(attacker.answer(second), Body::Failed(Reason::NameInUse));
+    assert!(matches!(attacker.answer(second), Body::Failed(Reason::NameInUse(1..))));
     attacker.send(named_twice, Body::Failed(Reason::Interrupted));
     let (_, left) = receiver.stop();
     assert_eq!(left, ["one more"]);
+}
+
+#[test]
+fn a_silent_sender_gives_way_to_another_of_the_same_file() {
+    let mut receiver = Receiver::start(&["--deadline", "4"]);
+    let (mut silent, mut next) = (Attacker::of(&receiver), Attacker::of(&receiver));
+    silent.accepted("a", None);
+    wait_until("the name is free", || {
+        let transfer = next.offer("a", None);
+        match next.answer(transfer) {
+            Body::Accept { .. } => true,
+            Body::Failed(Reason::NameInUse(millis @ 1..=2000)) => {
+                thread::sleep(Duration::from_millis(millis));
+                false
+            }
+            answer => panic!("{answer:?}"),
+        }
+    });
+    receiver.running.line("heard nothing for 2 s");
 }
 
 #[test]

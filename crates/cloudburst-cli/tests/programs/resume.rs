@@ -98,7 +98,7 @@ fn a_sender_that_is_killed_goes_on_where_it_was() {
         sending.signal(signal);
         let said = sending.end().stderr;
         assert_eq!(said.lines().last() == Some(CONTINUE), signal == Signal::SIGTERM, "{said}");
-        // Of a sender that was killed, the receiver learns by its silence: the next one waits for that.
+        // The receiver notices a killed sender only by its silence, and the next sender waits for that.
         if signal == Signal::SIGTERM {
             receiver.running.line("is kept");
         }

@@ -261,7 +261,11 @@ fn a_code_makes_a_key_for_one_sender_and_is_void_after_a_wrong_guess() {
     assert_eq!(sent.code, Some(0), "{}", sent.stderr);
     let ended = receiver.end();
     assert_eq!(ended.code, Some(0));
-    assert!(ended.stderr.contains("has another code: here is a new one"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("used a wrong code, which ends this one: here is another"),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"abc");
     let late = send(&second);
     assert_eq!(late.code, Some(1));
