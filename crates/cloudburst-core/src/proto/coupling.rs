@@ -240,15 +240,14 @@ pub(crate) fn close(parts: &mut impl Parts, now: Instant) {
 /// be no responses to the requests that the application still has or whose responses are cut off
 /// here, and that nobody waits for the responses to this endpoint's calls. The messages that say so are ready to be sent or under way; all other bursts have stopped.
 pub(crate) fn stop(parts: &mut impl Parts, now: Instant) {
-    let mut sender = parts.sender();
+    let (calls, mut sender) = parts.calls_and_sender();
+    // Also those whose requests have been delivered, but whose calls have not learned of it.
+    let at_callees = calls.waiting_without(|request| sender.is_under_way(request));
+    drop(calls);
     for (caller, call, deadline) in sender.cancel_all() {
         sender.say(now, caller, Role::Response, response(call, None), deadline);
     }
     drop(sender);
-    let at_callees = parts.calls().at_callees();
-    for (call, callee, until) in at_callees {
-        withdraw(&mut parts.sender(), now, call, callee, until);
-    }
     close(parts, now);
     // Drops the requests that there is no room to refuse: the deadlines of their callers end them.
     while parts.receiver().recv(Role::Request).is_some() {}
@@ -256,6 +255,10 @@ pub(crate) fn stop(parts: &mut impl Parts, now: Instant) {
     for (request, deadline) in held {
         let bytes = response(request.call, None);
         parts.sender().say(now, request.peer, Role::Response, bytes, deadline);
+    }
+    // Last, so that they take no room from what callers wait for.
+    for (call, callee, until) in at_callees {
+        withdraw(&mut parts.sender(), now, call, callee, until);
     }
     parts.sender().stop();
     parts.receiver().stop();

@@ -158,9 +158,12 @@ impl Calls {
         Some(Forgotten { request, delivered: delivered.then_some((peer, until)) })
     }
 
-    /// The calls whose callees have the requests, with the callees and the times until which the callers wait.
-    pub(in crate::proto) fn at_callees(&self) -> Vec<(CallId, SocketAddr, Instant)> {
-        let waiting = self.waiting.iter().filter(|(_, waiting)| waiting.delivered);
+    /// The calls whose requests are not under way, with the callees and the times until which the callers wait.
+    pub(in crate::proto) fn waiting_without(
+        &self,
+        is_under_way: impl Fn(MessageId) -> bool,
+    ) -> Vec<(CallId, SocketAddr, Instant)> {
+        let waiting = self.waiting.iter().filter(|(_, waiting)| !is_under_way(waiting.request));
         let mut calls: Vec<_> =
             waiting.map(|(id, waiting)| (*id, waiting.peer, waiting.until)).collect();
         // Sorted, so that the order does not change from run to run.

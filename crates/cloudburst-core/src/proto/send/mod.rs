@@ -369,6 +369,11 @@ impl Sender {
         self.messages.len() + self.connects.len()
     }
 
+    /// Whether a message is waiting or under way.
+    pub(super) fn is_under_way(&self, id: MessageId) -> bool {
+        self.messages.contains_key(&id)
+    }
+
     /// Withdrawals under way.
     pub(crate) fn withdrawals(&self) -> usize {
         let messages = self.messages.values();
