@@ -26,7 +26,7 @@ static cbrst_endpoint *open_endpoint(void)
     cbrst_endpoint *endpoint, *patient;
     check(cbrst_open(&options, &endpoint), "open");
     // A handle whose messages, calls and replies may take a minute. It keeps the endpoint open.
-    check(cbrst_with(endpoint, 60000, 4, &patient), "with");
+    check(cbrst_with(endpoint, 60000, CBRST_DEFAULT_PRIORITY, &patient), "with");
     cbrst_close(endpoint);
     return patient;
 }

@@ -20,8 +20,8 @@ pub enum Status {
     /// The message was certainly not delivered and never will be: it is safe to send it again, here or
     /// elsewhere.
     CbrstNotDelivered = 3,
-    /// The message was certainly not delivered, because too much is under way here, or the callee is
-    /// overloaded: send less, or later.
+    /// The message was certainly not delivered, because too much is under way here; or the overloaded callee
+    /// refused the request, and has not acted on it. Send less, or later.
     CbrstBusy = 4,
     /// The deadline passed, and the message was certainly not delivered; or nothing arrived in time.
     CbrstTimedOut = 5,

@@ -35,7 +35,7 @@ static cbrst_endpoint *open_endpoint(void)
     cbrst_options options = {.bind = "127.0.0.1:0", .key = KEY, .capacity = 1000000000};
     cbrst_endpoint *endpoint, *patient;
     EXPECT(cbrst_open(&options, &endpoint) == CBRST_OK);
-    EXPECT(cbrst_with(endpoint, 60000, 4, &patient) == CBRST_OK);
+    EXPECT(cbrst_with(endpoint, 60000, CBRST_DEFAULT_PRIORITY, &patient) == CBRST_OK);
     cbrst_close(endpoint);
     return patient;
 }
@@ -75,7 +75,7 @@ static void null_is_an_error_or_does_nothing(cbrst_endpoint *endpoint)
     cbrst_message *message;
     cbrst_request *request;
     char text[CBRST_ADDRESS_LEN];
-    FAILS(cbrst_with(NULL, 0, 4, &handle), CBRST_INVALID_ARGUMENT, "`endpoint` is NULL");
+    FAILS(cbrst_with(NULL, 0, CBRST_DEFAULT_PRIORITY, &handle), CBRST_INVALID_ARGUMENT, "`endpoint` is NULL");
     FAILS(cbrst_with(endpoint, 0, 8, &handle), CBRST_INVALID_ARGUMENT, "`priority` is 8");
     FAILS(cbrst_connect(endpoint, NULL), CBRST_INVALID_ARGUMENT, "`peer` is NULL");
     FAILS(cbrst_send(endpoint, "here", "x", 1), CBRST_INVALID_ARGUMENT, "\"here\"");
@@ -167,7 +167,7 @@ static void errors_say_what_is_certain_and_shutdown_ends_those_who_wait(cbrst_en
     EXPECT(getsockname(socket_there, (struct sockaddr *)&silent, &len) == 0);
     char nobody[CBRST_ADDRESS_LEN];
     snprintf(nobody, sizeof nobody, "127.0.0.1:%u", ntohs(silent.sin_port));
-    EXPECT(cbrst_with(caller, 100, 4, &hasty) == CBRST_OK);
+    EXPECT(cbrst_with(caller, 100, CBRST_DEFAULT_PRIORITY, &hasty) == CBRST_OK);
     status = cbrst_send(hasty, nobody, "x", 1);
     EXPECT(status == CBRST_TIMED_OUT && strstr(cbrst_last_error(), "not delivered"));
     EXPECT(cbrst_call(hasty, nobody, "x", 1, &message) == CBRST_TIMED_OUT && !message);

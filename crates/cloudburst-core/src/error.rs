@@ -36,7 +36,7 @@ pub enum SendError {
         /// The bytes of these messages.
         bytes: usize,
     },
-    /// The path map has no path to the peer.
+    /// The path map has no path to the peer, the two addresses are of different families, or the port is 0.
     #[error("there is no path to {0}")]
     NoPath(std::net::SocketAddr),
     /// The peer is behind an address translator (NAT), and there is no session with it any more.
@@ -102,8 +102,8 @@ pub enum LocalError {
     /// packets to it (EACCES).
     #[error("the address is a broadcast address, or a route or policy prohibits packets to it")]
     Prohibited,
-    /// The address that the endpoint is bound to, such as 127.0.0.1, cannot send to the peer (EINVAL).
-    #[error("the address that the endpoint is bound to cannot send to the peer")]
+    /// The peer cannot be reached from the address that the endpoint is bound to, such as 127.0.0.1 (EINVAL).
+    #[error("the peer cannot be reached from the address that the endpoint is bound to")]
     WrongSource,
     /// The send buffers or queues of this host are full.
     #[error("the local send buffers are full")]

@@ -3,7 +3,7 @@
 //! ```text
 //!   cli --> evaluate --> experiment: schemes and points       workload: requests and their times
 //!              |              |                                   |
-//!              +--> trial <----+-----------------------------------+
+//!              +--> trial <---+-----------------------------------+
 //!              |      |  Listen, Connect, Run, Stop
 //!              |      v
 //!              |    site: agents as threads in namespaces, or on the hosts of a cluster

@@ -46,7 +46,7 @@ pub(crate) struct Inner {
     /// Whether the endpoint is closed, for tasks that must not keep this alive; dropped with it.
     pub(crate) over: watch::Sender<bool>,
     /// Whether it takes no more requests.
-    pub(crate) closing: AtomicBool,
+    closing: AtomicBool,
     /// Whether everything ended in time, once the shutdown has ended.
     closed: RwLock<Option<bool>>,
     pub(crate) process: Process,

@@ -16,7 +16,6 @@ use futures_util::future::{FutureExt, TryFutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering::SeqCst;
 
 /// How a request was handled.
 pub(crate) enum Handled {
@@ -359,7 +358,7 @@ impl Endpoint {
             Handled::Failed(error) => {
                 tracing::warn!(%peer, %error, "a handler or service failed: its caller gets no answer");
             }
-            Handled::Cancelled if self.inner.closing.load(SeqCst) => {
+            Handled::Cancelled if self.inner.is_closing().unwrap_or(true) => {
                 tracing::warn!(%peer, "a handler was dropped: this endpoint shut down, or its caller gave up");
             }
             Handled::Cancelled => {

@@ -248,8 +248,8 @@ impl SendError {
         )
     }
 
-    /// Whether the deadline passed before the send or the call ended, and more time may help: not
-    /// [`OtherVersion`](Self::OtherVersion). See
+    /// Whether the deadline passed before the send or the call ended. More time may help, so
+    /// [`OtherVersion`](Self::OtherVersion) is not among them. See
     /// [`may_have_been_delivered`](Self::may_have_been_delivered) before sending again.
     pub const fn is_timeout(&self) -> bool {
         matches!(
@@ -479,7 +479,7 @@ const fn after_refusal_by_peer(reason: RejectReason) -> &'static str {
 
 const fn after_no_path(peer: SocketAddr) -> &'static str {
     match peer.port() {
-        0 => "0 is not the port of an endpoint",
+        0 => "the port of a peer cannot be 0",
         _ => {
             "the path map has none, or this endpoint is bound to an address of the other family (IPv4 or IPv6)"
         }

@@ -104,8 +104,8 @@ pub struct SendErrors {
     pub no_buffer: u64,
     /// The peer's host reported a closed port (ECONNREFUSED).
     pub refused: u64,
-    /// No route, no address, or no interface (ENETUNREACH, EHOSTUNREACH and similar), or not from the address that
-    /// the endpoint is bound to (EINVAL).
+    /// No route, no address, or no interface (ENETUNREACH, EHOSTUNREACH and similar), or no way there from
+    /// the address that the endpoint is bound to (EINVAL).
     pub unreachable: u64,
     /// Denied by this host's firewall (EPERM), or because of a route or the kind of address
     /// (EACCES).

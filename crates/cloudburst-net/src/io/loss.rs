@@ -33,3 +33,20 @@ impl Meter {
 pub(super) fn any(sent: impl Iterator<Item = Result<(), LocalError>>) -> Result<(), LocalError> {
     sent.reduce(|any, one| any.or(one)).unwrap_or(Ok(()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_has_its_reason_and_its_counter() {
+        let meter = Meter::default();
+        let loses = |error| meter.count_loss(error, 2).unwrap_err();
+        assert_eq!(loses(Errno::EINVAL), LocalError::WrongSource);
+        assert_eq!(loses(Errno::ENETUNREACH), LocalError::Unreachable);
+        assert_eq!(loses(Errno::EACCES), LocalError::Prohibited);
+        assert_eq!(loses(Errno::EMSGSIZE), LocalError::TooLarge);
+        let counted = meter.read().send_errors;
+        assert_eq!((counted.unreachable, counted.denied, counted.too_large), (4, 2, 2));
+    }
+}

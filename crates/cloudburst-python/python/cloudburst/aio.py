@@ -5,7 +5,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
-from cloudburst import _native
 from cloudburst._base import DEFAULT_PRIORITY, Base, BaseRequest
 from cloudburst._blocking import Begin
 from cloudburst._errors import Closed, Error, Overloaded
@@ -168,13 +167,15 @@ class Endpoint(Base):
 async def _handle(
     handler: Callable[[Request], Awaitable[bytes | bytearray]], request: Request
 ) -> None:
-    watch: _native.Operation | None = None
     try:
         try:
             # The handler may be a function that fails before it returns something to await.
             handling = asyncio.ensure_future(handler(request))
             watch = request._native.cancelled(_in_loop(handling.cancel))
-            response = await handling
+            try:
+                response = await handling
+            finally:
+                watch.cancel()
         except Overloaded:
             await request.refuse()
         else:
@@ -187,6 +188,4 @@ async def _handle(
     except Exception:
         _log.exception("the handler of a request from %s failed", request.peer)
     finally:
-        if watch is not None:
-            watch.cancel()
         request.close()

@@ -72,8 +72,8 @@ pub struct ReceiverCounters {
     pub replayed: u64,
     /// HELLO and OPEN packets under another key.
     pub refused_handshakes: u64,
-    /// OPEN packets that were meant for another address: see `Builder::known_as` in `cloudburst-
-    /// net`.
+    /// OPEN packets that were meant for another address: see `Builder::known_as` in
+    /// `cloudburst-net`.
     pub misdirected: u64,
     /// Sessions for which there was no room.
     pub peers_refused: u64,

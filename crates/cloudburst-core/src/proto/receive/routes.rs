@@ -1,8 +1,7 @@
 //! Return paths: answers to a peer rotate through the paths by which its symbols arrive.
 
 use crate::id::PathId;
-use crate::path::MAX_LEVELS;
-use crate::path::{PathMap, Via};
+use crate::path::{MAX_LEVELS, PathMap, Via};
 use crate::proto::limits::MAX_ROUTES;
 use std::net::IpAddr;
 

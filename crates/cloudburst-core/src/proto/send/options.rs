@@ -28,7 +28,8 @@ pub struct SendOptions {
     pub code: Option<Code>,
     /// The policy by which it is burst.
     pub policy: Option<BurstPolicy>,
-    /// How urgent it is, from 0 to 7, the most urgent. Default 4.
+    /// How urgent it is, from 0 to [`MAX_PRIORITY`](Self::MAX_PRIORITY), the most urgent. Default
+    /// [`DEFAULT_PRIORITY`](Self::DEFAULT_PRIORITY).
     ///
     /// Of this endpoint's messages that have something to send, the more urgent ones go first, and
     /// within a level the shorter ones. But every eighth scheduling quantum goes to the message
@@ -38,9 +39,9 @@ pub struct SendOptions {
 }
 
 impl SendOptions {
-    /// The most urgent `priority`.
+    /// The most urgent `priority`, 7.
     pub const MAX_PRIORITY: u8 = 7;
-    /// The default `priority`.
+    /// The default `priority`, 4.
     pub const DEFAULT_PRIORITY: u8 = 4;
 
     /// Sets [`deadline`](Self#structfield.deadline).
