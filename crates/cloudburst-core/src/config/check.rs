@@ -56,6 +56,9 @@ impl Config {
         if !(self.rate > 0.0 && self.rate <= 1.0) {
             return refuse("rate", &self.rate, "above 0 and at most 1");
         }
+        if self.capacity.bits_per_second() as f64 * self.rate < MIN_CAPACITY as f64 {
+            return refuse("rate", &self.rate, "a share of `capacity` of at least 8000 bits per second");
+        }
         if !(1..=MAX_TRAIN).contains(&self.train) {
             return refuse("train", &self.train, "between 1 and 64 packets");
         }
@@ -163,6 +166,7 @@ mod tests {
         let refusals = [
             Config { rate: 0.0, ..Config::default() },
             Config { rate: f64::NAN, ..Config::default() },
+            Config { rate: 1e-9, ..Config::default() },
             Config { mtu: 100, ..Config::default() },
             Config { train: 0, ..Config::default() },
             Config { max_peers: 0, ..Config::default() },
@@ -184,6 +188,8 @@ mod tests {
             [
                 "setting `rate` is 0: it must be above 0 and at most 1",
                 "setting `rate` is NaN: it must be above 0 and at most 1",
+                "setting `rate` is 0.000000001: it must be a share of `capacity` of at least 8000 bits \
+                 per second",
                 "setting `mtu` is 100: it must be between 576 and 65535 bytes",
                 "setting `train` is 0: it must be between 1 and 64 packets",
                 "setting `max_peers` is 0: it must be at least 1",
