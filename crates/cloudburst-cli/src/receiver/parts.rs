@@ -62,7 +62,7 @@ pub(super) fn private_directory(dir: &Path) -> io::Result<(TempDir, File)> {
 
 /// Removes the private directories of receivers of this user and host that were killed.
 pub(super) fn remove_abandoned(dir: &Path) {
-    let Ok(host) = gethostname() else { return };
+    let Some(host) = gethostname().ok().filter(|host| !host.is_empty()) else { return };
     let is_ours = |metadata: &Metadata| {
         metadata.is_dir()
             && metadata.uid() == geteuid().as_raw()
@@ -78,6 +78,8 @@ pub(super) fn remove_abandoned(dir: &Path) {
             && lock.try_lock().is_ok()
             && holds(&mut lock, host.as_bytes())
         {
+            // NFS would keep an open file in it.
+            drop(lock);
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -134,9 +136,15 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     let file = match options.open(path) {
         // A receiver has ended between setting the mode of the complete file and renaming it, or is about to.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let locked = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-            locked.try_lock()?;
-            locked.set_permissions(Permissions::from_mode(0o600))?;
+            let unlocked = OpenOptions::new().read(true).custom_flags(flags).open(path);
+            let locked = unlocked.and_then(|file| Ok(file.try_lock().map(|()| file)?));
+            if let Err(error) = &locked
+                && error.kind() == io::ErrorKind::WouldBlock
+            {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            // One that cannot be read, or locked in this way, is changed all the same.
+            fs::set_permissions(path, Permissions::from_mode(0o600))?;
             options.open(path)?
         }
         result => result?,

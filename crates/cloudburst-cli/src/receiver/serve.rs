@@ -286,7 +286,8 @@ impl Server {
         if self.transfers.contains_key(&key) {
             return;
         }
-        let is_again = self.transfers.values().any(|other| other.rival == Some(key));
+        let is_again =
+            self.transfers.values().any(|other| other.rival.is_some_and(|(rival, _)| rival == key));
         match self.admit(now, key, offer) {
             Ok((admitted, base)) => {
                 self.transfers.insert(key, admitted);
@@ -397,8 +398,8 @@ impl Server {
         }
         let mut transfers = self.transfers.values_mut();
         if let Some(transfer) = transfers.find(|transfer| transfer.name == name) {
-            transfer.rival = Some(key);
-            let left = transfer.limit(self.patience).saturating_sub(now - transfer.last_heard);
+            transfer.rival = Some((key, now));
+            let left = transfer.left(now, self.patience);
             return Err(Reason::NameInUse(left.max(TICK).as_millis() as u64));
         }
         let (sink, base) = match &self.place {

@@ -27,9 +27,9 @@ const BLOCK: u64 = 4096;
 pub(super) struct Store {
     root: Root,
     overwrite: bool,
-    private: TempDir,
-    /// Keeps other receivers from removing `private`.
+    /// Keeps other receivers from removing `private`. Closed first: NFS would keep an open file in it.
     _lock: File,
+    private: TempDir,
     /// The directory of partial files that outlive this value, to be resumed. `None`: they are not wanted.
     parts: Option<Result<PathBuf, NoParts>>,
 }

@@ -111,7 +111,10 @@ impl Root {
         })?;
         // It must outlive a loss of power if the directory does.
         let marks = self.mark_of(&directory)?;
-        marks.parent().map_or(Ok(()), |marks| File::open(marks)?.sync_all())
+        if let Some(Ok(marks)) = marks.parent().map(File::open) {
+            let _ = marks.sync_all();
+        }
+        Ok(())
     }
 
     /// Returns the path of the mark of `directory`. Its birth time distinguishes it from a later one
@@ -184,7 +187,11 @@ impl Target {
         let mark = self.root.mark_of(&directory).map_err(failed)?;
         let is_new = mark.exists();
         if self.overwrite || is_new {
-            self.set_attributes(&directory).map_err(failed)?;
+            match self.set_attributes(&directory) {
+                // An older one may be another user's.
+                Err(error) if !is_new && error.kind() == io::ErrorKind::PermissionDenied => {}
+                result => result.map_err(failed)?,
+            }
         }
         directory.sync_all().map_err(failed)?;
         // From now on it may hold private files of its owner. Another receiver may have finished it as well.

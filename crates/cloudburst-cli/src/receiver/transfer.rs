@@ -40,8 +40,8 @@ pub(super) struct Transfer {
     hasher: blake3::Hasher,
     /// Held while a thread hashes the existing bytes of the file. Dropping it stops the thread.
     checking: Option<Arc<()>>,
-    /// The other transfer, if any, that asked for the name.
-    pub(super) rival: Option<Key>,
+    /// The other transfer, if any, that asked for the name, and when it last did.
+    pub(super) rival: Option<(Key, Instant)>,
     /// The prefixes that were offered to the sender, until it has answered which of them matches.
     offered: Vec<Known>,
     /// Whether a file of this size has the name already.
@@ -298,17 +298,22 @@ impl Transfer {
             self.told = now;
             return Due::SignOfLife;
         }
-        if now.duration_since(self.last_heard) < self.limit(patience) {
-            Due::Nothing
-        } else {
-            Due::GiveUp
-        }
+        if self.left(now, patience).is_zero() { Due::GiveUp } else { Due::Nothing }
     }
 
-    /// Returns how long the sender may be silent: half of `patience` if another wants the name, which probably means
-    /// that this sender was killed.
+    /// Returns the time until the transfer is given up if its sender stays silent. It does not begin while the file is
+    /// being checked or stored.
+    pub(super) fn left(&self, now: Instant, patience: Duration) -> Duration {
+        let waits = !self.is_storing && self.checking.is_none();
+        let silence = if waits { now.duration_since(self.last_heard) } else { Duration::ZERO };
+        self.limit(patience).saturating_sub(silence)
+    }
+
+    /// Returns how long the sender may be silent: half of `patience` if another has asked for the name since, which
+    /// probably means that this sender was killed.
     pub(super) fn limit(&self, patience: Duration) -> Duration {
-        if self.rival.is_some() { patience / 2 } else { patience }
+        let is_wanted = self.rival.is_some_and(|(_, asked)| asked > self.last_heard);
+        if is_wanted { patience / 2 } else { patience }
     }
 
     /// Updates the progress line. `symbols` returns the symbols received from the sender, which show progress

@@ -186,7 +186,7 @@ impl Session {
         let mut until = None;
         loop {
             let result = transfer::send(self, transfer, files, input, cost);
-            let Err(Failure::Refused(Reason::NameInUse(millis @ 1..))) = result else {
+            let Err(Failure::Refused(Reason::NameInUse(millis))) = result else {
                 return result;
             };
             let now = Instant::now();
@@ -194,12 +194,13 @@ impl Session {
                 return result;
             }
             if until.is_none() {
-                let wait = Duration::from_millis(millis).min(MAX_WAIT);
-                until = Some(now + wait + 4 * RETRY_EVERY);
+                // And a little longer, as it takes the receiver a moment.
+                let wait = Duration::from_millis(millis).min(MAX_WAIT) + 4 * RETRY_EVERY;
+                until = Some(now + wait);
                 let (given, seconds) = (input.given.display(), wait.as_secs_f64());
                 self.ui.status(&format!(
-                    "{given}: the receiver may be waiting for an earlier sender of this name, for {seconds:.0} s \
-                     more: retrying"
+                    "{given}: the receiver may be waiting for an earlier sender of this name: retrying for \
+                     {seconds:.0} s"
                 ));
             }
             select! {

@@ -57,7 +57,11 @@ impl Config {
             return refuse("rate", &self.rate, "above 0 and at most 1");
         }
         if self.capacity.bits_per_second() as f64 * self.rate < MIN_CAPACITY as f64 {
-            return refuse("rate", &self.rate, "a share of `capacity` of at least 8000 bits per second");
+            return refuse(
+                "rate",
+                &self.rate,
+                "a share of `capacity` of at least 8000 bits per second",
+            );
         }
         if !(1..=MAX_TRAIN).contains(&self.train) {
             return refuse("train", &self.train, "between 1 and 64 packets");
