@@ -8,8 +8,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use socket2::SockRef;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -178,13 +178,21 @@ pub(crate) fn a_signal_ends_up_without_a_trace() -> Result<(), Failed> {
     Ok(())
 }
 
+/// Copies an executable, by another process: one that this process writes cannot be executed for as long as a child
+/// that another test is just starting has it open, too.
+fn install(from: &Path, to: &Path) -> Result<(), Failed> {
+    let done = Command::new("install").args(["-m", "755"]).args([from, to]).status()?;
+    assert!(done.success());
+    Ok(())
+}
+
 pub(crate) fn a_step_that_fails_leaves_nothing() -> Result<(), Failed> {
     let name = Name::new("c");
     let directory = std::env::temp_dir().join(&name.0);
     fs::create_dir_all(&directory)?;
-    let fake = directory.join("ethtool");
-    fs::write(&fake, "#!/bin/sh\necho 'not today' >&2\nexit 1\n")?;
-    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755))?;
+    let script = directory.join("script");
+    fs::write(&script, "#!/bin/sh\necho 'not today' >&2\nexit 1\n")?;
+    install(&script, &directory.join("ethtool"))?;
     let path = format!("{}:{}", directory.display(), std::env::var("PATH")?);
     let output = name.command(&["up", "--hosts", "2"]).env("PATH", path).output();
     fs::remove_dir_all(&directory)?;
@@ -198,10 +206,9 @@ pub(crate) fn a_step_that_fails_leaves_nothing() -> Result<(), Failed> {
 
 pub(crate) fn without_root_one_line_says_so() -> Result<(), Failed> {
     let name = Name::new("d");
-    // If other users may execute it.
+    // Other users may execute it.
     let copy = std::env::temp_dir().join(&name.0);
-    fs::copy(PROGRAM, &copy)?;
-    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755))?;
+    install(Path::new(PROGRAM), &copy)?;
     let output =
         Command::new(&copy).args(["up", "--name", &name.0]).uid(65_534).gid(65_534).output();
     fs::remove_file(&copy)?;
