@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The priority of what is sent through a handle of cbrst_open.
+// The priority of messages, calls and replies that are sent through a handle from cbrst_open.
 #define CBRST_DEFAULT_PRIORITY 4
 
 // The size in bytes of a buffer for any address as text, including the terminating NUL.

@@ -90,7 +90,7 @@ fn not_opened(error: &dyn Error) -> Failure {
     Failure::new(Status::CbrstNotOpened, error.to_string())
 }
 
-/// The priority of what is sent through a handle of cbrst_open.
+/// The priority of messages, calls and replies that are sent through a handle from cbrst_open.
 pub const CBRST_DEFAULT_PRIORITY: u8 = 4;
 const _: () = assert!(CBRST_DEFAULT_PRIORITY == SendOptions::DEFAULT_PRIORITY);
 

@@ -26,4 +26,7 @@ mod _native {
     use crate::operation::Operation;
     #[pymodule_export]
     use crate::request::Request;
+
+    #[pymodule_export]
+    const DEFAULT_PRIORITY: u8 = cloudburst::SendOptions::DEFAULT_PRIORITY;
 }

@@ -7,7 +7,7 @@ from typing import Self
 
 from cloudburst import _native
 
-DEFAULT_PRIORITY = 4
+DEFAULT_PRIORITY = _native.DEFAULT_PRIORITY
 
 
 class Base:

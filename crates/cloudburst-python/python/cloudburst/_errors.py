@@ -31,7 +31,7 @@ class Indeterminate(Error):
 
 
 class Closed(Error):
-    """The endpoint is closed or closing. What was under way may have been delivered."""
+    """The endpoint is closed or closing. A message that it was sending may have been delivered."""
 
     def __init__(self, text: str = "this endpoint is closed") -> None:
         super().__init__(text)

@@ -1,7 +1,9 @@
 from collections.abc import Callable
 from typing import Any, final
 
-__all__ = ["Endpoint", "Operation", "Request"]
+__all__ = ["DEFAULT_PRIORITY", "Endpoint", "Operation", "Request"]
+
+DEFAULT_PRIORITY: int
 
 @final
 class Endpoint:
