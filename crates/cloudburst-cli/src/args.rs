@@ -50,8 +50,9 @@ Files are written to a hidden directory .cbrst-XXXXXX inside DIR. A file gets it
 and BLAKE3 digest are verified and it is durable. If a transfer is interrupted, the part that has
 arrived is kept for seven days in a directory .cbrst-partial.UID inside DIR, unless --no-resume is
 given or the size of the file was not known: when the file is sent again, only the rest is
-transferred. A file that already exists with the same bytes is not transferred. SIGKILL or a power
-failure may leave a directory .cbrst-XXXXXX behind, which can be deleted when no cbrst-recv is running.
+transferred, and a file that already exists with the same bytes is not transferred. SIGKILL or a power
+failure may leave a directory .cbrst-XXXXXX behind, which the next cbrst-recv of this user on this host
+removes.
 Directories that a sender names are created inside DIR, which must exist. Symbolic links there are
 never followed, so nothing is written elsewhere. Missing entries are added to an existing directory;
 without --overwrite, its permissions and times stay as they are.

@@ -32,32 +32,21 @@ pub(super) enum NoParts {
 /// The file in a private directory that is locked while the directory is in use. It holds the name of the host, since
 /// not every file system has locks that other hosts see.
 const LOCK: &str = "lock";
-/// The most attempts to create a private directory: a receiver that starts may take a new one for an abandoned one.
-const ATTEMPTS: usize = 10;
-
 /// Creates a private directory in `dir`. It is in use as long as the file that is returned is open.
 ///
 /// It is on the same file system as `dir`, so that files can be renamed out of it; and closed to other users, who
 /// could put links where files are about to be written.
 pub(super) fn private_directory(dir: &Path) -> io::Result<(TempDir, File)> {
-    for _ in 0..ATTEMPTS {
-        let private = tempfile::Builder::new()
-            .prefix(FilePath::TEMPORARY)
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir_in(dir)?;
-        let path = private.path().join(LOCK);
-        let mut lock = File::create_new(&path)?;
-        // Where files cannot be locked, no directory is ever removed.
-        if matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
-            continue;
-        }
-        // Only now is it a directory that may be abandoned.
-        lock.write_all(gethostname()?.as_bytes())?;
-        if path.exists() {
-            return Ok((private, lock));
-        }
-    }
-    Err(io::ErrorKind::ResourceBusy.into())
+    let private = tempfile::Builder::new()
+        .prefix(FilePath::TEMPORARY)
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(dir)?;
+    let mut lock = File::create_new(private.path().join(LOCK))?;
+    // Another receiver that starts may hold it for a moment. Where files cannot be locked, no directory is removed.
+    let _ = lock.lock();
+    // Only now is it a directory that may be abandoned.
+    lock.write_all(gethostname()?.as_bytes())?;
+    Ok((private, lock))
 }
 
 /// Removes the private directories of receivers of this user and host that were killed.
@@ -136,10 +125,9 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     let file = match options.open(path) {
         // A receiver has ended between setting the mode of the complete file and renaming it, or is about to.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let unlocked = OpenOptions::new().read(true).custom_flags(flags).open(path);
-            let locked = unlocked.and_then(|file| Ok(file.try_lock().map(|()| file)?));
-            if let Err(error) = &locked
-                && error.kind() == io::ErrorKind::WouldBlock
+            let reader = OpenOptions::new().read(true).custom_flags(flags).open(path);
+            if let Ok(reader) = &reader
+                && let Err(TryLockError::WouldBlock) = reader.try_lock()
             {
                 return Err(io::ErrorKind::WouldBlock.into());
             }

@@ -1,8 +1,6 @@
 //! Files to standard output. A thread writes them, as the reader of a pipe may be slow.
 
-use super::serve::{Key, Stored};
-use super::store::Say;
-use super::transfer::WINDOW;
+use super::store::{Key, Say, Stored};
 use crate::protocol::Reason;
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
@@ -11,6 +9,9 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::thread;
+
+/// The window: chunks that are taken, counted from the first missing one.
+pub(super) const WINDOW: u16 = 8;
 
 /// The queue of the thread that writes.
 #[derive(Clone, Debug)]

@@ -5,15 +5,15 @@ use super::metrics::{self, Ended};
 use super::once::Once;
 use super::outbox::{Outbox, Reply};
 use super::parts;
-use super::pipe::Pipe;
-use super::store::Base;
-use super::transfer::{Due, Outcome, Sink, Transfer, WINDOW};
+use super::pipe::{Pipe, WINDOW};
+use super::store::{Base, Key, Stored};
+use super::transfer::{Due, Outcome, Sink, Transfer};
 use super::vitals;
 use crate::Exit;
 use crate::courier::News;
 use crate::plan::ReceivePlan;
 use crate::prefix::{self, Known};
-use crate::protocol::{Body, Entry, Frame, FrameError, InvocationId, Offer, Reason, TransferId};
+use crate::protocol::{Body, Entry, Frame, FrameError, InvocationId, Offer, Reason};
 use crate::signals::Interrupts;
 use crate::ui::{self, Ui};
 use cloudburst_net::{DEFAULT_DSCP, Endpoint, Message};
@@ -42,12 +42,6 @@ const NOTICE_EVERY: Duration = Duration::from_secs(5);
 
 /// The time between two searches for old partial files.
 const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
-
-/// Identifies a transfer by peer as well, so that no peer can act on the transfers of another.
-pub(super) type Key = (SocketAddr, TransferId);
-
-/// A file that was stored under its name, or was not.
-pub(super) type Stored = (Key, Result<PathBuf, Reason>);
 
 /// The result of a check, and the token that identifies it: the hashed prefixes of a file that exist, and whether it
 /// exists under its name.

@@ -2,13 +2,14 @@
 
 use super::parts::{self, NoParts};
 use super::target::{Root, Target};
-use crate::protocol::{Attributes, Entry, FilePath, Reason};
+use crate::protocol::{Attributes, Entry, FilePath, Reason, TransferId};
 use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
@@ -20,6 +21,12 @@ use tempfile::{TempDir, TempPath};
 
 /// The size of blocks that become holes if they are all zeros: that of most file systems.
 const BLOCK: u64 = 4096;
+
+/// Identifies a transfer, by peer as well, so that no peer can act on the transfers of another.
+pub(super) type Key = (SocketAddr, TransferId);
+
+/// A file that was stored under its name, or was not.
+pub(super) type Stored = (Key, Result<PathBuf, Reason>);
 
 /// A directory for files, with a private one inside for incomplete files. The private directory is removed
 /// with this value.

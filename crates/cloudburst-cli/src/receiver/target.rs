@@ -104,14 +104,16 @@ impl Root {
         let flags = OFlag::O_NOFOLLOW.bits();
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
-        let mark = || options.open(self.mark_of(&directory)?);
+        let mark = || {
+            let path = self.mark_of(&directory)?;
+            options.open(&path).map(|_| path)
+        };
         // Another receiver that ends removes the directory of marks if it is empty.
-        mark().or_else(|error| {
+        let path = mark().or_else(|error| {
             if error.kind() == io::ErrorKind::NotFound { mark() } else { Err(error) }
         })?;
         // It must outlive a loss of power if the directory does.
-        let marks = self.mark_of(&directory)?;
-        if let Some(Ok(marks)) = marks.parent().map(File::open) {
+        if let Some(Ok(marks)) = path.parent().map(File::open) {
             let _ = marks.sync_all();
         }
         Ok(())
@@ -177,7 +179,7 @@ impl Target {
         self.root.path.join(self.name.as_str())
     }
 
-    /// Creates the directory if it is missing. Sets its attributes only if this store created it or may overwrite:
+    /// Creates the directory if it is missing. Sets its attributes only if a receiver created it or may overwrite:
     /// an older directory may hold private files of its owner.
     pub(super) fn make_directory(&self) -> Result<(), Reason> {
         let (directories, last) = self.name.split();

@@ -1,8 +1,7 @@
 //! The transfer of one file at the receiver.
 
-use super::pipe::Pipe;
-use super::serve::Key;
-use super::store::{Partial, Say};
+use super::pipe::{Pipe, WINDOW};
+use super::store::{Key, Partial, Say};
 use crate::prefix::{self, Known};
 use crate::progress::Progress;
 use crate::protocol::{Assembly, FilePath, MIN_PAUSE, Offer, Prefix, Reason};
@@ -15,9 +14,6 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
-
-/// The window: chunks that are taken, counted from the first missing one.
-pub(super) const WINDOW: u16 = 8;
 
 /// The receiver's state of one transfer.
 pub(super) struct Transfer {
