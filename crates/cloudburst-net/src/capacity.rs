@@ -28,8 +28,9 @@ pub(crate) fn detect(ip: IpAddr) -> u64 {
     tracing::warn!(
         %ip,
         capacity = UNKNOWN,
-        "no interface reports its speed, so 1 Gb/s is assumed: set the link's bits per second with \
-         `Builder::capacity`"
+        "no interface reports its speed, so {} Gb/s is assumed: set the link's bits per second with \
+         `Builder::capacity`",
+        UNKNOWN / 1_000_000_000
     );
     UNKNOWN
 }

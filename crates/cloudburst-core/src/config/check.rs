@@ -78,7 +78,7 @@ impl Config {
         self.policy.check()?;
         check_code(self.code)?;
         if let Some(downlink) = self.downlink.as_ref().map(Downlink::bits_per_second)
-            && downlink < 8_000
+            && downlink < MIN_CAPACITY
         {
             return refuse("downlink", &downlink, "at least 8000 bits per second");
         }
