@@ -34,6 +34,7 @@
 mod calls;
 pub(crate) mod coupling;
 mod endpoint;
+mod fair_queue;
 mod idle;
 mod layout;
 mod limits;

@@ -7,7 +7,7 @@ use super::pulling::Pulling;
 use crate::code::{Code, Decoder, Reception};
 use crate::id::{Digest, MessageId};
 use crate::proto::layout::Layout;
-use crate::proto::limits::{MAX_BLOCKS_IN_FLIGHT as MAX_DECODING, MAX_CORRUPT};
+use crate::proto::limits::{MAX_BLOCKS_IN_FLIGHT, MAX_CORRUPT};
 use crate::time::Instant;
 use crate::wire::keys::DigestKey;
 use crate::wire::symbol::{SYMBOL_OVERHEAD, UNASKED_LEN};
@@ -106,7 +106,7 @@ impl Incoming {
         let blocks = self.layout.blocks();
         let bytes = if blocks == 1 { 0 } else { self.layout.length() };
         let decoder = self.layout.shape(0).map_or(0, |shape| Decoder::memory(self.code, shape));
-        let decoders = decoder * blocks.min(MAX_DECODING);
+        let decoders = decoder * blocks.min(MAX_BLOCKS_IN_FLIGHT);
         let pulling = if self.pulled { size_of::<Pulling>() } else { 0 };
         bytes + decoders + blocks * size_of::<Block>() + size_of::<Self>() + pulling
     }
@@ -182,7 +182,7 @@ impl Incoming {
         }
         if let Block::Unseen = block {
             // Senders keep to the limit; one that does not must send the symbol again.
-            if self.decoding == MAX_DECODING {
+            if self.decoding == MAX_BLOCKS_IN_FLIGHT {
                 return None;
             }
             *block = Block::Decoding(pool.take_decoder(now, self.code, shape));

@@ -2,7 +2,7 @@
 
 use super::pulls::Place;
 use crate::proto::layout::Layout;
-use crate::proto::limits::{MAX_BLOCKS_IN_FLIGHT as MAX_DECODING, MAX_PAUSE};
+use crate::proto::limits::{MAX_BLOCKS_IN_FLIGHT, MAX_PAUSE};
 use crate::proto::round_trip::RoundTrip;
 use crate::time::Instant;
 use arrayvec::ArrayVec;
@@ -30,7 +30,7 @@ const MAX_SYMBOLS: u32 = 1 << 24;
 #[derive(Debug, Default)]
 pub(super) struct Pulling {
     /// Blocks that have begun and are not done, in order.
-    blocks: ArrayVec<Block, MAX_DECODING>,
+    blocks: ArrayVec<Block, MAX_BLOCKS_IN_FLIGHT>,
     /// The first block that has not begun.
     next: u32,
     /// Symbols that the sender sends unasked, over all blocks.

@@ -7,15 +7,13 @@ use super::pulling::Credit;
 use crate::config::{Config, PullOrder};
 use crate::id::{MessageId, SessionId};
 use crate::path::{Downlink, Share};
+use crate::proto::fair_queue::{self, FairQueue};
 use crate::proto::send::headers_to;
 use crate::proto::timers::Timers;
 use crate::time::Instant;
 use crate::wire::answer::NONE_ACKNOWLEDGED;
 use core::time::Duration;
-use std::collections::BTreeSet;
 
-/// One of this many pulls is for the message that has waited longest.
-const PATIENT_EVERY: u64 = 8;
 /// Packets that may wait in a tiny queue in front of a symbol that a probe overtakes.
 const GRACE_PACKETS: usize = 32;
 /// The shortest grace period, which allows for imprecise timers of hosts.
@@ -27,14 +25,8 @@ const FRAME: usize = 14 + 4 + 8 + 12;
 /// The name of a pulled message.
 pub(super) type Key = (SessionId, MessageId);
 
-/// The place of a message in the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    /// The number of symbols missing from it.
-    missing: u32,
-    /// When it entered the queue or was last served, by the queue's own count.
-    since: u64,
-}
+/// The place of a message in the queue: its rank is the number of symbols missing from it.
+pub(super) type Place = fair_queue::Place<u32>;
 
 /// The messages of all sessions of which a symbol may be pulled. There is one queue, because they
 /// share the link (SCDP, section IV-C).
@@ -44,13 +36,9 @@ pub(super) struct PullQueue {
     downlink: Share,
     /// How long symbols sent before a probe may arrive after it.
     grace: Duration,
-    shortest: BTreeSet<(u32, Key)>,
-    waiting: BTreeSet<(u64, Key)>,
+    wanting: FairQueue<u32, Key>,
     /// When messages stall, or their probes are due.
     pub(super) timers: Timers<Key>,
-    /// The next `since`.
-    clock: u64,
-    turns: u64,
 }
 
 impl PullQueue {
@@ -65,11 +53,8 @@ impl PullQueue {
             order: config.pull_order,
             grace: downlink.time_of(GRACE_PACKETS * packet).max(MIN_GRACE),
             downlink,
-            shortest: BTreeSet::new(),
-            waiting: BTreeSet::new(),
+            wanting: FairQueue::default(),
             timers: Timers::default(),
-            clock: 0,
-            turns: 0,
         }
     }
 
@@ -80,50 +65,24 @@ impl PullQueue {
 
     /// When the next symbol may be pulled; `None` if no message wants one.
     pub(super) fn ready_at(&self) -> Option<Instant> {
-        (!self.waiting.is_empty()).then(|| self.downlink.ready_at())
+        (!self.wanting.is_empty()).then(|| self.downlink.ready_at())
     }
 
     /// The message of which the next symbol is pulled.
     fn next(&mut self) -> Option<Key> {
-        let oldest = self.waiting.first().map(|&(_, key)| key)?;
-        self.turns += 1;
         match self.order {
-            PullOrder::ShortestFirst if !self.turns.is_multiple_of(PATIENT_EVERY) => {
-                self.shortest.first().map(|&(_, key)| key)
-            }
-            PullOrder::ShortestFirst | PullOrder::RoundRobin => Some(oldest),
+            PullOrder::ShortestFirst => self.wanting.next(),
+            PullOrder::RoundRobin => self.wanting.longest_waiting(),
         }
-    }
-
-    /// Moves the message at `place` to the place of one from which `missing` symbols are missing,
-    /// or out of the queue if no symbol of it may be pulled (`None`). `passed` says that it has
-    /// just been served.
-    fn set(&mut self, place: &mut Option<Place>, missing: Option<u32>, key: Key, passed: bool) {
-        let old = place.take();
-        if let Some(old) = old {
-            self.shortest.remove(&(old.missing, key));
-            self.waiting.remove(&(old.since, key));
-        }
-        *place = missing.map(|missing| {
-            let since = old.filter(|_| !passed).map_or_else(|| self.tick(), |old| old.since);
-            self.shortest.insert((missing, key));
-            self.waiting.insert((since, key));
-            Place { missing, since }
-        });
     }
 
     /// Updates the place and the timer of a message.
     pub(super) fn update(&mut self, incoming: &mut Incoming, rto: Duration, key: Key) {
-        self.enter(incoming, rto, key, false);
-    }
-
-    fn enter(&mut self, incoming: &mut Incoming, rto: Duration, key: Key, passed: bool) {
         let mut due = incoming.probed.map(|probed| probed.due);
         if let Some((pulling, layout)) = incoming.pulling() {
+            // `None` means that no symbol of it may be pulled.
             let missing = pulling.missing(layout);
-            if passed || pulling.place.map(|place| place.missing) != missing {
-                self.set(&mut pulling.place, missing, key, passed);
-            }
+            self.wanting.set(&mut pulling.place, missing, key);
             due =
                 [pulling.stalls_at(rto, layout), pulling.probes_due()].into_iter().flatten().min();
         }
@@ -133,15 +92,10 @@ impl PullQueue {
     /// Removes a message that is no longer pulled.
     pub(super) fn leave(&mut self, incoming: &mut Incoming, key: Key) {
         if let Some(pulling) = &mut incoming.pulling {
-            self.set(&mut pulling.place, None, key, false);
+            self.wanting.set(&mut pulling.place, None, key);
         }
         self.timers.set(&mut incoming.pull_timer, None, key);
         (incoming.pulling, incoming.probed) = (None, None);
-    }
-
-    fn tick(&mut self) -> u64 {
-        self.clock += 1;
-        self.clock
     }
 
     /// Panics unless the queue agrees with `messages`, all messages that are pulled or have a probe
@@ -154,14 +108,11 @@ impl PullQueue {
             let Some(pulling) = &incoming.pulling else { continue };
             pulling.check_invariants(incoming.layout());
             let missing = pulling.missing(incoming.layout());
-            assert_eq!(pulling.place.map(|place| place.missing), missing, "{key:?}: its place");
-            if let Some(Place { missing, since }) = pulling.place {
-                places += 1;
-                assert!(self.shortest.contains(&(missing, key)), "{key:?} has a place by length");
-                assert!(self.waiting.contains(&(since, key)), "{key:?} has a place by age");
-            }
+            assert_eq!(pulling.place.map(|place| place.rank()), missing, "{key:?}: its place");
+            assert!(self.wanting.has(pulling.place, key), "{key:?} is not in the queue");
+            places += usize::from(pulling.place.is_some());
         }
-        assert_eq!((self.shortest.len(), self.waiting.len()), (places, places), "places");
+        assert_eq!(self.wanting.len(), places, "places");
         assert_eq!(self.timers.len(), timers, "timers of messages that are pulled");
     }
 }
@@ -188,7 +139,8 @@ impl Receiver {
         let packet = incoming.packet_len();
         let (pulling, layout) = incoming.pulling()?;
         let credit = pulling.pull(now, layout)?;
-        self.pulls.enter(incoming, rto, key, true);
+        self.pulls.wanting.served(&mut pulling.place, key);
+        self.pulls.update(incoming, rto, key);
         self.pulls.downlink.charge(now, packet + header_tag + headers + FRAME);
         let arrivals = incoming.arrivals.report();
         let Credit { block, credit, fin } = credit;
@@ -222,7 +174,7 @@ impl Receiver {
                 self.counters.symbols_lost += u64::from(pulling.on_stall(now));
             }
         }
-        self.pulls.enter(incoming, rto, key, false);
+        self.pulls.update(incoming, rto, key);
         Some(())
     }
 

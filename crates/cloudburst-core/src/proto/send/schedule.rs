@@ -1,11 +1,8 @@
 //! The schedule: it decides which message sends next.
 
 use crate::id::MessageId;
+use crate::proto::fair_queue::{self, FairQueue};
 use core::cmp::Reverse;
-use std::collections::BTreeSet;
-
-/// One of this many scheduling quanta is for the message that has waited longest.
-const PATIENT_EVERY: u64 = 8;
 
 /// The rank of a message: the lowest goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,34 +14,14 @@ pub(super) struct Rank {
     pub(super) remaining: usize,
 }
 
-/// The place of a ready message in the schedule: in the order of ranks, and in that of waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    rank: Rank,
-    /// When it became ready or was last served, as a count of such events.
-    since: u64,
-}
-
-impl Place {
-    pub(super) const fn rank(&self) -> Rank {
-        self.rank
-    }
-}
+pub(super) type Place = fair_queue::Place<Rank>;
 
 /// Messages with something to send, the most urgent and then the shortest first.
-///
-/// Each entry's owner keeps its present key and passes it in, so that the schedule and its
-/// owners cannot disagree.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    ready: BTreeSet<(Rank, MessageId)>,
-    /// The same messages, those that have waited longest first.
-    waiting: BTreeSet<(u64, MessageId)>,
-    /// Others, which have only probes to send, in turn.
-    probing: BTreeSet<(u64, MessageId)>,
-    /// The next `since`.
-    clock: u64,
-    rounds: u64,
+    ready: FairQueue<Rank, MessageId>,
+    /// Others, which have only probes to send. They are served in turn, whatever their ranks.
+    probing: FairQueue<Rank, MessageId>,
 }
 
 impl Schedule {
@@ -54,105 +31,57 @@ impl Schedule {
     }
 
     /// The message that the next scheduling quantum is for: among those of the highest priority,
-    /// the one with the fewest symbols still to be sent, and among equals the oldest. But every
-    /// eighth quantum is for the message that has waited longest: one that finds k others ready is
-    /// thus served within 8 (k + 1) quanta, whatever messages follow it.
+    /// the one with the fewest symbols still to be sent, and among equals the oldest, except that
+    /// [none starves](FairQueue::next).
     ///
-    /// The caller must [move](Self::passed) it to the end of those that wait.
+    /// The caller must say that it is [served](Self::served).
     pub(super) fn next_round(&mut self) -> Option<MessageId> {
-        // Calls when nothing is ready must change nothing, however often a driver makes them.
-        if self.ready.is_empty() {
-            return None;
-        }
-        self.rounds += 1;
-        if self.rounds.is_multiple_of(PATIENT_EVERY) {
-            self.waiting.first().map(|&(_, id)| id)
-        } else {
-            self.ready.first().map(|&(_, id)| id)
-        }
+        self.ready.next()
     }
 
     /// The messages of the highest priority that is ready, in the order of their turns.
     pub(super) fn most_urgent(&self) -> impl Iterator<Item = MessageId> {
-        let urgent = self.ready.first().map(|(rank, _)| rank.priority);
-        let same = move |(rank, _): &&(Rank, MessageId)| Some(rank.priority) == urgent;
-        self.ready.iter().take_while(same).map(|&(_, id)| id)
+        let mut ready = self.ready.by_rank().peekable();
+        let urgent = ready.peek().map(|(rank, _)| rank.priority);
+        ready.take_while(move |(rank, _)| Some(rank.priority) == urgent).map(|(_, id)| id)
     }
 
     /// The message that has had probes to send for longest.
     pub(super) fn next_probe(&self) -> Option<MessageId> {
-        self.probing.first().map(|&(_, id)| id)
+        self.probing.longest_waiting()
     }
 
     /// Moves the message `id`, which is served now, to the end of those that wait.
-    pub(super) fn passed(&mut self, place: &mut Option<Place>, id: MessageId) {
-        if let Some(place) = place {
-            self.waiting.remove(&(place.since, id));
-            place.since = self.tick();
-            self.waiting.insert((place.since, id));
-        }
+    pub(super) fn served(&mut self, place: &mut Option<Place>, id: MessageId) {
+        self.ready.served(place, id);
     }
 
     /// Gives `id`, which is at `place`, the rank `to`. `None` means that it has nothing to send.
     pub(super) fn set_ready(&mut self, place: &mut Option<Place>, to: Option<Rank>, id: MessageId) {
-        if place.map(|old| old.rank) == to {
-            return;
+        let probing = to.map(|rank| rank.probing);
+        if let Some(old) = place.map(|place| place.rank().probing)
+            && Some(old) != probing
+        {
+            self.queue(old).set(place, None, id);
         }
-        match (place.take(), to) {
-            // A message that stays ready has waited for as long as before.
-            (Some(Place { rank: old, since }), Some(rank)) if old.probing == rank.probing => {
-                if !rank.probing {
-                    self.ready.remove(&(old, id));
-                    self.ready.insert((rank, id));
-                }
-                *place = Some(Place { rank, since });
-            }
-            (old, to) => {
-                self.remove(old, id);
-                *place = to.map(|rank| self.insert(rank, id));
-            }
+        if let Some(probing) = probing {
+            self.queue(probing).set(place, to, id);
         }
     }
 
-    fn remove(&mut self, place: Option<Place>, id: MessageId) {
-        match place {
-            Some(Place { rank, since }) if rank.probing => drop(self.probing.remove(&(since, id))),
-            Some(Place { rank, since }) => {
-                self.ready.remove(&(rank, id));
-                self.waiting.remove(&(since, id));
-            }
-            None => {}
-        }
-    }
-
-    fn insert(&mut self, rank: Rank, id: MessageId) -> Place {
-        let since = self.tick();
-        if rank.probing {
-            self.probing.insert((since, id));
-        } else {
-            self.ready.insert((rank, id));
-            self.waiting.insert((since, id));
-        }
-        Place { rank, since }
+    fn queue(&mut self, probing: bool) -> &mut FairQueue<Rank, MessageId> {
+        if probing { &mut self.probing } else { &mut self.ready }
     }
 
     /// The number of messages in the schedule.
     pub(super) fn len(&self) -> usize {
-        debug_assert_eq!(self.ready.len(), self.waiting.len());
         self.ready.len() + self.probing.len()
     }
 
     /// Whether `id` is at `place`. True if there is no place.
     pub(super) fn has(&self, place: Option<Place>, id: MessageId) -> bool {
-        place.is_none_or(|Place { rank, since }| {
-            let in_turn = if rank.probing { &self.probing } else { &self.waiting };
-            in_turn.contains(&(since, id)) && (rank.probing || self.ready.contains(&(rank, id)))
-        })
-    }
-
-    fn tick(&mut self) -> u64 {
-        self.clock += 1;
-        self.clock
+        let probing = place.is_some_and(|place| place.rank().probing);
+        if probing { self.probing.has(place, id) } else { self.ready.has(place, id) }
     }
 }
 
@@ -168,7 +97,7 @@ mod tests {
     fn rounds(schedule: &mut Schedule, places: &mut [Option<Place>], count: usize) -> Vec<u64> {
         let mut next = || {
             let id = schedule.next_round().unwrap();
-            schedule.passed(&mut places[id.0 as usize], id);
+            schedule.served(&mut places[id.0 as usize], id);
             id.0
         };
         (0..count).map(|_| next()).collect()
@@ -188,7 +117,7 @@ mod tests {
             schedule.set_ready(&mut places[expected as usize], None, id);
         }
         assert!(schedule.is_empty() && schedule.next_round().is_none());
-        assert!(schedule.waiting.is_empty());
+        assert_eq!(schedule.len(), 0);
     }
 
     #[test]

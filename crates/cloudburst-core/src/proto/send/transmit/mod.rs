@@ -139,7 +139,7 @@ impl Sender {
     fn begin_round(&mut self) -> Option<Round> {
         let id = self.schedule.next_round()?;
         let Outgoing { leg, .. } = self.messages.get_mut(&id)?;
-        self.schedule.passed(&mut leg.place, id);
+        self.schedule.served(&mut leg.place, id);
         let peer = self.peers.get(&leg.peer)?;
         Some(Round { message: id, turns: peer.paths.len() })
     }
