@@ -21,7 +21,9 @@ struct Connecting<'a> {
 impl Drop for Connecting<'_> {
     fn drop(&mut self) {
         // If it has ended, this does nothing.
-        self.inner.unless_closed(|engine| engine.cancel_connect(self.id));
+        if let Some(engine) = self.inner.engine_here() {
+            engine.cancel_connect(self.id);
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use cloudburst_core::config::Config;
 use cloudburst_core::error::SendError as Refusal;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::Naming;
-use cloudburst_core::proto::{Prepared, SendOptions};
+use cloudburst_core::proto::{Calls, Prepared, SendOptions};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
 use core::future::{Future, poll_fn};
@@ -25,7 +25,7 @@ use core::task::Poll;
 use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::{io, mem, time};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Notify, watch};
@@ -47,8 +47,6 @@ pub(crate) struct Inner {
     pub(crate) over: watch::Sender<bool>,
     /// Whether it takes no more requests.
     closing: AtomicBool,
-    /// Whether everything ended in time, once the shutdown has ended.
-    closed: RwLock<Option<bool>>,
     pub(crate) process: Process,
     /// Whether a task of a tokio runtime takes the packets.
     pub(crate) driven: AtomicBool,
@@ -122,7 +120,6 @@ impl Inner {
             deadlines: Deadlines::default(),
             over: watch::channel(false).0,
             closing: AtomicBool::new(false),
-            closed: RwLock::new(None),
             process: Process::this(),
             driven: AtomicBool::new(false),
         }
@@ -145,21 +142,19 @@ impl Inner {
 
     fn start_watch(self: &Arc<Self>, map: &PathMap, number: u64) -> io::Result<Option<Watch>> {
         let endpoint = Arc::downgrade(self);
-        let replace = move |map| Some(endpoint.upgrade()?.replace_watched_paths(map, number));
+        let replace = move |map| endpoint.upgrade()?.replace_watched_paths(map, number);
         Watch::start(map, number, replace)
     }
 
-    /// Applies the new contents of the watched file, unless another map was set meanwhile.
+    /// Applies the new contents of the watched file. Does nothing if another map was set meanwhile (`None`).
     pub(crate) fn replace_watched_paths(
         &self,
         map: PathMap,
         number: u64,
-    ) -> Result<(), PathMapError> {
+    ) -> Option<Result<(), PathMapError>> {
         let mut paths = self.lock_paths();
-        if paths.watch.as_ref().is_some_and(|watch| watch.number() == number) {
-            self.replace(&mut paths, map)?;
-        }
-        Ok(())
+        let is_watched = paths.watch.as_ref().is_some_and(|watch| watch.number() == number);
+        is_watched.then(|| self.replace(&mut paths, map))
     }
 
     fn replace(&self, paths: &mut Paths, map: PathMap) -> Result<(), PathMapError> {
@@ -183,12 +178,13 @@ impl Inner {
 
     /// The engine of an endpoint that may be gone. This does not keep the endpoint alive.
     pub(crate) fn engine_of(endpoint: &Weak<Self>) -> Option<Arc<Engine<UdpIo>>> {
-        endpoint.upgrade()?.engine_here()
+        endpoint.upgrade()?.engine_here().cloned()
     }
 
-    /// The engine, if its threads belong to this process.
-    pub(crate) fn engine_here(&self) -> Option<Arc<Engine<UdpIo>>> {
-        (!self.is_forked()).then(|| Arc::clone(&self.engine))
+    /// The engine, if its threads belong to this process: in a fork, a thread that held one of its locks does
+    /// not exist.
+    pub(crate) fn engine_here(&self) -> Option<&Arc<Engine<UdpIo>>> {
+        (!self.is_forked()).then_some(&self.engine)
     }
 
     /// See [`Engine::send`].
@@ -243,20 +239,14 @@ impl Inner {
     }
 
     pub(crate) fn cancel(&self, id: MessageId) {
-        self.unless_closed(|engine| engine.cancel(id));
+        if let Some(engine) = self.engine_here() {
+            engine.cancel(id);
+        }
     }
 
-    /// Runs `act` before closing ends, or not at all. Never blocks, because `act` may wake a task that calls
-    /// this as well.
-    pub(crate) fn unless_closed(&self, act: impl FnOnce(&Engine<UdpIo>)) {
-        if self.is_forked() {
-            // A thread that held a lock of the engine at the fork does not exist here.
-            return;
-        }
-        // This fails if closing waits for the lock: the engine has stopped.
-        let Ok(closed) = self.closed.try_read() else { return };
-        if closed.is_none() {
-            act(&self.engine);
+    pub(crate) fn count(&self, count: impl FnOnce(&mut Calls)) {
+        if let Some(engine) = self.engine_here() {
+            engine.calls(count);
         }
     }
 
@@ -271,11 +261,6 @@ impl Inner {
             self.room.wake_all();
             self.call_limit.close();
         });
-        let drained = {
-            let mut closed = self.closed.write().unwrap_or_else(PoisonError::into_inner);
-            *closed.get_or_insert(drained)
-        };
-        // Without the lock: wakers may run anything, and the last call waits for a thread that may be running one.
         self.over.send_replace(true);
         self.readable.messages.notify_waiters();
         self.readable.requests.notify_waiters();
@@ -358,8 +343,8 @@ struct FlushOnDrop(Weak<Inner>);
 
 impl Drop for FlushOnDrop {
     fn drop(&mut self) {
-        if let Some(inner) = self.0.upgrade() {
-            inner.unless_closed(Engine::flush);
+        if let Some(engine) = Inner::engine_of(&self.0) {
+            engine.flush();
         }
     }
 }
@@ -412,7 +397,6 @@ mod tests {
             deadlines: original.deadlines.clone(),
             over: watch::channel(false).0,
             closing: AtomicBool::new(false),
-            closed: RwLock::new(None),
             process: Process::other(here.wrapping_add(1)),
             driven: AtomicBool::new(false),
             usable: original.usable.clone(),
@@ -441,7 +425,7 @@ mod tests {
     fn a_watch_that_comes_late_does_not_overrule_the_caller() {
         let inner = Arc::new(inner());
         inner.set_paths(PathMap::ecmp(4)).unwrap();
-        assert_eq!(inner.replace_watched_paths(PathMap::ecmp(2), 0), Ok(()));
+        assert_eq!(inner.replace_watched_paths(PathMap::ecmp(2), 0), None);
         assert_eq!(inner.lock_paths().whole, PathMap::ecmp(4));
     }
 }

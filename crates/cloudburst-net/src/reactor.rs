@@ -2,7 +2,6 @@
 
 use crate::inner::Inner;
 use crate::wakers::contained;
-use cloudburst_core::burst::Engine;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::Poll;
@@ -52,10 +51,7 @@ impl Inner {
             #[expect(deprecated, reason = "unsound only for types that misreport their descriptor")]
             let fd = AsyncFd::<OwnedFd>::with_interest(fd?, Interest::READABLE)?;
             let mut over = pin!(contained(over.wait_for(|over| *over)));
-            let take = || {
-                let engine = inner.upgrade().and_then(|inner| inner.engine_here());
-                engine.is_some_and(|engine| engine.take())
-            };
+            let take = || Inner::engine_of(&inner).is_some_and(|engine| engine.take());
             // Packets that arrived soon are likely to be followed by others as soon.
             let mut soon = false;
             loop {
@@ -79,8 +75,8 @@ impl Inner {
                 if taken {
                     // The tasks that were woken go first: what they send carries the STOPs.
                     yield_now().await;
-                    if let Some(inner) = inner.upgrade() {
-                        inner.unless_closed(Engine::flush);
+                    if let Some(engine) = Inner::engine_of(&inner) {
+                        engine.flush();
                     }
                 }
             }

@@ -19,7 +19,8 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Calls `replace` with the map in the file of `map` whenever it changes. `None` if `map` was not
-    /// read from a file. The watch ends when `replace` returns `None`: the endpoint is gone.
+    /// read from a file. The watch ends when `replace` returns `None`: the endpoint is gone, or has
+    /// another map.
     ///
     /// `number` must differ from that of the previous watch.
     pub(crate) fn start(

@@ -7,6 +7,7 @@ use super::shared::{Who, contain};
 use crate::id::{ConnectId, MessageId};
 use crate::proto::{CallId, MAX_PAUSE, RequestId, coupling};
 use crate::wire::Role;
+use bytes::Bytes;
 use core::time::Duration;
 use foldhash::HashMap;
 use std::sync::MutexGuard;
@@ -24,8 +25,9 @@ impl<I: PacketIo> Engine<I> {
     /// Stops accepting new messages and connects, and requests that the application has not taken;
     /// peers are told so. Waits at most `within` for everything under way: sends, connects, calls,
     /// requests that the application has taken and not replied to, and peers that have missed a
-    /// STOP. Then [stops](Self::stop). Returns whether everything had ended by then, except
-    /// withdrawals of requests.
+    /// STOP. Then [stops](Self::stop). Returns whether everything, withdrawals of requests aside, had
+    /// ended by then. If another call stopped the engine first, returns whether everything had
+    /// ended when it did.
     ///
     /// `on_refusal` is called once nothing more is accepted.
     pub fn shutdown(&self, within: Duration, on_refusal: impl FnOnce()) -> bool {
@@ -63,6 +65,9 @@ impl<I: PacketIo> Engine<I> {
             drop(calling);
             self.wait(sending, left);
         };
+        // If another thread has stopped the engine, everything looks ended because it was cut off:
+        // the answer of that thread counts.
+        let drained = *self.shared.drained.get_or_init(|| drained);
         // Nothing signals that symbols have ceased to arrive, so wait out the quiet time.
         loop {
             let sending = self.shared.parts.lock_sending();
@@ -99,6 +104,9 @@ impl<I: PacketIo> Engine<I> {
             }
         }
         self.shared.stopping.store(true, Ordering::SeqCst);
+        // Wakes a shutdown that runs in a callback, on one of the threads that are joined below: it
+        // would wait for as long as it may.
+        self.shared.tell_closing();
         self.shared.wake_sending();
         self.shared.driving.wake();
         self.shared.io.wake();
@@ -120,28 +128,39 @@ impl<I: PacketIo> Engine<I> {
     fn take_callbacks(&self) -> Callbacks {
         let mut calling = self.shared.parts.lock_calling();
         let mut sending = self.shared.parts.lock_sending();
-        Callbacks {
+        let callbacks = Callbacks {
             sends: core::mem::take(&mut sending.on_end),
             connects: core::mem::take(&mut sending.on_connect),
             calls: core::mem::take(&mut calling.on_answer),
             requests: core::mem::take(&mut calling.on_withdrawn),
-        }
+        };
+        // Before another thread can see that nothing is left.
+        self.shared.drained.get_or_init(|| callbacks.is_empty());
+        callbacks
     }
 }
 
 /// The callbacks of everything that has not ended.
 struct Callbacks {
-    sends: HashMap<MessageId, OnEnd>,
+    sends: HashMap<MessageId, (OnEnd, Bytes)>,
     connects: HashMap<ConnectId, OnConnect>,
     calls: HashMap<CallId, OnAnswer>,
     requests: HashMap<RequestId, OnWithdrawn>,
 }
 
 impl Callbacks {
+    fn is_empty(&self) -> bool {
+        let Self { sends, connects, calls, requests } = self;
+        sends.is_empty() && connects.is_empty() && calls.is_empty() && requests.is_empty()
+    }
+
     /// Drops those of sends, connects and calls, and tells the application that no caller waits for
     /// its responses. Must be called without locks, because callbacks may own anything.
     fn end(self) {
-        self.sends.into_values().for_each(|on_end| contain(|| drop(on_end)));
+        for (on_end, bytes) in self.sends.into_values() {
+            contain(|| drop(on_end));
+            contain(|| drop(bytes));
+        }
         self.connects.into_values().for_each(|on_connect| contain(|| drop(on_connect)));
         self.calls.into_values().for_each(|on_answer| contain(|| drop(on_answer)));
         self.requests.into_values().for_each(contain);

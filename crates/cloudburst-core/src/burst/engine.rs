@@ -70,6 +70,7 @@ impl<I: PacketIo> Engine<I> {
             ended: Condvar::new(),
             closing: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
+            drained: OnceLock::new(),
         });
         let engine = Self { shared: shared.clone(), threads: Mutex::new(Vec::new()) };
         let receiving = shared.clone();
@@ -161,9 +162,10 @@ impl<I: PacketIo> Engine<I> {
         options: &SendOptions,
         on_end: OnEnd,
     ) -> Result<MessageId, SendError> {
+        let kept = bytes.clone();
         let mut sending = self.shared.parts.lock_sending();
         let id = sending.sender.send(self.shared.io.now(), peer, role, bytes, options)?;
-        sending.on_end.insert(id, on_end);
+        sending.on_end.insert(id, (on_end, kept));
         // With a deadline of zero, it has already ended.
         let ended = sending.sender.has_events();
         drop(sending);

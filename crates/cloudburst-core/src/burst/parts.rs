@@ -39,7 +39,9 @@ pub(super) struct Calling {
 
 pub(super) struct Sending {
     pub(super) sender: Sender,
-    pub(super) on_end: HashMap<MessageId, OnEnd>,
+    /// The callback of each send, with a clone of its payload, so that the last reference is never
+    /// dropped under the lock: the owner of the payload may run any code.
+    pub(super) on_end: HashMap<MessageId, (OnEnd, Bytes)>,
     pub(super) on_connect: HashMap<ConnectId, OnConnect>,
     /// When the sending thread wakes by itself; `None` if it waits to be woken.
     pub(super) planned: Option<Instant>,

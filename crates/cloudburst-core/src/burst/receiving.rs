@@ -180,8 +180,9 @@ impl<I: PacketIo> Shared<I> {
                 Event::Ended(id, outcome) => {
                     ended = true;
                     let on_end = self.parts.lock_sending().on_end.remove(&id);
-                    if let Some(on_end) = on_end {
+                    if let Some((on_end, bytes)) = on_end {
                         contain(|| on_end(outcome));
+                        contain(|| drop(bytes));
                     }
                 }
                 Event::Connected(id, result) => {

@@ -49,6 +49,8 @@ pub(super) struct Shared<I> {
     pub(super) ended: Condvar,
     pub(super) closing: AtomicBool,
     pub(super) stopping: AtomicBool,
+    /// Whether everything had ended before the engine stopped; whoever stops it first decides.
+    pub(super) drained: OnceLock<bool>,
 }
 
 /// When answers leave.
@@ -80,11 +82,15 @@ impl<I: PacketIo> Shared<I> {
     }
 }
 
-/// Runs a callback that wakes waiters, and contains its panics. Wakers are the application's: a
-/// panic must harm neither the thread that wakes them nor other waiters.
+/// Runs a callback or a destructor of the application, and contains its panics, which must harm
+/// neither this thread nor other waiters.
 pub fn contain(callback: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(callback)).is_err() {
-        tracing::error!("a waker, or a value dropped with it, panicked");
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(callback)) {
+        // Leaked, because dropping it may panic as well.
+        core::mem::forget(payload);
+        tracing::error!(
+            "a callback of the application, or the destructor of a value that it owns, panicked"
+        );
     }
 }
 

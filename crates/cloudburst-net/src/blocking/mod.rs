@@ -689,11 +689,11 @@ impl Endpoint {
     }
 
     fn block_on<F: Future>(&self, future: F) -> F::Output {
-        block_on(self.endpoint.inner.engine_here(), future)
+        block_on(self.endpoint.inner.engine_here().cloned(), future)
     }
 
     fn block_on_for<F: Future>(&self, timeout: Duration, future: F) -> Option<F::Output> {
-        block_on_for(self.endpoint.inner.engine_here(), timeout, future)
+        block_on_for(self.endpoint.inner.engine_here().cloned(), timeout, future)
     }
 
     /// Shuts the endpoint down gracefully. Returns whether everything under way ended in time. See

@@ -24,8 +24,8 @@ pub(super) struct InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        if let Some(endpoint) = self.endpoint.upgrade() {
-            endpoint.unless_closed(|engine| engine.hang_up(self.call));
+        if let Some(engine) = Inner::engine_of(&self.endpoint) {
+            engine.hang_up(self.call);
         }
     }
 }

@@ -387,21 +387,23 @@ impl Request {
     fn begun(&mut self, endpoint: &Endpoint, bytes: Option<&[u8]>) {
         self.release(endpoint);
         if bytes.is_none() {
-            endpoint.inner.unless_closed(|engine| engine.calls(Calls::count_overloaded));
+            endpoint.inner.count(Calls::count_overloaded);
         }
     }
 
     /// Releases the request: its response is under way, or there is none, so that a shutdown need not wait
     /// for it.
     fn release(&mut self, endpoint: &Endpoint) {
-        if core::mem::take(&mut self.held) {
-            endpoint.inner.unless_closed(|engine| engine.release(self.request.id()));
+        if core::mem::take(&mut self.held)
+            && let Some(engine) = endpoint.inner.engine_here()
+        {
+            engine.release(self.request.id());
         }
     }
 
     fn count_unanswered(&self) {
         let Ok(endpoint) = self.upgrade() else { return };
-        endpoint.inner.unless_closed(|engine| engine.calls(Calls::count_unanswered));
+        endpoint.inner.count(Calls::count_unanswered);
     }
 
     /// The response with `bytes`, or the refusal of an overloaded application.

@@ -352,7 +352,7 @@ impl Endpoint {
                 }
             }
             Handled::Panicked => {
-                self.inner.unless_closed(|engine| engine.calls(Calls::count_panicked));
+                self.inner.count(Calls::count_panicked);
                 tracing::error!(%peer, "the handler of a request panicked: its caller gets no answer");
             }
             Handled::Failed(error) => {

@@ -2,13 +2,16 @@
 //! affected.
 
 use crate::common::{PATIENCE, bytes, endpoint, eventually};
-use cloudburst_net::{Closed, Endpoint, SendError, SendOptions};
+use cloudburst_net::{Bytes, Closed, Endpoint, SendError, SendOptions};
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::net::{SocketAddr, UdpSocket};
-use std::pin::Pin;
+use std::panic::panic_any;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::thread::panicking;
 use std::time::Duration;
 
 /// A waker that panics, and counts how often.
@@ -119,6 +122,72 @@ fn wakers_may_panic_when_an_endpoint_closes() {
     for mut receiver in receivers {
         assert_eq!(receiver.as_mut().poll(&mut context), Poll::Ready(Err(Closed)));
     }
+}
+
+/// A payload whose owner uses the endpoint when it is dropped, and panics.
+struct Owner(Endpoint);
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        b"a payload"
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.counters();
+        panic!("as asked");
+    }
+}
+
+#[test]
+fn the_owner_of_a_payload_may_use_the_endpoint_and_panic() {
+    let (endpoint, other, (_socket, nobody)) = (endpoint(), endpoint(), silent());
+    let payload = || Bytes::from_owner(Owner(endpoint.clone()));
+    drop(endpoint.send(nobody, payload()).begin().unwrap());
+    // `send` might itself hold the last reference.
+    endpoint.blocking().try_send(other.local_addr(), payload()).unwrap().wait().unwrap();
+    let late = endpoint.blocking().with(soon()).try_send(nobody, payload()).unwrap();
+    assert_eq!(late.wait(), Err(SendError::NoAnswer));
+    assert_alive(&endpoint);
+}
+
+#[test]
+fn a_waker_and_the_owner_of_a_payload_may_panic_when_an_endpoint_closes() {
+    let (endpoint, (_socket, nobody)) = (endpoint(), silent());
+    let panicking = Arc::<Panicking>::default();
+    let payload = Bytes::from_owner(Owner(endpoint.clone()));
+    let mut sending = pin!(endpoint.send(nobody, payload).begin().unwrap());
+    panicking.wait_for(sending.as_mut());
+    assert!(!endpoint.blocking().shutdown(Duration::ZERO));
+    assert_eq!(panicking.woken(), 1);
+}
+
+/// A waker whose panic carries something that panics when it is dropped.
+struct Bomb;
+
+impl Wake for Bomb {
+    fn wake(self: Arc<Self>) {
+        panic_any(Self);
+    }
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if !panicking() {
+            panic!("as asked");
+        }
+    }
+}
+
+#[test]
+fn what_a_panic_carries_may_panic() {
+    let (endpoint, (_socket, nobody)) = (endpoint(), silent());
+    let waker = ManuallyDrop::new(Waker::from(Arc::new(Bomb)));
+    let mut sending = pin!(endpoint.send(nobody, "hello").options(soon()).begin().unwrap());
+    assert!(sending.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    eventually("the send ends", || endpoint.counters().sender.rejected == 1);
+    assert_alive(&endpoint);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,7 @@ use std::net::UdpSocket;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::task::{Context, Waker};
+use std::task::{Context, Wake, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
@@ -119,6 +119,51 @@ fn a_blocking_caller_that_waits_for_room_is_told_when_the_shutdown_begins() {
         drop(sending);
         assert!(shutdown.join().unwrap());
     });
+}
+
+#[test]
+fn a_waker_may_shut_its_endpoint_down_within_the_end_of_a_send() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (client, sending) = full(&silent);
+    let mut send = pin!(client.send(silent.local_addr().unwrap(), "a message").into_future());
+    let waker = Waker::from(Arc::new(ShutsDown(client.blocking())));
+    assert!(send.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    // Makes room, of which this thread, or one of the endpoint, tells the other send.
+    drop(sending);
+    eventually("it is closed", || client.is_closed());
+}
+
+struct ShutsDown(cloudburst_net::blocking::Endpoint);
+
+impl Wake for ShutsDown {
+    fn wake(self: Arc<Self>) {
+        self.0.shutdown(Duration::ZERO);
+    }
+}
+
+#[test]
+fn a_shutdown_ends_one_that_a_waker_has_begun_on_a_thread_of_the_endpoint() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (endpoint, other) = (endpoint(), blocking());
+    let _sending = endpoint
+        .send(silent.local_addr().unwrap(), "nobody hears")
+        .deadline(Duration::from_secs(24 * 60 * 60))
+        .begin()
+        .unwrap();
+    let mut receiving = pin!(endpoint.recv());
+    let waker = Waker::from(Arc::new(WaitsLong(endpoint.blocking())));
+    assert!(receiving.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    other.send(endpoint.local_addr(), "wakes the receiver").unwrap();
+    eventually("the waker shuts it down", || endpoint.try_recv_request().is_err());
+    assert!(!endpoint.blocking().shutdown(Duration::ZERO));
+}
+
+struct WaitsLong(cloudburst_net::blocking::Endpoint);
+
+impl Wake for WaitsLong {
+    fn wake(self: Arc<Self>) {
+        self.0.shutdown(Duration::MAX);
+    }
 }
 
 #[tokio::test]
