@@ -8,9 +8,13 @@ use core::task::{Poll, Waker};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// How many senders are woken when room becomes free. More than one, because a future that is woken may never
+/// be polled.
+const AT_ONCE: usize = 8;
+
 /// Senders that wait for room, in order of arrival.
 ///
-/// When room becomes free, the first of them is woken. If the room is too small for it, the next
+/// When room becomes free, the first of them are woken. If the room is too small for one, the next
 /// one tries, and so on: a message that fits does not wait behind one that does not.
 #[derive(Debug, Default)]
 pub(crate) struct Room(Mutex<Waiters>);
@@ -36,22 +40,14 @@ pub(crate) struct Place {
 }
 
 impl Room {
-    /// Offers the room that is free: the sender that has waited longest tries first.
+    /// Offers the room that is free to the senders that have waited longest.
     pub(crate) fn left(&self) {
-        self.wake_next(Bound::Unbounded);
+        self.wake_next(Bound::Unbounded, AT_ONCE);
     }
 
     /// Lets all senders try at once: the endpoint is closing.
     pub(crate) fn wake_all(&self) {
-        let wakers: Vec<Waker> = {
-            let mut waiters = self.lock();
-            let wake = |waiting: &mut Waiting| {
-                waiting.woken = true;
-                waiting.waker.take()
-            };
-            waiters.waiting.values_mut().filter_map(wake).collect()
-        };
-        wakers.into_iter().for_each(|waker| contain(|| waker.wake()));
+        self.wake_next(Bound::Unbounded, usize::MAX);
     }
 
     pub(crate) fn enter(self: &Arc<Self>, process: Process) -> Place {
@@ -62,17 +58,18 @@ impl Room {
         Place { room: self.clone(), number, process }
     }
 
-    fn wake_next(&self, after: Bound<u64>) {
+    fn wake_next(&self, after: Bound<u64>, most: usize) {
         let mut waiters = self.lock();
-        let mut asleep = waiters.waiting.range_mut((after, Bound::Unbounded));
-        let Some((_, next)) = asleep.find(|(_, waiting)| !waiting.woken) else { return };
-        next.woken = true;
-        let waker = next.waker.take();
-        // Without the lock: the waker may run the task that it wakes.
+        let after = waiters.waiting.range_mut((after, Bound::Unbounded)).map(|(_, next)| next);
+        let wake = |next: &mut Waiting| {
+            next.woken = true;
+            next.waker.take()
+        };
+        let wakers: Vec<Waker> =
+            after.filter(|next| !next.woken).take(most).filter_map(wake).collect();
+        // Without the lock: a waker may run the task that it wakes.
         drop(waiters);
-        if let Some(waker) = waker {
-            contain(|| waker.wake());
-        }
+        wakers.into_iter().for_each(|waker| contain(|| waker.wake()));
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiters> {
@@ -85,12 +82,14 @@ impl Place {
     /// Does not wait in a fork, where no room becomes free.
     pub(crate) async fn pass(&self) {
         if self.process.check().is_ok() {
-            self.room.wake_next(Bound::Excluded(self.number));
+            self.room.wake_next(Bound::Excluded(self.number), 1);
         }
         poll_fn(|context| {
             if self.process.check().is_err() {
                 return Poll::Ready(());
             }
+            // Cloned and dropped without the lock: a waker may own anything, even another place.
+            let waker = context.waker().clone();
             let mut waiters = self.room.lock();
             let Some(waiting) = waiters.waiting.get_mut(&self.number) else {
                 return Poll::Ready(());
@@ -98,7 +97,9 @@ impl Place {
             if core::mem::take(&mut waiting.woken) {
                 return Poll::Ready(());
             }
-            waiting.waker = Some(context.waker().clone());
+            let replaced = waiting.waker.replace(waker);
+            drop(waiters);
+            drop(replaced);
             Poll::Pending
         })
         .await;
@@ -111,7 +112,9 @@ impl Drop for Place {
             // The thread that held the lock at the fork does not exist here.
             return;
         }
-        self.room.lock().waiting.remove(&self.number);
+        let waited = self.room.lock().waiting.remove(&self.number);
+        // Without the lock, as in `pass`.
+        drop(waited);
         // The sender has its room, or no longer needs it: there may be room for others.
         self.room.left();
     }
@@ -144,6 +147,18 @@ mod tests {
         assert!(is_woken(&mut two));
         room.left();
         assert!(is_woken(&mut again), "and is the first again");
+    }
+
+    #[test]
+    fn whoever_is_not_polled_holds_up_nobody() {
+        let room = Arc::new(Room::default());
+        let first = room.enter(Process::this());
+        assert!(!is_woken(&mut pin!(first.pass())));
+        let second = room.enter(Process::this());
+        let mut two = pin!(second.pass());
+        assert!(!is_woken(&mut two));
+        room.left();
+        assert!(is_woken(&mut two), "although the first does not try");
     }
 
     #[test]
