@@ -1,6 +1,6 @@
 //! One call, from the callee's side.
 
-use super::interest::Interest;
+use super::interest::{EndOnDrop, Interest};
 use crate::endpoint::Endpoint;
 use crate::error::{Closed, SendError};
 use crate::inner::Inner;
@@ -52,7 +52,7 @@ use std::time::Instant;
 pub struct Request {
     request: proto::Request,
     deadline: Instant,
-    interest: Arc<Interest>,
+    interest: EndOnDrop,
     endpoint: Weak<Inner>,
     /// Whether the engine still holds the request. Once it does not, another request may have the same id.
     held: bool,
@@ -98,12 +98,13 @@ pub struct RequestParts {
 }
 
 impl RequestParts {
-    /// Whether the response is no longer awaited. See [`Request::is_cancelled`].
+    /// Whether the response is no longer awaited, or the [`Request`] was answered or dropped. See
+    /// [`Request::is_cancelled`].
     pub fn is_cancelled(&self) -> bool {
         self.interest.is_over()
     }
 
-    /// Waits until the response is no longer awaited. See [`Request::is_cancelled`].
+    /// Waits until [`is_cancelled`](Self::is_cancelled) is true.
     ///
     /// # Example
     ///
@@ -141,7 +142,7 @@ impl Request {
     const fn new(
         request: proto::Request,
         deadline: Instant,
-        interest: Arc<Interest>,
+        interest: EndOnDrop,
         endpoint: Weak<Inner>,
     ) -> Self {
         Self { request, deadline, interest, endpoint, held: true, replied: false }
@@ -178,7 +179,7 @@ impl Request {
             peer: self.peer(),
             bytes: self.bytes().clone(),
             deadline: self.deadline,
-            interest: self.interest.clone(),
+            interest: self.interest.0.clone(),
         }
     }
 
@@ -188,10 +189,10 @@ impl Request {
     /// A caller that abandons a call tells the callee once it knows that the callee has the request. If the
     /// caller dies, or one of the ends does not support this, only the deadline applies.
     pub fn is_cancelled(&self) -> bool {
-        self.interest.is_over()
+        self.interest.0.is_over()
     }
 
-    /// Waits until the response is no longer awaited. See [`is_cancelled`](Self::is_cancelled).
+    /// Waits until [`is_cancelled`](Self::is_cancelled) is true.
     ///
     /// # Example
     ///
@@ -217,7 +218,7 @@ impl Request {
     /// # }
     /// ```
     pub async fn cancelled(&self) {
-        self.interest.over().await;
+        self.interest.0.over().await;
     }
 
     /// The caller's address, at which it accepts messages.
@@ -358,7 +359,7 @@ impl Request {
         let peer = self.request.peer;
         let begin = |options: &SendOptions| {
             let (request, deadline) = (self.request.clone(), self.deadline);
-            let interest = self.interest.clone();
+            let interest = self.interest.0.clone();
             let endpoint_here = self.endpoint.clone();
             let on_end = move |outcome| {
                 if let Outcome::Delivered(_) = outcome {
@@ -366,7 +367,7 @@ impl Request {
                 }
                 // The request has been released. Dropping `ended` counts it as unanswered and tells the
                 // caller, which is needed only after a refusal.
-                let mut ended = Self::new(request, deadline, interest, endpoint_here);
+                let mut ended = Self::new(request, deadline, EndOnDrop(interest), endpoint_here);
                 ended.held = false;
                 if let Outcome::Rejected(rejection @ Rejection::ByPeer(_)) = outcome {
                     tracing::warn!(%peer, %rejection, "a response was refused by its caller");
@@ -425,7 +426,8 @@ impl Request {
         let most = options.deadline.unwrap_or(self.upgrade()?.inner.patience);
         match self.deadline.saturating_duration_since(Instant::now()).min(most) {
             left if left.is_zero() => Err(SendError::NotStarted),
-            _ if self.is_cancelled() => Err(SendError::Cancelled),
+            // Once a response is begun, a withdrawal comes too late.
+            _ if self.held && self.is_cancelled() => Err(SendError::Cancelled),
             left => Ok(options.deadline(left)),
         }
     }
@@ -547,6 +549,6 @@ impl Endpoint {
             return if closing { Err(Closed) } else { Ok(None) };
         };
         let deadline = UdpIo::clock_at(request.deadline);
-        Ok(Some(Request::new(request, deadline, interest, Arc::downgrade(&self.inner))))
+        Ok(Some(Request::new(request, deadline, EndOnDrop(interest), Arc::downgrade(&self.inner))))
     }
 }

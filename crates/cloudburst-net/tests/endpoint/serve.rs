@@ -124,6 +124,25 @@ async fn the_log_says_why_a_caller_gets_no_answer() {
     assert_eq!(log.warnings("a handler was dropped: this endpoint shut down"), 1);
 }
 
+#[tokio::test]
+async fn whoever_works_for_a_request_learns_that_it_is_answered_or_dropped() {
+    let (client, server) = (endpoint(), endpoint());
+    for answers in [true, false] {
+        let (caller, to) = (client.clone(), server.local_addr());
+        let call = tokio::spawn(async move { caller.call(to, "a request").await });
+        let request = server.recv_request().await.unwrap();
+        let parts = request.parts();
+        assert!(!parts.is_cancelled());
+        if answers {
+            request.reply("an answer").await.unwrap();
+        } else {
+            drop(request);
+        }
+        parts.cancelled().await;
+        assert_eq!(call.await.unwrap().is_ok(), answers);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_is_dropped_when_its_caller_is_gone() {
     let (client, server) = (endpoint(), endpoint());
