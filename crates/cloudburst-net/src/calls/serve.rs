@@ -11,7 +11,7 @@ use core::future::{Future, poll_fn};
 use core::iter;
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll};
-use futures_core::TryFuture;
+use futures_core::{Stream, TryFuture};
 use futures_util::future::{FutureExt, TryFutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::io;
@@ -271,43 +271,28 @@ impl Endpoint {
 
     async fn serve_by<S: Service>(&self, limit: usize, mut service: S) -> Result<(), S::Broken> {
         let mut handling = FuturesUnordered::new();
-        let mut open = true;
         loop {
-            if open && handling.len() < limit.max(1) {
-                let mut next = pin!(self.recv_request());
-                let next = poll_fn(|context| {
-                    while let Poll::Ready(Some(())) = handling.poll_next_unpin(context) {}
-                    next.as_mut().poll(context)
-                });
-                match next.await {
-                    Ok(request) => {
-                        let ready = {
-                            let mut cancelled = pin!(request.cancelled());
-                            poll_fn(|context| {
-                                while let Poll::Ready(Some(())) = handling.poll_next_unpin(context)
-                                {
-                                }
-                                match service.poll_ready(context) {
-                                    Poll::Ready(ready) => Poll::Ready(Some(ready)),
-                                    Poll::Pending => {
-                                        cancelled.as_mut().poll(context).map(|()| None)
-                                    }
-                                }
-                            })
-                            .await
-                        };
-                        let Some(ready) = ready else { continue };
-                        ready?;
-                        let handle = || service.call(request.parts());
-                        let begun = catch_unwind(AssertUnwindSafe(handle)).ok();
-                        handling.push(self.handle(request, begun));
-                    }
-                    Err(_) => open = false,
-                }
-            } else if handling.next().await.is_none() {
-                return Ok(());
+            if handling.len() >= limit.max(1) {
+                handling.next().await;
+                continue;
             }
+            let Ok(request) = beside(&mut handling, self.recv_request()).await else { break };
+            let ready = {
+                let mut cancelled = pin!(request.cancelled());
+                let ready = poll_fn(|context| match service.poll_ready(context) {
+                    Poll::Ready(ready) => Poll::Ready(Some(ready)),
+                    Poll::Pending => cancelled.as_mut().poll(context).map(|()| None),
+                });
+                beside(&mut handling, ready).await
+            };
+            let Some(ready) = ready else { continue };
+            ready?;
+            let handle = || service.call(request.parts());
+            let begun = catch_unwind(AssertUnwindSafe(handle)).ok();
+            handling.push(self.handle(request, begun));
         }
+        while handling.next().await.is_some() {}
+        Ok(())
     }
 
     /// Runs `handler` and sends its response. `None` if the service panicked before it returned a future.
@@ -378,6 +363,19 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
         Some(within) => Some(within),
         None => error.source(),
     }
+}
+
+/// Waits for `future`, and runs `handling` meanwhile.
+async fn beside<F: Future>(
+    handling: &mut (impl Stream<Item = ()> + Unpin),
+    future: F,
+) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        while let Poll::Ready(Some(())) = handling.poll_next_unpin(context) {}
+        future.as_mut().poll(context)
+    })
+    .await
 }
 
 /// Polls `handling`. The output is `None` if it panics.
