@@ -19,8 +19,6 @@ const BELIEVED: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(crate) struct Addresses {
     bind: IpAddr,
-    /// Whether the family of an address is one of the sockets'.
-    reaches: fn(IpAddr) -> bool,
     /// The ports of all sockets, the shared one included.
     ports: Vec<u16>,
     known_as: Vec<SocketAddr>,
@@ -37,18 +35,24 @@ struct Interfaces {
     looked: Option<Instant>,
 }
 
+/// Whether sockets bound to `bind` can send to `peer`. Both are plain.
+pub(crate) const fn reaches(bind: IpAddr, peer: IpAddr) -> bool {
+    // Sockets on all IPv6 addresses take IPv4 as well.
+    let both = bind.is_ipv6() && bind.is_unspecified();
+    both || bind.is_ipv4() == peer.is_ipv4()
+}
+
 impl Addresses {
     /// The addresses of an endpoint with sockets at `ports` of `bind`, which according to the
     /// application is also `known_as`. All addresses are plain.
     pub(crate) fn new(
         bind: IpAddr,
-        reaches: fn(IpAddr) -> bool,
         ports: impl IntoIterator<Item = u16>,
         known_as: Vec<SocketAddr>,
     ) -> Self {
         let ports = ports.into_iter().collect();
         let interfaces = Mutex::new(Interfaces { network: network(), ..Interfaces::default() });
-        let addresses = Self { bind, reaches, ports, known_as, interfaces };
+        let addresses = Self { bind, ports, known_as, interfaces };
         addresses.is_local(Ipv4Addr::LOCALHOST.into());
         addresses
     }
@@ -65,9 +69,14 @@ impl Addresses {
         if is_own { Naming::Own } else { Naming::Foreign }
     }
 
+    /// Whether the sockets can send to `ip`.
+    pub(crate) fn reach(&self, ip: IpAddr) -> bool {
+        reaches(self.bind, ip)
+    }
+
     /// Whether the sockets take packets to `ip`.
     fn is_local(&self, ip: IpAddr) -> bool {
-        if !(self.reaches)(ip) {
+        if !self.reach(ip) {
             return false;
         }
         if ip.is_unspecified() || ip == self.bind {
@@ -129,13 +138,12 @@ fn local(interface: &InterfaceAddress) -> Option<IpNet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::UdpIo;
     use nix::errno::Errno;
 
     fn addresses(bind: &str, known_as: &[&str]) -> Addresses {
         let bind: IpAddr = bind.parse().unwrap();
         let known_as = known_as.iter().map(|address| address.parse().unwrap()).collect();
-        Addresses::new(bind, UdpIo::reach_of((bind, 0).into()), [7000, 41_000], known_as)
+        Addresses::new(bind, [7000, 41_000], known_as)
     }
 
     fn naming(addresses: &Addresses, address: &str) -> Naming {

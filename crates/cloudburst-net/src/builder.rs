@@ -553,7 +553,7 @@ impl Builder {
         let security = self.security.ok_or(BuildError::NoSecurity)?;
         let paths = self.paths;
         let bind = plain(self.bind);
-        paths.check(bind.ip(), UdpIo::reach_of(bind))?;
+        paths.check(bind.ip())?;
         let needs = paths.needs();
         let mut config = self.config;
         config.rate = self.rate.unwrap_or(config.rate);
@@ -679,7 +679,7 @@ impl Parts {
             .map(SocketAddr::port)
             .collect::<Vec<_>>();
         let ip = self.bind.ip();
-        let addresses = Addresses::new(ip, UdpIo::reach_of(self.bind), ports, self.known_as);
+        let addresses = Addresses::new(ip, ports, self.known_as);
         let usable = Usable { bind: ip, order: self.config.order, addresses: addresses.into() };
         let path_map = Box::new(usable.resolve(self.paths.clone(), &self.paths, &io)?);
         let mut protocol =

@@ -3,7 +3,7 @@
 use crate::calls::Permit;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::outgoing::Outcome;
+use crate::outgoing::BoxFuture;
 use bytes::Bytes;
 use cloudburst_core::proto::SendOptions;
 use core::fmt;
@@ -49,7 +49,7 @@ pub struct Client {
     peer: SocketAddr,
     options: SendOptions,
     permit: Option<Permit>,
-    waiting: Option<Outcome<Result<Permit, SendError>>>,
+    waiting: Option<BoxFuture<Result<Permit, SendError>>>,
 }
 
 impl Endpoint {
@@ -106,7 +106,7 @@ impl Client {
 impl Service<Bytes> for Client {
     type Response = Bytes;
     type Error = SendError;
-    type Future = Outcome<Result<Bytes, SendError>>;
+    type Future = BoxFuture<Result<Bytes, SendError>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         if self.permit.is_none() {

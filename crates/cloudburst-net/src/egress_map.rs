@@ -16,7 +16,6 @@ pub(crate) struct Resolved {
     /// The map that the order fits: `map`, or one of which it is a subset.
     whole: PathMap,
     egresses: EgressNumbers,
-    reaches: fn(IpAddr) -> bool,
     addresses: Arc<Addresses>,
 }
 
@@ -37,8 +36,7 @@ impl Usable {
         whole: &PathMap,
         io: &UdpIo,
     ) -> Result<Resolved, PathMapError> {
-        let reaches = UdpIo::reach_of((self.bind, 0).into());
-        map.check(self.bind, reaches)?;
+        map.check(self.bind)?;
         let whole = match map.check_order(self.order) {
             Ok(()) => map.clone(),
             Err(_) if map.is_part_of(whole) => whole.clone(),
@@ -51,7 +49,7 @@ impl Usable {
         if outer.iter().any(|ip| !egresses.outer.contains_key(ip)) {
             return Err(PathMapError::TooManyOuter { given: map.to_string(), most: MAX_OUTER });
         }
-        Ok(Resolved { map, whole, egresses, reaches, addresses: self.addresses.clone() })
+        Ok(Resolved { map, whole, egresses, addresses: self.addresses.clone() })
     }
 }
 
@@ -124,7 +122,7 @@ impl Resolved {
 
 impl CorePathMap for Resolved {
     fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
-        if peer.port() == 0 || !(self.reaches)(peer.ip()) {
+        if peer.port() == 0 || !self.addresses.reach(peer.ip()) {
             return Vec::new();
         }
         self.of(&self.map, peer, ports, 0)
@@ -174,8 +172,8 @@ mod tests {
     fn resolved(map: PathMap) -> Resolved {
         let outer = [([10, 3, 0, 1].into(), 40), ([10, 3, 0, 2].into(), 41)].into();
         let egresses = EgressNumbers { sockets: 8, ports: 2, labels: 4, encapsulates: true, outer };
-        let addresses = Addresses::new([0; 4].into(), |_| true, [], Vec::new()).into();
-        Resolved { whole: map.clone(), map, egresses, reaches: |_| true, addresses }
+        let addresses = Addresses::new([0_u16; 8].into(), [], Vec::new()).into();
+        Resolved { whole: map.clone(), map, egresses, addresses }
     }
 
     fn vias(map: &str, peer: &str, ports: u16) -> Vec<(u16, String)> {

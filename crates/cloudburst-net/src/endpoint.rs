@@ -547,6 +547,17 @@ impl Endpoint {
         }
     }
 
+    /// Begins to burst a message once there is room for it.
+    pub(crate) async fn burst_when_room(
+        &self,
+        peer: SocketAddr,
+        role: Role,
+        bytes: Bytes,
+        options: SendOptions,
+    ) -> Result<Sending, SendError> {
+        self.when_room(options, |options| self.burst(peer, role, bytes.clone(), options)).await
+    }
+
     /// Tries to begin a send until there is room for it or its deadline passes. `begin` gets `options` with
     /// what is left of the deadline.
     pub(crate) async fn when_room<T>(

@@ -1,5 +1,6 @@
 //! Name resolution.
 
+use crate::addresses::reaches;
 use crate::endpoint::Endpoint;
 use crate::process::Process;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -44,9 +45,7 @@ impl Endpoint {
 }
 
 pub(crate) fn resolve(name: &str, local: SocketAddr) -> io::Result<SocketAddr> {
-    // An endpoint on all IPv6 addresses sends to IPv4 as well.
-    let both = local.is_ipv6() && local.ip().is_unspecified();
-    let fits = |peer: &SocketAddr| both || peer.is_ipv4() == local.is_ipv4();
+    let fits = |peer: &SocketAddr| reaches(local.ip(), peer.ip());
     name.to_socket_addrs()?.find(fits).ok_or_else(|| {
         let family = if local.is_ipv4() { "IPv4" } else { "IPv6" };
         let error = format!(

@@ -170,7 +170,7 @@ impl<W> Outgoing<W> {
 /// # Example
 ///
 /// ```
-/// # use cloudburst_net::{Endpoint, Receipt, Security, SendError, outgoing::Outcome};
+/// # use cloudburst_net::{Endpoint, Receipt, Security, SendError, outgoing::BoxFuture};
 /// # use futures_util::future::join_all;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -178,7 +178,7 @@ impl<W> Outgoing<W> {
 /// # let loopback = "127.0.0.1:0".parse()?;
 /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
 /// # let (client, server) = (build()?, build()?);
-/// let sends: [Outcome<Result<Receipt, SendError>>; 2] =
+/// let sends: [BoxFuture<Result<Receipt, SendError>>; 2] =
 ///     ["one", "two"].map(|message| client.send(server.local_addr(), message).into_future());
 /// for outcome in join_all(sends).await {
 ///     println!("{:?}", outcome?.completed_in);
@@ -186,7 +186,7 @@ impl<W> Outgoing<W> {
 /// # Ok(())
 /// # }
 /// ```
-pub type Outcome<T> = Pin<Box<dyn Future<Output = T> + Send + Sync>>;
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + Sync>>;
 
 /// A plain message: see [`Endpoint::send`].
 ///
@@ -343,23 +343,21 @@ impl Outgoing<Plain<'_>> {
 
 impl IntoFuture for Outgoing<Plain<'_>> {
     type Output = Result<Receipt, SendError>;
-    type IntoFuture = Outcome<Self::Output>;
+    type IntoFuture = BoxFuture<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         let Plain { endpoint, peer, bytes } = self.what;
         let (endpoint, settings) = (endpoint.clone(), self.settings);
         Box::pin(async move {
-            let begin =
-                |options: &SendOptions| endpoint.burst(peer, Role::Plain, bytes.clone(), options);
-            let sending = endpoint.when_room(settings.now(), begin).await?;
-            sending.await
+            let options = settings.now();
+            endpoint.burst_when_room(peer, Role::Plain, bytes, options).await?.await
         })
     }
 }
 
 impl IntoFuture for Outgoing<Call<'_>> {
     type Output = Result<Bytes, SendError>;
-    type IntoFuture = Outcome<Self::Output>;
+    type IntoFuture = BoxFuture<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         let Call { endpoint, peer, bytes } = self.what;
@@ -397,7 +395,7 @@ impl Outgoing<CallMany<'_>> {
 
 impl IntoFuture for Outgoing<Reply> {
     type Output = Result<Receipt, SendError>;
-    type IntoFuture = Outcome<Self::Output>;
+    type IntoFuture = BoxFuture<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         let Self { what: Reply { request, bytes }, settings } = self;
@@ -407,7 +405,7 @@ impl IntoFuture for Outgoing<Reply> {
 
 impl IntoFuture for Connect<'_> {
     type Output = Result<(), SendError>;
-    type IntoFuture = Outcome<Self::Output>;
+    type IntoFuture = BoxFuture<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         let (endpoint, peer, settings) = (self.endpoint.clone(), self.peer, self.settings);

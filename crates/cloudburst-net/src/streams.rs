@@ -3,7 +3,7 @@
 use crate::calls::Request;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::outgoing::Outcome;
+use crate::outgoing::BoxFuture;
 use crate::sending::Sending;
 use crate::settings::left;
 use bytes::Bytes;
@@ -83,7 +83,7 @@ pub struct PeerSink {
     endpoint: Endpoint,
     peer: SocketAddr,
     options: SendOptions,
-    waiting: Option<Outcome<Result<Sending, SendError>>>,
+    waiting: Option<BoxFuture<Result<Sending, SendError>>>,
     under_way: FuturesUnordered<Sending>,
 }
 
@@ -230,10 +230,8 @@ impl Sink<Bytes> for PeerSink {
                 let endpoint = self.endpoint.clone();
                 let until = endpoint.inner.end_of(&options);
                 self.waiting = Some(Box::pin(async move {
-                    let begin = |options: &SendOptions| {
-                        endpoint.burst(peer, Role::Plain, bytes.clone(), options)
-                    };
-                    endpoint.when_room(left(options, until), begin).await
+                    let options = left(options, until);
+                    endpoint.burst_when_room(peer, Role::Plain, bytes, options).await
                 }));
             }
             Err(error) => return Err(error),

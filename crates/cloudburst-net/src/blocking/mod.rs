@@ -308,11 +308,9 @@ impl Endpoint {
     ///
     /// See [`SendError`].
     pub fn send(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Result<Receipt, SendError> {
-        let bytes = bytes.into();
-        let begin =
-            |options: &SendOptions| self.endpoint.burst(peer, Role::Plain, bytes.clone(), options);
-        let sending = self.block_on(self.endpoint.when_room(self.settings.now(), begin))?;
-        Sending::new(sending).wait()
+        let options = self.settings.now();
+        let sending = self.endpoint.burst_when_room(peer, Role::Plain, bytes.into(), options);
+        Sending::new(self.block_on(sending)?).wait()
     }
 
     /// Begins to burst a message. See [`Outgoing::begin`].

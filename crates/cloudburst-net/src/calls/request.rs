@@ -123,7 +123,7 @@ impl RequestParts {
     /// let parts = request.parts();
     /// let watch = tokio::spawn(async move {
     ///     parts.cancelled().await;
-    ///     println!("{} has given up", parts.peer);
+    ///     println!("{} no longer waits", parts.peer);
     /// });
     /// # while caller.counters().sender.delivered == 0 {
     /// #     tokio::task::yield_now().await; // until the caller knows that the request is there
@@ -283,12 +283,10 @@ impl Request {
         let endpoint = self.upgrade()?;
         let (options, frame) = (self.options(options)?, self.frame(&endpoint, bytes.as_deref())?);
         let peer = self.request.peer;
-        let begin =
-            |options: &SendOptions| endpoint.burst(peer, Role::Response, frame.clone(), options);
-        let sending = endpoint.when_room(options, begin).await?;
+        let sending = endpoint.burst_when_room(peer, Role::Response, frame, options).await?;
         self.begun(&endpoint, bytes.as_deref());
         // Neither messages under way nor requests keep an endpoint alive.
-        drop((frame, endpoint));
+        drop(endpoint);
         let receipt = sending.await?;
         self.replied = true;
         Ok(receipt)

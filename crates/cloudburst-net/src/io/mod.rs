@@ -54,9 +54,9 @@ use cloudburst_core::proto::Transmit;
 use cloudburst_core::time::Instant;
 use core::time::Duration;
 use receive::Inbox;
-use socket::{EgressSocket, Family};
+use socket::EgressSocket;
 use sockets::Sockets;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::time::Instant as Clock;
@@ -167,11 +167,6 @@ impl UdpIo {
     /// A descriptor that is readable when a socket has something to read, or when a wait is to end.
     pub(crate) fn readiness(&self) -> std::io::Result<OwnedFd> {
         self.inbox.waiter.readiness()
-    }
-
-    /// Whether sockets bound to `bind` can send to an address.
-    pub(crate) const fn reach_of(bind: SocketAddr) -> fn(IpAddr) -> bool {
-        Family::of(bind).reach()
     }
 
     /// The numbers of the egresses, including those of the destinations `outer` of outer headers, as far as

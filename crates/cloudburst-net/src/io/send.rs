@@ -77,7 +77,7 @@ impl Sockets {
         let tos = self.dscps.byte(transmit.marking);
         any(contents.chunks(size).map(|datagram| {
             let sent = by.send(tos, outer, to, datagram);
-            sent.or_else(|error| self.meter.count_loss(error, 1))?;
+            sent.map_err(|error| self.meter.count_loss(error, 1))?;
             self.meter.batches_sent.add(1);
             self.meter.datagrams_sent.add(1);
             Ok(())
@@ -111,7 +111,7 @@ impl Sockets {
                 }
                 singly
             }
-            Err(error) => self.meter.count_loss(error, datagrams),
+            Err(error) => Err(self.meter.count_loss(error, datagrams)),
         }
     }
 
@@ -125,7 +125,7 @@ impl Sockets {
     ) -> Result<(), LocalError> {
         any(batch.chunks(size).map(|datagram| {
             self.send_once(egress, to, datagram, None)
-                .or_else(|error| self.meter.count_loss(error, 1))?;
+                .map_err(|error| self.meter.count_loss(error, 1))?;
             self.meter.batches_sent.add(1);
             self.meter.datagrams_sent.add(1);
             Ok(())

@@ -75,15 +75,6 @@ impl Family {
         }
     }
 
-    /// Whether such a socket can send to a plain address.
-    pub(super) const fn reach(self) -> fn(IpAddr) -> bool {
-        match self {
-            Self::V4 => |peer| peer.is_ipv4(),
-            Self::V6 => |peer| peer.is_ipv6(),
-            Self::Both => |_| true,
-        }
-    }
-
     /// The address in the form that the socket needs.
     pub(super) fn to_socket(self, peer: SocketAddr) -> SocketAddr {
         match (self, peer) {
@@ -321,7 +312,5 @@ mod tests {
         assert_eq!(both.to_socket(v4), "[::ffff:10.0.0.1]:7".parse().unwrap());
         assert_eq!(plain(both.to_socket(v4)), v4);
         assert_eq!(plain(both.to_socket(v6)), v6);
-        assert!(both.reach()(v4.ip()) && both.reach()(v6.ip()));
-        assert!(!Family::of(v4).reach()(v6.ip()) && !Family::of(v6).reach()(v4.ip()));
     }
 }

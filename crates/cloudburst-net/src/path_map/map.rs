@@ -3,6 +3,7 @@
 use super::error::PathMapError;
 use super::file::Table;
 use super::uniform::{Encapsulation, Needs, Uniform};
+use crate::addresses::reaches;
 use crate::limits::MAX_PATHS;
 use cloudburst_core::path::Order;
 use core::fmt;
@@ -254,23 +255,19 @@ impl PathMap {
         }
     }
 
-    /// Checks that sockets bound to `bind` can use the map; `reaches` says which addresses they can send to.
-    pub(crate) fn check(
-        &self,
-        bind: IpAddr,
-        reaches: fn(IpAddr) -> bool,
-    ) -> Result<(), PathMapError> {
+    /// Checks that sockets bound to `bind` can use the map.
+    pub(crate) fn check(&self, bind: IpAddr) -> Result<(), PathMapError> {
         match &self.0 {
             Form::Uniform(map) => {
                 map.check_alone()?;
-                map.check_sockets(bind, reaches)
+                map.check_sockets(bind)
             }
             Form::File(table) => table.each(|prefix, map| {
                 let address = prefix.addr();
-                if !reaches(address) {
+                if !reaches(bind, address) {
                     return Err(PathMapError::Family { given: map.to_string(), address, bind });
                 }
-                map.check_sockets(bind, reaches)
+                map.check_sockets(bind)
             }),
         }
     }
@@ -373,7 +370,7 @@ mod tests {
             assert!(error.starts_with(&format!("path map `{given}` is unknown: ")), "{error}");
             assert!(error.contains("`bounce:ADDR,...`") && error.contains("1 to 64"), "{error}");
         }
-        let check = |map: PathMap| map.check([127, 0, 0, 1].into(), |_| true);
+        let check = |map: PathMap| map.check([127, 0, 0, 1].into());
         assert!(check(PathMap::ecmp(0)).is_err());
         assert!(check(PathMap::xpath([])).is_err());
     }

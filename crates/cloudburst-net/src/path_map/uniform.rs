@@ -1,6 +1,7 @@
 //! Path maps that are the same for every destination, or for all of one prefix.
 
 use super::error::PathMapError;
+use crate::addresses::reaches;
 use crate::limits::MAX_PATHS;
 use cloudburst_core::path::Order;
 use ipnet::IpNet;
@@ -77,13 +78,8 @@ impl Uniform {
         }
     }
 
-    /// Checks that sockets bound to `bind` can use the map; `reaches` says which addresses they can
-    /// send to.
-    pub(super) fn check_sockets(
-        &self,
-        bind: IpAddr,
-        reaches: fn(IpAddr) -> bool,
-    ) -> Result<(), PathMapError> {
+    /// Checks that sockets bound to `bind` can use the map.
+    pub(super) fn check_sockets(&self, bind: IpAddr) -> Result<(), PathMapError> {
         let given = || self.to_string();
         match self {
             Self::FlowLabel { .. } if bind.is_ipv4() => {
@@ -92,7 +88,7 @@ impl Uniform {
             Self::Encapsulated { .. } if !bind.is_ipv4() || bind.is_unspecified() => {
                 Err(PathMapError::NoSource { given: given(), bind })
             }
-            Self::XPath { nets } => match nets.iter().find(|net| !reaches(net.addr())) {
+            Self::XPath { nets } => match nets.iter().find(|net| !reaches(bind, net.addr())) {
                 Some(net) => {
                     Err(PathMapError::Family { given: given(), address: net.addr(), bind })
                 }
