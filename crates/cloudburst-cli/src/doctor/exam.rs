@@ -10,6 +10,7 @@ use cloudburst_net::{
     BurstPolicy, Capacity, Config, Endpoint, PathMap, SendError, SendOptions, blocking,
 };
 use core::time::Duration;
+use serde::Serialize;
 use std::net::SocketAddr;
 use std::thread;
 use std::time::Instant;
@@ -45,7 +46,7 @@ enum Answer {
 }
 
 /// The findings for one source port.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Findings {
     /// SYMBOL packets sent.
     pub(super) sent: u64,
@@ -55,12 +56,12 @@ pub(super) struct Findings {
     pub(super) answers: u64,
     /// Answers that did not arrive.
     pub(super) lost_back: u64,
-    pub(super) round_trip: Option<Duration>,
+    pub(super) round_trip_seconds: Option<f64>,
     /// Packets with a DSCP other than the receiver's that it got meanwhile, from any sender.
-    pub(super) foreign_there: u64,
+    pub(super) foreign_dscp_there: u64,
     /// Packets that came back with a DSCP other than that of this end.
-    pub(super) foreign_back: u64,
-    pub(super) first_foreign_back: Option<u8>,
+    pub(super) foreign_dscp_back: u64,
+    pub(super) first_foreign_dscp_back: Option<u8>,
 }
 
 /// The counters of both ends when nothing was in flight.
@@ -206,8 +207,8 @@ impl Examiner {
             found = again;
         }
         let io = self.endpoint.counters().io;
-        found.foreign_back = io.foreign_dscp - foreign_before;
-        found.first_foreign_back = io.first_foreign_dscp;
+        found.foreign_dscp_back = io.foreign_dscp - foreign_before;
+        found.first_foreign_dscp_back = io.first_foreign_dscp;
         Ok(Some(found))
     }
 
@@ -226,10 +227,13 @@ impl Examiner {
             answers,
             // The receiver may take one count before the STOP of the question leaves, and the other after.
             lost_back: answers.saturating_sub(came + 1),
-            round_trip: paths.first().and_then(|path| path.round_trip),
-            foreign_there: since(|vitals| vitals.foreign_dscp),
-            foreign_back: 0,
-            first_foreign_back: None,
+            round_trip_seconds: paths
+                .first()
+                .and_then(|path| path.round_trip)
+                .map(|time| time.as_secs_f64()),
+            foreign_dscp_there: since(|vitals| vitals.foreign_dscp),
+            foreign_dscp_back: 0,
+            first_foreign_dscp_back: None,
         }))
     }
 

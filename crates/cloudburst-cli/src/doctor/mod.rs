@@ -21,10 +21,10 @@ mod report;
 mod trace;
 
 use self::addresses::Addresses;
-use self::exam::Examiner;
+use self::exam::{Examiner, Findings};
 use self::mesh::Mesh;
 pub(crate) use self::report::no_report;
-use self::report::{Buffers, End, Found, Port, Report, Sizes};
+use self::report::{Buffers, End, Port, Report, Sizes};
 use crate::Exit;
 use crate::plan::{DoctorPlan, Target};
 use crate::protocol::{MAX_CHUNK, Reason, Vitals};
@@ -139,10 +139,10 @@ fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
         drop(socket);
         let bind = SocketAddr::new(local.ip(), way.port);
         let found = Examiner::new(plan, bind, peer, 1)?.examine(plan.packets)?;
-        ports.push(Port::new(way, found.as_ref()));
+        ports.push(Port { port: way.port, hops: way.hops.clone(), found });
     }
     // A port is of no use if each of its packets was lost at first.
-    let arrived = |found: &Found| found.lost_there < plan.packets.into();
+    let arrived = |found: &Findings| found.lost_there < plan.packets.into();
     let sizes = Sizes {
         mtu: plan.mtu,
         path_mtu: address::path_mtu(peer),

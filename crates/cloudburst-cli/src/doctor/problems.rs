@@ -1,6 +1,7 @@
 //! Finds problems in a report, and their remedies.
 
-use super::report::{Buffers, Found, Port, Problem, Report, Sizes, routers};
+use super::exam::Findings;
+use super::report::{Buffers, Port, Problem, Report, Sizes, routers};
 use std::net::IpAddr;
 
 /// The loss that counts as a problem, in packets per thousand.
@@ -41,7 +42,7 @@ fn problem(what: impl Into<String>, remedy: impl Into<String>) -> Problem {
 }
 
 /// Returns the ports for which `is_so` is true, and a text that names them; `None` if there are none.
-fn ports_of(report: &Report, is_so: impl Fn(&Found) -> bool) -> Option<(String, Vec<&Port>)> {
+fn ports_of(report: &Report, is_so: impl Fn(&Findings) -> bool) -> Option<(String, Vec<&Port>)> {
     let is_so = |port: &&Port| port.found.as_ref().is_some_and(&is_so);
     let so: Vec<&Port> = report.ports.iter().filter(is_so).collect();
     let numbers = list(so.iter().map(|port| port.port.to_string()));
@@ -165,7 +166,7 @@ fn marks(report: &Report, problems: &mut Vec<Problem>) {
     let first = |dscp: Option<u8>| dscp.map_or("another".into(), |dscp| dscp.to_string());
     let remedy = "have the switches trust the DSCP of hosts (and of each other): otherwise these \
                   packets miss the shallow queue";
-    if let Some((ports, so)) = ports_of(report, Found::is_rewritten_there) {
+    if let Some((ports, so)) = ports_of(report, Findings::is_rewritten_there) {
         let (first, suspects) = (first(there.first_foreign_dscp), suspects(report, &so));
         problems.push(problem(
             format!(
@@ -176,7 +177,7 @@ fn marks(report: &Report, problems: &mut Vec<Problem>) {
             remedy,
         ));
     }
-    if let Some((ports, so)) = ports_of(report, Found::is_rewritten_back) {
+    if let Some((ports, so)) = ports_of(report, Findings::is_rewritten_back) {
         let found = so.iter().filter_map(|port| port.found.as_ref());
         let first = first(found.filter_map(|found| found.first_foreign_dscp_back).next());
         problems.push(problem(
@@ -195,7 +196,7 @@ fn losses(report: &Report, problems: &mut Vec<Problem>) {
     };
     let remedy = "check the error and drop counters of the routers on these paths";
     let too_long = are_silently_too_long(report);
-    let is_lossy = |found: &Found| !too_long && much(found.lost_there, found.sent);
+    let is_lossy = |found: &Findings| !too_long && much(found.lost_there, found.sent);
     if let Some((ports, so)) = ports_of(report, is_lossy) {
         let suspects = suspects(report, &so);
         problems.push(problem(
@@ -213,7 +214,7 @@ fn losses(report: &Report, problems: &mut Vec<Problem>) {
     }
 }
 
-impl Found {
+impl Findings {
     pub(super) const fn is_rewritten_there(&self) -> bool {
         is_rewritten(self.foreign_dscp_there, self.sent)
     }

@@ -70,20 +70,7 @@ pub(super) struct Port {
     /// Routers on the way there, in order; null where none answered.
     pub(super) hops: Vec<Option<IpAddr>>,
     /// `None`: no answer, or no longer any.
-    pub(super) found: Option<Found>,
-}
-
-/// The findings for one port.
-#[derive(Debug, Serialize)]
-pub(super) struct Found {
-    pub(super) sent: u64,
-    pub(super) lost_there: u64,
-    pub(super) answers: u64,
-    pub(super) lost_back: u64,
-    pub(super) round_trip_seconds: Option<f64>,
-    pub(super) foreign_dscp_there: u64,
-    pub(super) foreign_dscp_back: u64,
-    pub(super) first_foreign_dscp_back: Option<u8>,
+    pub(super) found: Option<Findings>,
 }
 
 /// A path, and the ports that take it.
@@ -103,22 +90,6 @@ pub(super) struct Problem {
 /// Returns the JSON of an examination that failed; `peer` is `None` if the command line names none.
 pub(crate) fn no_report(peer: Option<&str>, error: &str) -> String {
     format!("{}\n", serde_json::json!({ "peer": peer, "error": error }))
-}
-
-impl Port {
-    pub(super) fn new(way: &Way, found: Option<&Findings>) -> Self {
-        let found = found.map(|found| Found {
-            sent: found.sent,
-            lost_there: found.lost_there,
-            answers: found.answers,
-            lost_back: found.lost_back,
-            round_trip_seconds: found.round_trip.map(|time| time.as_secs_f64()),
-            foreign_dscp_there: found.foreign_there,
-            foreign_dscp_back: found.foreign_back,
-            first_foreign_dscp_back: found.first_foreign_back,
-        });
-        Self { port: way.port, hops: way.hops.clone(), found }
-    }
 }
 
 impl Report {
