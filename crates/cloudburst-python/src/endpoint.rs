@@ -81,15 +81,20 @@ impl Endpoint {
         closed: impl Into<Failure>,
         future: impl FnOnce(&Open, cloudburst::Endpoint) -> F,
     ) -> PyResult<Operation> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(open @ Open { endpoint, runtime: Some(runtime), process, .. }) = &*open else {
-            // Unlocked first: Python code makes the exception, and meanwhile another thread may run, and wait
-            // for the lock while it holds the interpreter.
-            drop(open);
+        // Unlocked before Python code runs: meanwhile another thread may wait for the lock while it holds the
+        // interpreter.
+        let begun = {
+            let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.as_ref().and_then(|open| {
+                let runtime = open.runtime.as_ref()?.handle().clone();
+                Some((open.process, runtime, future(open, open.endpoint.clone())))
+            })
+        };
+        let Some((process, runtime, future)) = begun else {
             return Err(Failure::Closed.into_exception(py));
         };
-        check_process(*process)?;
-        Ok(Operation::begin(runtime.handle(), wake, closed, future(open, endpoint.clone())))
+        check_process(process)?;
+        Ok(Operation::begin(py, &runtime, wake, closed, future))
     }
 }
 
@@ -208,8 +213,15 @@ impl Endpoint {
     /// Shuts the endpoint down. Returns whether everything under way ended in time.
     fn shutdown(&self, py: Python<'_>, within: f64, wake: Py<PyAny>) -> PyResult<Operation> {
         let within = seconds("within", within)?;
-        self.begin(py, wake, Closed, |_, endpoint| async move {
-            Ok(Value::Flag(endpoint.shutdown(within).await))
+        self.begin(py, wake, Closed, |open, endpoint| {
+            let requests = open.requests.clone();
+            async move {
+                // No receiver takes them any more. Their callers may try again elsewhere.
+                for request in requests.close() {
+                    drop(tokio::spawn(request.refuse().into_future()));
+                }
+                Ok(Value::Flag(endpoint.shutdown(within).await))
+            }
         })
     }
 

@@ -1,13 +1,14 @@
 //! Arrivals whose receiver gave up just as they arrived: they go to the next receiver.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// The arrivals that came back, and the receivers that wait for them.
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
-    returned: Mutex<VecDeque<T>>,
+    /// `None` once no receiver takes them any more.
+    returned: Mutex<Option<VecDeque<T>>>,
     news: Notify,
 }
 
@@ -20,7 +21,7 @@ pub(crate) struct Arrival<T> {
 
 impl<T> Inbox<T> {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { returned: Mutex::default(), news: Notify::new() })
+        Arc::new(Self { returned: Mutex::new(Some(VecDeque::new())), news: Notify::new() })
     }
 
     /// Takes an arrival that came back or, if there is none, the next one from `receive`.
@@ -40,14 +41,19 @@ impl<T> Inbox<T> {
     async fn take(&self) -> T {
         loop {
             let news = self.news.notified();
-            if let Some(item) = self.lock().pop_front() {
+            if let Some(item) = self.lock().as_mut().and_then(VecDeque::pop_front) {
                 return item;
             }
             news.await;
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<T>> {
+    /// Returns what has come back. What comes back later is dropped.
+    pub(crate) fn close(&self) -> VecDeque<T> {
+        self.lock().take().unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<VecDeque<T>>> {
         self.returned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -61,7 +67,14 @@ impl<T> Arrival<T> {
 impl<T> Drop for Arrival<T> {
     fn drop(&mut self) {
         if let Some(item) = self.item.take() {
-            self.inbox.lock().push_back(item);
+            let mut returned = self.inbox.lock();
+            let Some(items) = returned.as_mut() else {
+                // Dropped after unlocking: a request tells its caller.
+                drop(returned);
+                return drop(item);
+            };
+            items.push_back(item);
+            drop(returned);
             self.inbox.news.notify_one();
         }
     }

@@ -5,6 +5,7 @@ use crate::inbox::Arrival;
 use crate::request::Request;
 use cloudburst::{Bytes, Message, Receipt};
 use core::mem;
+use core::task::{Context, Poll, Waker};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -54,32 +55,50 @@ pub(crate) type Outcome = Result<Value, Failure>;
 
 #[derive(Debug)]
 enum Slot {
-    UnderWay,
+    /// With the callable to call when it has ended. It is dropped by threads that hold the interpreter: others
+    /// would take a lock of PyO3, at which a process that forks meanwhile hangs.
+    UnderWay(Py<PyAny>),
     Ended(Outcome),
     /// The outcome was taken, or is no longer awaited.
     Over,
 }
 
 /// An operation under way, such as a send. When it has ended by itself, it calls the callable that it was
-/// begun with, in a thread of the library.
+/// begun with, in a thread of the library or, if it has ended at once, in the one that began it.
 #[pyclass(frozen, module = "cloudburst._native")]
 #[derive(Debug)]
 pub(crate) struct Operation {
     slot: Arc<Mutex<Slot>>,
-    abort: AbortHandle,
+    /// `None` if it ended at once.
+    abort: Option<AbortHandle>,
 }
 
 impl Operation {
-    /// Runs `future` in `runtime`. If the endpoint is closed meanwhile, the operation fails with `closed`.
+    /// Polls `future` once on this thread and, if it is pending, spawns it on `runtime`. If the endpoint is closed meanwhile, the operation fails with `closed`.
     pub(crate) fn begin(
+        py: Python<'_>,
         runtime: &Handle,
         wake: Py<PyAny>,
         closed: impl Into<Failure>,
         future: impl Future<Output = Outcome> + Send + 'static,
     ) -> Self {
-        let slot = Arc::new(Mutex::new(Slot::UnderWay));
-        let ending = Ending { slot: slot.clone(), wake, closed: Some(closed.into()) };
-        let abort = runtime.spawn(async move { ending.end(future.await) }).abort_handle();
+        let slot = Arc::new(Mutex::new(Slot::UnderWay(wake)));
+        let ending = Ending { slot: slot.clone(), closed: Some(closed.into()) };
+        let mut future = Box::pin(future);
+        // Polled here first, so that a timeout of zero returns what has arrived already.
+        let first = py.detach(|| {
+            let _runtime = runtime.enter();
+            future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        });
+        let abort = match first {
+            Poll::Ready(outcome) => {
+                ending.end(outcome);
+                None
+            }
+            Poll::Pending => {
+                Some(runtime.spawn(async move { ending.end(future.await) }).abort_handle())
+            }
+        };
         Self { slot, abort }
     }
 }
@@ -91,7 +110,7 @@ impl Operation {
         let slot = {
             let mut slot = lock(&self.slot);
             match *slot {
-                Slot::UnderWay => {
+                Slot::UnderWay(_) => {
                     return Err(PyRuntimeError::new_err("the operation has not ended yet"));
                 }
                 _ => mem::replace(&mut *slot, Slot::Over),
@@ -107,7 +126,9 @@ impl Operation {
     /// Stops the operation, unless its result was taken. An arrival that it has received goes to the next
     /// receiver.
     fn cancel(&self) {
-        self.abort.abort();
+        if let Some(abort) = &self.abort {
+            abort.abort();
+        }
         let slot = mem::replace(&mut *lock(&self.slot), Slot::Over);
         drop(slot);
     }
@@ -122,7 +143,6 @@ impl Drop for Operation {
 /// Ends an operation, even if the runtime drops its task: a thread may be waiting.
 struct Ending {
     slot: Arc<Mutex<Slot>>,
-    wake: Py<PyAny>,
     /// The failure of an operation whose task is dropped. `None` once it was used.
     closed: Option<Failure>,
 }
@@ -130,17 +150,21 @@ struct Ending {
 impl Ending {
     fn end(&self, outcome: Outcome) {
         let mut slot = lock(&self.slot);
-        if !matches!(*slot, Slot::UnderWay) {
-            // Dropped after unlocking the slot, as this may wake the next receiver.
-            drop(slot);
-            return drop(outcome);
-        }
+        let wake = match mem::replace(&mut *slot, Slot::Over) {
+            Slot::UnderWay(wake) => wake,
+            before => {
+                *slot = before;
+                // Dropped after unlocking the slot, as this may wake the next receiver.
+                drop(slot);
+                return drop(outcome);
+            }
+        };
         *slot = Slot::Ended(outcome);
         drop(slot);
         // This fails if there is no interpreter any more.
-        let _ = Python::try_attach(|py| {
-            if let Err(error) = self.wake.call0(py) {
-                error.write_unraisable(py, Some(self.wake.bind(py)));
+        let _ = Python::try_attach(move |py| {
+            if let Err(error) = wake.call0(py) {
+                error.write_unraisable(py, Some(wake.bind(py)));
             }
         });
     }

@@ -63,10 +63,10 @@ impl Request {
     }
 
     /// Begins an operation that ends when the response is no longer awaited.
-    fn cancelled(&self, wake: Py<PyAny>) -> PyResult<Operation> {
+    fn cancelled(&self, py: Python<'_>, wake: Py<PyAny>) -> PyResult<Operation> {
         check_process(self.process)?;
         let parts = self.parts.clone();
-        Ok(Operation::begin(&self.runtime, wake, Closed, async move {
+        Ok(Operation::begin(py, &self.runtime, wake, Closed, async move {
             parts.cancelled().await;
             Ok(Value::Nothing)
         }))
@@ -75,6 +75,7 @@ impl Request {
     /// Sends the response.
     fn reply(
         &self,
+        py: Python<'_>,
         data: PyBackedBytes,
         timeout: Option<f64>,
         priority: u8,
@@ -84,15 +85,15 @@ impl Request {
         let options = options(timeout, priority)?;
         let reply = self.open()?.reply(Bytes::copy_from_slice(&data)).options(options);
         let reply = async move { Ok(Value::Receipt(reply.await?)) };
-        Ok(Operation::begin(&self.runtime, wake, SendError::Closed, reply))
+        Ok(Operation::begin(py, &self.runtime, wake, SendError::Closed, reply))
     }
 
     /// Tells the caller that the application is overloaded and has not acted on the request.
-    fn refuse(&self, wake: Py<PyAny>) -> PyResult<Operation> {
+    fn refuse(&self, py: Python<'_>, wake: Py<PyAny>) -> PyResult<Operation> {
         check_process(self.process)?;
         let refusal = self.open()?.refuse();
         let refusal = async move { Ok(Value::Receipt(refusal.await?)) };
-        Ok(Operation::begin(&self.runtime, wake, SendError::Closed, refusal))
+        Ok(Operation::begin(py, &self.runtime, wake, SendError::Closed, refusal))
     }
 
     /// Tells the caller that there is no answer, unless the request is answered already.

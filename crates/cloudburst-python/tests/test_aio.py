@@ -52,6 +52,14 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
             await service.shutdown()
             await serving
 
+    async def test_a_limit_of_none_is_refused(self) -> None:
+        async def handler(request: aio.Request) -> bytes:
+            return request.data
+
+        async with aio_endpoint() as service:
+            with self.assertRaisesRegex(ValueError, "limit = 0"):
+                await service.serve(handler, limit=0)
+
     async def test_a_cancelled_call_cancels_its_handler(self) -> None:
         async with aio_endpoint() as service, aio_endpoint() as client:
             began, cancelled = asyncio.Event(), asyncio.Event()

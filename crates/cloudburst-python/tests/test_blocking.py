@@ -33,6 +33,31 @@ class Messages(unittest.TestCase):
                     receive(timeout=0)
                 self.assertIsInstance(caught.exception, cloudburst.Timeout)
 
+    def test_what_has_arrived_is_there_without_waiting(self) -> None:
+        with endpoint() as one, endpoint() as other:
+            one.send(other.local_address, b"hello")
+            self.assertEqual(other.recv(timeout=0).data, b"hello")
+
+    def test_a_request_whose_receiver_gave_up_is_refused_at_the_shutdown(self) -> None:
+        with endpoint() as one, endpoint() as other:
+            came = threading.Event()
+            operation = other._native.recv_request(came.set)
+            refused: list[object] = []
+
+            def call() -> None:
+                try:
+                    one.call(other.local_address, b"")
+                except cloudburst.Busy as busy:
+                    refused.append(busy)
+
+            calling = threading.Thread(target=call)
+            calling.start()
+            self.assertTrue(came.wait(10))
+            operation.cancel()
+            self.assertTrue(other.shutdown(60))
+            calling.join()
+            self.assertEqual(len(refused), 1)
+
     def test_a_message_that_comes_when_its_receiver_gives_up_is_for_the_next(self) -> None:
         with endpoint() as one, endpoint() as other:
             came = threading.Event()

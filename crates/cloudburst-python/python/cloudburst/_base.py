@@ -76,8 +76,8 @@ class BaseRequest:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the response is no longer awaited: the caller has given up, its deadline has passed, or this
-        endpoint is closed."""
+        """Whether the response is no longer awaited: the caller has given up, its deadline has passed, this endpoint
+        is closed, or the request was answered or closed."""
         return self._native.is_cancelled()
 
     def close(self) -> None:

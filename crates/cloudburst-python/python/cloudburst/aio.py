@@ -134,6 +134,8 @@ class Endpoint(Base):
         The handler is cancelled once its response is no longer awaited. If it raises Overloaded, the request is refused.
         If it raises another exception, this is logged, and the caller is told that there is no answer.
         """
+        if limit < 1:
+            raise ValueError(f"limit = {limit}: it must be at least 1")
         free = asyncio.Semaphore(limit)
         async with asyncio.TaskGroup() as handling:
             while True:
