@@ -72,7 +72,7 @@ pub(super) struct Place {
 /// The newest symbol of a class on a path.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
-    /// Its path number, which counts symbols of the class on the path.
+    /// Its path sequence number, which counts symbols of the class on the path.
     path_number: u16,
     /// Its packet number, which counts all symbols of the peer.
     packet: u64,
