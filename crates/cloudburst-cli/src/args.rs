@@ -95,8 +95,8 @@ What is measured, and how:
   Only source ports are examined, not the other kinds of --paths.
 
 With --mesh, each receiver is examined from this host. A receiver cannot be asked to examine others: any
-holder of the key could make it send to arbitrary hosts. To examine all pairs, run this on each host:
-  for h in a b c; do ssh $h cbrst-doctor --mesh a:7000,b:7000,c:7000; done
+holder of the key could make it send to arbitrary hosts. To examine all pairs, from one host:
+  for h in a b c; do ssh $h cbrst-doctor --key-file /etc/cloudburst/key --mesh a:7000,b:7000,c:7000; done
 Each line has the source ports that work; the number of distinct paths (+: at least; ?: no router answers);
 the loss each way; the round trip of the fastest port; and whether the DSCP is kept, changed on the way, or
 differs between the ends.

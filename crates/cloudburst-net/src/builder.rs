@@ -440,8 +440,10 @@ impl Builder {
     /// # use std::thread;
     /// let address = "127.0.0.7:7000".parse()?;
     /// let builder = Endpoint::builder().security(Security::pre_shared([7; 32]));
-    /// for _ in 0..thread::available_parallelism()?.get() {
-    ///     let shard = builder.clone().bind(address).reuse_port(true).build()?.blocking();
+    /// let cores = thread::available_parallelism()?.get();
+    /// for _ in 0..cores {
+    ///     let shard = builder.clone().bind(address).reuse_port(true).rate(1.0 / cores as f64);
+    ///     let shard = shard.build()?.blocking();
     ///     thread::spawn(move || shard.serve(1, |question| question.bytes.to_ascii_uppercase()));
     /// }
     ///

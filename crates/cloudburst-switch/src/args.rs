@@ -8,7 +8,8 @@ const HELP: &str = "\
 PARAMS is a TOML file for one switch; switch-configs/example.toml has every key, explained.
 
 `check` reads all FILEs together as one configuration: give the rendered files, or the current
-configuration of the switch (show running-config, config_db.json, nv config show -o commands, ...).
+configuration of the switch (show running-config, show runningconfiguration all, nv config show
+-o commands, ...).
 Files named verify.* or rollback.*, and OpenConfig's ecmp.txt, are for operators and are skipped.
 
 Exit codes:

@@ -44,7 +44,7 @@ pub(crate) const MAX_PORTS: u16 = 64;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BurstPolicy {
-    /// Algorithm 1: symbols at the rate until STOP, without ACK requests. After eight times the
+    /// Algorithm 1: symbols at the rate until STOP, whatever NACKs say. After eight times the
     /// block, the burst slows to a trickle. It has the lowest latency under loss, but sends surplus
     /// packets for one round trip of each message.
     Oblivious,

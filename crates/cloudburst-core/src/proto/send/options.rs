@@ -16,8 +16,11 @@ use core::time::Duration;
 /// let urgent = SendOptions::default()
 ///     .priority(SendOptions::MAX_PRIORITY)
 ///     .deadline(Duration::from_millis(50));
-/// let as_in_the_paper = urgent.code(Code::Rlf256).policy(BurstPolicy::Oblivious);
+/// // The paper's code, and its Algorithm 1.
+/// let lt: Code = "lt:d=5".parse()?;
+/// let as_in_the_paper = urgent.code(lt).policy(BurstPolicy::Oblivious);
 /// assert_eq!(as_in_the_paper.priority, 7);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
