@@ -43,11 +43,6 @@ impl<T: Copy + Ord> Timers<T> {
         key.is_none_or(|at| self.0.contains(&(at, timer)))
     }
 
-    /// Whether `timer` is queued at `key`. False if there is no key.
-    pub(super) fn is_set(&self, key: Option<Instant>, timer: T) -> bool {
-        key.is_some() && self.has(key, timer)
-    }
-
     /// All timers, in order of their deadlines.
     pub(super) fn into_iter(self) -> impl Iterator<Item = T> {
         self.0.into_iter().map(|(_, timer)| timer)
@@ -62,6 +57,11 @@ impl<T: Copy + Ord> Timers<T> {
     /// Removes the first timer, due or not. Its owner must forget the key.
     pub(super) fn pop_first(&mut self) -> Option<T> {
         self.0.pop_first().map(|(_, timer)| timer)
+    }
+
+    /// Whether `timer` is set, to the moment `key`.
+    pub(super) fn is_set(&self, key: Option<Instant>, timer: T) -> bool {
+        key.is_some_and(|at| self.0.contains(&(at, timer)))
     }
 
     /// Moves `timer` from the moment `key` to the moment `to`, if that is earlier. A timer that
