@@ -117,8 +117,6 @@ class Endpoint(Base):
         caller is told that there is no answer. A long-running handler should check ``request.is_cancelled`` from time
         to time.
         """
-        if limit < 1:
-            raise ValueError(f"limit = {limit}: it must be at least 1")
         free = threading.Semaphore(limit)
 
         def handle(request: Request) -> None:
