@@ -48,7 +48,7 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Returns what has come back. What comes back later is dropped.
+    /// Takes the arrivals that receivers have returned. The inbox drops those that are returned later.
     pub(crate) fn close(&self) -> VecDeque<T> {
         self.lock().take().unwrap_or_default()
     }
