@@ -130,7 +130,8 @@ pub struct Config {
     /// sockets uses what its interface reports.
     pub capacity: Capacity,
     /// The share `r` of the capacity that all messages together may use, in 0.0 < r <= 1.0, and at
-    /// least 8,000 bits per second. Default 1.0; in an oversubscribed fabric, set the inverse of the ratio, such as 0.5 at 2:1.
+    /// least 8,000 bits per second. Default 1.0; in an oversubscribed fabric, set the inverse of the
+    /// ratio, such as 0.5 at 2:1.
     pub rate: f64,
     /// Whether the rate is lowered while packets on every path to every peer are lost or marked CE and
     /// a lower rate reduces this; it rises again by itself. Too high a `capacity` then does little harm.
