@@ -44,9 +44,12 @@ pub(crate) struct Ended {
     pub(crate) stderr: String,
 }
 
+/// A command that runs `program` with the default disposition of the signals that stop it: `nohup`, and shells that start
+/// background jobs, ignore some, and child processes inherit that.
 pub(crate) fn command(program: &str, args: &[&str]) -> Command {
-    let mut command = Command::new(program);
+    let mut command = Command::new("env");
     command
+        .args(["--default-signal=INT,TERM,HUP", program])
         .args(args)
         .env_remove("CBRST_KEY")
         .env("XDG_CONFIG_HOME", NO_CONFIG)

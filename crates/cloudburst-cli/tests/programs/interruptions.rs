@@ -72,17 +72,28 @@ fn a_receiver_that_is_stopped_removes_its_parts_and_tells_its_senders() {
 
 #[test]
 fn ctrl_c_at_the_receiver_removes_its_parts() {
-    let dir = tempfile::tempdir().unwrap();
-    // Shells have background jobs ignore Ctrl-C, and their children inherit that.
-    let args = ["--default-signal=INT", RECV, "--listen", "127.0.0.1:0", "--out"];
-    let mut command = command("env", &args);
-    let (running, addr, key) = listening(Running::start(command.arg(dir.path())));
-    let receiver = Receiver { running, addr, key, dir };
+    let receiver = Receiver::start(&[]);
     let (_sending, _stdin) = hanging(&receiver, &[]);
     receiver.running.signal(Signal::SIGINT);
     let Receiver { running, dir, .. } = receiver;
     assert_eq!(running.end().code, Some(130));
     assert!(entries(dir.path()).is_empty());
+}
+
+#[test]
+fn a_receiver_keeps_ignoring_the_signals_that_nohup_and_background_jobs_ignore() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["--ignore-signal=INT,HUP", RECV, "--listen", "127.0.0.1:0", "--out"];
+    let mut command = command("env", &args);
+    let (running, addr, key) = listening(Running::start(command.arg(dir.path())));
+    let receiver = Receiver { running, addr, key, dir };
+    receiver.running.signal(Signal::SIGINT);
+    receiver.running.signal(Signal::SIGHUP);
+    let (_dir, paths) = files(&[("a", b"abc")]);
+    assert_eq!(receiver.send(&[], &[&paths[0]]).code, Some(0));
+    let (ended, left) = receiver.stop();
+    assert_eq!(ended.code, Some(130), "SIGTERM is not ignored: {}", ended.stderr);
+    assert_eq!(left, ["a"]);
 }
 
 #[test]

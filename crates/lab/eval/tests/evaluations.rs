@@ -265,7 +265,9 @@ fn agents_do_what_the_controller_says() -> Result<(), Failed> {
 
 fn ctrl_c_keeps_what_was_measured() -> Result<(), Failed> {
     let out = tempfile::tempdir()?;
-    let mut command = Command::new(PROGRAM);
+    // The tests may have been started where Ctrl-C is ignored, which child processes inherit.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", PROGRAM]);
     command.args(format!("run compare {BRIEF} --load 400 --scheme none").split_whitespace());
     // So many repetitions never end by themselves.
     command.args(["--repetitions", "1000"]).arg("--out").arg(out.path()).stderr(Stdio::piped());

@@ -139,7 +139,9 @@ fn a_killed_run_is_resumed() {
 fn ctrl_c_keeps_what_is_finished() {
     let place = directory();
     let place = place.path();
-    let mut child = Command::new(PROGRAM)
+    // The tests may have been started where Ctrl-C is ignored, which child processes inherit.
+    let mut child = Command::new("env")
+        .args(["--default-signal=INT", PROGRAM])
         .args(["run", "incast-bound", "--scheme", "burst", "--jobs", "1", "--out", "a"])
         .current_dir(place)
         .stdout(Stdio::null())

@@ -25,7 +25,9 @@ impl Name {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(PROGRAM);
+        // The tests may have been started where signals are ignored, which child processes inherit.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT,TERM", PROGRAM]);
         command.arg(args[0]).args(["--name", &self.0]).args(&args[1..]).stdin(Stdio::null());
         command
     }
