@@ -5,15 +5,13 @@
 //! endpoint serves all clients. Over TCP each client has a connection and a thread of its own, and
 //! each message begins with its length.
 //!
-//!     cargo run --release --example key-value -- --help
+//!     cargo run --release --example key-value
 
-use clap::Parser;
 use cloudburst::{Endpoint, Security, blocking};
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,51 +19,39 @@ use std::time::{Duration, Instant};
 /// The longest message over TCP. Cloudburst has `Config::max_message`.
 const LONGEST: u32 = 16 << 20;
 
-/// Puts and gets values over Cloudburst and over TCP, and prints how long that takes.
-#[derive(Parser)]
-struct Args {
-    /// Keys to put and to get.
-    #[arg(long, default_value_t = 1000)]
-    keys: u32,
-    /// Bytes of each value.
-    #[arg(long, default_value_t = 5_000)]
-    value: usize,
-}
+/// Keys to put and to get.
+const KEYS: u32 = 1_000;
+/// Bytes of each value.
+const VALUE: usize = 5_000;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("key-value: {error}");
-            ExitCode::FAILURE
-        }
-    }
+fn main() -> Result<()> {
+    run(KEYS, VALUE)
 }
 
-fn run(args: &Args) -> Result<()> {
+fn run(keys: u32, len: usize) -> Result<()> {
     let mut over_cloudburst = cloudburst_client(serve_cloudburst(Store::default())?)?;
     let mut over_tcp = tcp_client(serve_tcp(Store::default())?)?;
-    measure("Cloudburst", args, &mut *over_cloudburst)?;
-    measure("TCP", args, &mut *over_tcp)
+    measure("Cloudburst", keys, len, &mut *over_cloudburst)?;
+    measure("TCP", keys, len, &mut *over_tcp)
 }
 
 /// Puts all keys and gets them back, and prints the mean time of a request.
-fn measure(name: &str, args: &Args, ask: &mut Ask) -> Result<()> {
+fn measure(name: &str, keys: u32, len: usize, call: &mut Call) -> Result<()> {
     let start = Instant::now();
-    for key in 0..args.keys {
-        ask(put(&key.to_be_bytes(), &value(key, args.value))?)?;
+    for key in 0..keys {
+        call(put(&key.to_be_bytes(), &value(key, len))?)?;
     }
     let put = start.elapsed();
     let start = Instant::now();
-    for key in 0..args.keys {
-        let came = ask(get(&key.to_be_bytes())?)?;
-        if came != [FOUND].into_iter().chain(value(key, args.value)).collect::<Vec<u8>>() {
+    for key in 0..keys {
+        let response = call(get(&key.to_be_bytes())?)?;
+        if response != [&[FOUND], &value(key, len)[..]].concat() {
             return Err(format!("{name}: key {key} does not have the value that was put").into());
         }
     }
-    let micros = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(args.keys.max(1));
+    let micros = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(keys);
     println!("{name:<10} put {:>7.1} us, get {:>7.1} us", micros(put), micros(start.elapsed()));
     Ok(())
 }
@@ -80,7 +66,7 @@ const PUT: u8 = b'p';
 const GET: u8 = b'g';
 const FOUND: u8 = b'+';
 const MISSING: u8 = b'-';
-const NONSENSE: u8 = b'?';
+const INVALID: u8 = b'?';
 
 /// Requests are `p`, the key's length, the key and the value, or `g` and the key.
 fn put(key: &[u8], value: &[u8]) -> Result<Vec<u8>> {
@@ -112,13 +98,13 @@ impl Store {
                 Some(value) => [&[FOUND], &value[..]].concat(),
                 None => vec![MISSING],
             },
-            _ => vec![NONSENSE],
+            _ => vec![INVALID],
         }
     }
 }
 
 /// Sends a request and returns the response.
-type Ask = dyn FnMut(Vec<u8>) -> Result<Vec<u8>>;
+type Call = dyn FnMut(Vec<u8>) -> Result<Vec<u8>>;
 
 // Over Cloudburst.
 
@@ -134,7 +120,7 @@ fn serve_cloudburst(store: Store) -> Result<SocketAddr> {
     Ok(address)
 }
 
-fn cloudburst_client(server: SocketAddr) -> Result<Box<Ask>> {
+fn cloudburst_client(server: SocketAddr) -> Result<Box<Call>> {
     let endpoint = endpoint()?;
     Ok(Box::new(move |request| Ok(endpoint.call(server, request)?.to_vec())))
 }
@@ -162,7 +148,7 @@ fn serve_connection(mut client: TcpStream, store: &Store) -> io::Result<()> {
     }
 }
 
-fn tcp_client(server: SocketAddr) -> Result<Box<Ask>> {
+fn tcp_client(server: SocketAddr) -> Result<Box<Call>> {
     let mut stream = TcpStream::connect(server)?;
     stream.set_nodelay(true)?;
     Ok(Box::new(move |request| {
@@ -193,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_carry_the_same_service() {
+    fn a_value_put_over_one_transport_is_read_over_the_other() {
         let store = Store::default();
         let mut over_cloudburst =
             cloudburst_client(serve_cloudburst(store.clone()).unwrap()).unwrap();
@@ -205,11 +191,11 @@ mod tests {
         assert_eq!(over_tcp(get(b"key").unwrap()).unwrap(), found);
         assert_eq!(over_tcp(put(b"key", b"short").unwrap()).unwrap(), [FOUND]);
         assert_eq!(over_cloudburst(get(b"key").unwrap()).unwrap(), b"+short");
-        assert_eq!(over_cloudburst(vec![PUT, 200, 1]).unwrap(), [NONSENSE]);
+        assert_eq!(over_cloudburst(vec![PUT, 200, 1]).unwrap(), [INVALID]);
     }
 
     #[test]
-    fn it_runs() {
-        run(&Args { keys: 20, value: 5_000 }).unwrap();
+    fn both_transports_return_the_values_that_were_put() {
+        run(20, 5_000).unwrap();
     }
 }

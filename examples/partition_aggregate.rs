@@ -4,32 +4,22 @@
 //! overloaded and answers too late. The aggregator adds up the counts in time, and says from how many
 //! servers they are: a late server costs completeness, not latency.
 //!
-//!     cargo run --release --example partition-aggregate -- --help
+//!     cargo run --release --example partition-aggregate
+//!     cargo run --release --example partition-aggregate spine
 
-use clap::Parser;
 use cloudburst::{Bytes, Endpoint, RequestParts, Security, SendError};
-use futures_util::future::try_join_all;
+use std::env;
 use std::error::Error;
-use std::process::ExitCode;
 use std::time::Duration;
 
 const SERVERS: usize = 8;
 const DOCUMENTS: usize = 8_000;
 const WORDS: [&str; 6] = ["burst", "cloud", "path", "queue", "spine", "symbol"];
 
-/// Counts documents that contain a word, on eight servers of which one is slow.
-#[derive(Parser)]
-struct Args {
-    /// The word.
-    #[arg(long, default_value = "cloud")]
-    word: String,
-    /// Milliseconds until the aggregator continues with the answers that it has.
-    #[arg(long, default_value_t = 50)]
-    deadline: u64,
-    /// Milliseconds by which the last server is slower than the others.
-    #[arg(long, default_value_t = 1_000)]
-    late: u64,
-}
+/// Time until the aggregator continues with the answers that it has.
+const DEADLINE: Duration = Duration::from_millis(50);
+/// Time by which the last server is slower than the others.
+const LATE: Duration = Duration::from_secs(1);
 
 /// The aggregated answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,36 +30,29 @@ struct Total {
 }
 
 #[tokio::main]
-async fn main() -> ExitCode {
-    match run(&Args::parse()).await {
-        Ok(Total { documents, servers }) => {
-            println!("{documents} documents on {servers} of {SERVERS} servers");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("partition-aggregate: {error}");
-            ExitCode::FAILURE
-        }
-    }
+async fn main() -> Result<(), Box<dyn Error>> {
+    let word = env::args().nth(1).unwrap_or("cloud".into());
+    let Total { documents, servers } = run(word, DEADLINE, LATE).await?;
+    println!("{documents} documents on {servers} of {SERVERS} servers");
+    Ok(())
 }
 
 fn endpoint() -> Result<Endpoint, Box<dyn Error>> {
     let security = Security::pre_shared([42; 32]); // all endpoints share this key, and keep it secret
-    let endpoint = Endpoint::builder().bind("127.0.0.1:0".parse()?).security(security).build()?;
-    Ok(endpoint)
+    Ok(Endpoint::builder().bind("127.0.0.1:0".parse()?).security(security).build()?)
 }
 
-async fn run(args: &Args) -> Result<Total, Box<dyn Error>> {
+async fn run(word: String, deadline: Duration, late: Duration) -> Result<Total, Box<dyn Error>> {
     let mut servers = Vec::new();
     for part in 0..SERVERS {
         let server = endpoint()?;
         servers.push(server.local_addr());
-        let late = Duration::from_millis(if part + 1 == SERVERS { args.late } else { 0 });
+        let pause = if part + 1 == SERVERS { late } else { Duration::ZERO };
         tokio::spawn(async move {
             let count = move |query: RequestParts| async move {
                 let word = query.bytes;
                 let count = documents(part).filter(|text| has(text, &word)).count() as u64;
-                tokio::time::sleep(late).await;
+                tokio::time::sleep(pause).await;
                 count.to_be_bytes().to_vec()
             };
             server.serve(8, count).await;
@@ -77,10 +60,11 @@ async fn run(args: &Args) -> Result<Total, Box<dyn Error>> {
     }
     let aggregator = endpoint()?;
     // Opens the sessions, so that queries do not wait for handshakes.
-    try_join_all(servers.iter().map(|server| aggregator.connect(*server).into_future())).await?;
+    for server in &servers {
+        aggregator.connect(*server).await?;
+    }
 
-    let deadline = Duration::from_millis(args.deadline);
-    let query = Bytes::from(args.word.clone());
+    let query = Bytes::from(word);
     let queries = servers.iter().map(|server| (*server, query.clone()));
     let mut calls = aggregator.call_many(queries).deadline(deadline).priority(7).begin();
     let mut total = Total { documents: 0, servers: 0 };
@@ -120,14 +104,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_answer_is_that_of_those_that_came_in_time() {
-        let args = Args { word: "cloud".into(), deadline: 2_000, late: 600_000 };
-        assert_eq!(run(&args).await.unwrap(), expected(7));
+    async fn a_server_later_than_the_deadline_is_left_out_of_the_total() {
+        let total = run("cloud".into(), Duration::from_secs(2), Duration::from_secs(600)).await;
+        assert_eq!(total.unwrap(), expected(7));
     }
 
     #[tokio::test]
-    async fn if_all_come_it_is_complete() {
-        let args = Args { word: "cloud".into(), deadline: 20_000, late: 0 };
-        assert_eq!(run(&args).await.unwrap(), expected(8));
+    async fn the_total_is_complete_if_all_servers_answer_in_time() {
+        let total = run("cloud".into(), Duration::from_secs(20), Duration::ZERO).await;
+        assert_eq!(total.unwrap(), expected(8));
     }
 }

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_had_an_effect_is_not_tried_again() {
+    fn a_request_that_may_have_been_delivered_is_not_retried() {
         let mut policy = WhereSafe { attempts: 1, retried: Arc::default() };
         let mut retry =
             |error: SendError| policy.retry(&mut Bytes::new(), &mut Err(error.into())).is_some();
