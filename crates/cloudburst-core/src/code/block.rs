@@ -3,6 +3,8 @@
 use bytes::Bytes;
 
 /// The maximum number of source symbols in a block.
+// A packet leaves 1,416 bytes for a symbol, so the paper's 64 symbols would not hold its largest
+// message of 93,000 bytes, which takes 66.
 pub const MAX_SOURCE_SYMBOLS: usize = 128;
 
 /// The maximum size of a symbol in bytes: no UDP datagram carries more.

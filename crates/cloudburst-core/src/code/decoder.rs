@@ -23,6 +23,7 @@ pub struct Decoder {
     code: Code,
     shape: BlockShape,
     work: Work,
+    // One decoder serves all codes, so that a pool can reuse it for a block of any code.
     slab: Slab,
     /// Used by the LT codes only, and idle otherwise.
     lt: LtDecoder,
@@ -126,6 +127,7 @@ impl Decoder {
         if self.is_complete() {
             return Ok(Reception::Redundant);
         }
+        // A block that never receives a symbol costs no memory.
         if self.work.innovative == 0 {
             self.prepare();
         }

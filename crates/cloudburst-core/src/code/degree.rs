@@ -78,6 +78,8 @@ impl Sampler {
             Law::Exactly(d) => *d,
             Law::Either(d) => d + rng.below(2) as usize,
             Law::UpTo(d) => 1 + rng.below(*d as u64) as usize,
+            // Integer weights and a binary search: floating point could draw other degrees on other
+            // machines, and the draw is part of the wire contract.
             Law::Table(cumulative) => {
                 let total = cumulative[cumulative.len() - 1];
                 let drawn = rng.below(total);

@@ -19,6 +19,9 @@ use super::workspace;
 
 /// The number of repairs that absorb source symbols in one pass: as many as the kernels keep in
 /// registers.
+// Four repairs share one reading of the sources. This is most of the work of decoding, and it does
+// not depend on which symbols are missing, so it need not wait for the last one: with 13 of 64
+// missing, 4 us of 15 remain then.
 const GROUP: usize = 4;
 
 /// The number of source symbols after repairs at which the repairs absorb them: with a lower number,
@@ -174,6 +177,7 @@ impl LinearDecoder {
             }
             self.cauchy[word] |= bit;
         } else {
+            // Coefficients from ID 256 on are random, so the symbol may depend on those held.
             self.follow_rank(kernel);
             if !self.raises_rank(kernel, id) {
                 return false;

@@ -40,12 +40,16 @@ impl Solver {
         slab: &mut Slab,
     ) -> u64 {
         let ids: ArrayVec<u32, MAX_SOURCE_SYMBOLS> = missing.iter().map(id).collect();
+        // The common case: elimination is needed only if more than 256 - n repair symbols were
+        // sent, or for RaptorQ.
         if ids.iter().all(|&id| rows.is_cauchy(id)) {
             self.invert_cauchy(source_symbols, missing, &ids);
         } else {
             let row = |&id: &u32| rows.coefficients(id, source_symbols);
             self.invert(kernel, missing, ids.iter().map(row));
         }
+        // One symbol is missing and its repair is the plain sum: absorbing has already recovered
+        // it.
         if self.inverse == [1] {
             return 0;
         }

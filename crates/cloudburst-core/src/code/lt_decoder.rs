@@ -46,6 +46,7 @@ impl LtDecoder {
                 slab.store(pivot, payload);
                 return true;
             }
+            // Rank is followed on index sets alone: 16 bytes a step instead of a payload.
             row ^= self.echelon[pivot];
         }
         false

@@ -32,6 +32,7 @@ type List<T> = ArrayVec<T, MAX_SOURCE_SYMBOLS>;
 pub(super) fn solve(sets: &[IndexSet], program: &mut Program) {
     program.clear();
     let plan = Plan::new(sets);
+    // Copied once instead of exchanged in place, since each payload moves to the slot of another.
     let inputs = Inputs::set_aside(sets, program);
     // For each peeled index, the indices set aside that must still be added to it.
     let mut lacks: PerIndex<IndexSet> = [IndexSet::EMPTY; MAX_SOURCE_SYMBOLS];

@@ -21,10 +21,14 @@ pub(super) fn write_coefficients(id: u32, coefficients: &mut [u8]) {
     if let Ok(x) = u8::try_from(id) {
         // x is at least n, and y below n: neither sum is zero.
         let n = coefficients.len() as u8;
+        // The Cauchy coefficient 1 / (x + y), times n + y. Scaling columns makes the row of ID n
+        // all ones and leaves every square submatrix invertible, so that most losses cost XORs
+        // alone.
         let scaled = |y| exp(log(n ^ y) + ORDER - log(x ^ y));
         coefficients.iter_mut().zip(0..).for_each(|(factor, y)| *factor = scaled(y));
     } else {
         let mut rng = generator(Stream::RlfCoefficients, id);
+        // Never zero: each source symbol takes part in each repair.
         coefficients.fill_with(|| 1 + rng.below(255) as u8);
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Workspace {
 /// Lends the workspace of this thread.
 pub(super) fn with<R>(solve: impl FnOnce(&mut Workspace) -> R) -> R {
     thread_local! {
+        // Per thread and not per decoder: a waiting decoder holds only the memory that receivers
+        // account for.
         static WORKSPACE: RefCell<Workspace> = RefCell::default();
     }
     WORKSPACE.with_borrow_mut(solve)

@@ -95,6 +95,8 @@ pub struct Arrivals {
 }
 
 /// Bits of the path in its field; the other bits are the marks.
+// Marks share the field of the path, so that answers do not grow. A count of all marks would take
+// two bytes a path, and a count modulo 16 would read 16 marks as none.
 const PATH_BITS: u32 = MAX_PATHS.trailing_zeros();
 const _: () = assert!(MAX_PATHS.is_power_of_two() && 16 - PATH_BITS == MARK_MEMORY.count_ones());
 
@@ -180,6 +182,7 @@ impl Answer {
     /// Returns how many [`Arrivals`] fit into an ANSWER of one report and at most `limit` bytes, so
     /// that no answer is larger than the packet that caused it.
     pub const fn arrivals_within(limit: usize) -> usize {
+        // An answer that is never larger than its cause amplifies nothing.
         let fit = limit.saturating_sub(ANSWER_OVERHEAD + Self::LARGEST_FIXED) / ARRIVAL_LEN;
         if fit > u8::MAX as usize { u8::MAX as usize } else { fit }
     }

@@ -19,9 +19,12 @@ impl Capabilities {
     pub const MARKS: Self = Self(1 << 2);
     /// SYMBOLs of the session carry header tags, so that switches may trim them. In force only if both
     /// ends declare it.
+    // A capability and not a flag of the packet: it holds for whole sessions, probes included, and
+    // leaves the last flag of SYMBOL free.
     pub const TRIM: Self = Self(1 << 3);
     /// The receiving half supports abandoned calls: it accepts messages with the role
     /// [`Withdrawal`](super::Role::Withdrawal), and responses that refuse a request.
+    // Withdrawals and refusals share one bit: neither is of use to a peer without the other.
     pub const CANCEL: Self = Self(1 << 4);
     /// The sending half understands ENDED.
     pub const ENDED: Self = Self(1 << 5);

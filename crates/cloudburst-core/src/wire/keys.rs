@@ -214,7 +214,11 @@ impl DigestKey {
         let mut name = [b'b'; 13];
         name[1..9].copy_from_slice(&message.0.to_be_bytes());
         name[9..].copy_from_slice(&block.to_be_bytes());
+        // The seed of XXH3 might be found from digests of known bytes, and STOPs show digests in
+        // clear: without the mask, guesses of unknown bytes could be tested.
         let Digest(mask) = first_16(&blake3::keyed_hash(&self.key, &name));
+        // 64 ns for 1.5 KB; keyed BLAKE3 took 2.4 us, a fifth of all processor time under a flood
+        // of 5 KB messages.
         let sum = XxHash3_128::oneshot_with_seed(self.seed, bytes);
         Digest((sum ^ u128::from_be_bytes(mask)).to_be_bytes())
     }

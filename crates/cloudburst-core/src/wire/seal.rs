@@ -15,6 +15,7 @@ use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 pub const TAG_LEN: usize = 16;
 
 /// Packets sealed under one key.
+// Random worlds with small limits reach the change of keys; no test can send 2^24 packets.
 pub const EPOCH_PACKETS: u64 = if cfg!(feature = "small-limits") { 1 << 7 } else { 1 << 24 };
 
 /// Why a packet was not opened. Such packets get no answer.
@@ -92,6 +93,8 @@ impl Sealer {
             self.epoch = number / EPOCH_PACKETS;
             self.key = epoch_key(&self.direction, self.epoch);
         }
+        // Headers stay readable, so that operators see messages, blocks and paths in a capture.
+        // Header protection would also cost a block of AES a packet.
         let (header, payload) = buffer[start..].split_at_mut(payload_at);
         let tag = self
             .key
@@ -146,6 +149,8 @@ impl Opener {
             .open_in_place(nonce(number), Aad::from(&*header), sealed)
             .map_err(|_| OpenError::Forged)?;
         self.window.mark(number);
+        // Only an authentic packet replaces a key: a forged number costs one derivation and nothing
+        // else.
         if let Some(key) = fresh {
             let oldest = usize::from(self.keys[1].0 < self.keys[0].0);
             self.keys[oldest] = (epoch, key);

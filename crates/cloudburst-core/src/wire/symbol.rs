@@ -11,6 +11,8 @@ use crate::id::{Digest, MessageId};
 use bytes::BufMut;
 
 /// Bytes of the fields between the prefix and the index set.
+// Fixed widths: variable-length integers would give the packets of a block different lengths, where
+// segmentation offload wants equal ones, and symbol sizes that depend on numbers that grow.
 const FIELDS_LEN: usize = 26;
 
 /// Bytes of a SYMBOL packet that are not index set or payload.
@@ -114,6 +116,8 @@ impl SymbolHeader {
     ) {
         let start = out.len();
         self.write_fields(prefix, out);
+        // The tag precedes the index set and does not cover it, so that header and tag end at the
+        // same byte with every code: 92 bytes of the frame over IPv4, within any trim size of 128.
         let tag = key.tag(&out[start..]);
         out.extend_from_slice(&tag);
         out.extend_from_slice(index_set);

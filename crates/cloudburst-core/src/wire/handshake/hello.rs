@@ -74,6 +74,8 @@ impl Hello {
     ) {
         let start = out.len();
         Head { second: count, path, nonce }.write(Kind::Hello, out);
+        // Sealed like a symbol of the session, and accepted once: knowledge of the pre-shared key
+        // alone, or a replay, cannot keep a session alive.
         if let Some(sealer) = current {
             out.put_u32(sealer.session().0);
             out.extend_from_slice(&sealer.next_number().to_be_bytes()[2..]);

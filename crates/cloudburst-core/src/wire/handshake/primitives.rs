@@ -22,6 +22,7 @@ pub(super) const KEY_LEN: usize = 32;
 pub(super) const TAG_LEN: usize = 16;
 
 /// Supplies the primitives to one handshake.
+// A cell, because `snow` resolves through a shared reference.
 pub(super) struct Resolver(Cell<Option<[u8; KEY_LEN]>>);
 
 /// Returns the ephemeral secret once. Further requests get an error, never the same bytes.

@@ -32,6 +32,8 @@ impl TokenKey {
         let mut named = [0; 28];
         named[..4].copy_from_slice(&issued);
         named[4..12].copy_from_slice(&nonce.to_be_bytes());
+        // The token binds nonce, address and time, so the responder keeps no state for strangers
+        // and opens sessions only to addresses that receive.
         named[12..].copy_from_slice(&ip_bytes(ip));
         let mut token = [0; 16];
         token[..4].copy_from_slice(&issued);
