@@ -76,6 +76,8 @@ impl Ratchet {
 
     /// The next secret.
     pub(crate) fn draw(&mut self) -> [u8; 32] {
+        // Derived from the endpoint's seed, so that a test can be replayed; overwritten, so that
+        // memory read later holds no old secret.
         let drawn = self.0.derive("drawn", 0);
         self.0 = Seed(self.0.derive("next", 0));
         drawn

@@ -17,6 +17,8 @@ pub(crate) const fn alias(observed: SocketAddr, incarnation: Incarnation) -> Soc
         SocketAddr::V6(v6) => (*v6.ip(), v6.scope_id()),
     };
     let [a, b, c, d, ..] = incarnation.0;
+    // A type of its own would change every signature for peers that most users never meet: a reply
+    // takes an alias as it takes any other address.
     let mark = MARK | u32::from_be_bytes([a, b, c, d]);
     SocketAddr::V6(SocketAddrV6::new(ip, observed.port(), mark, scope))
 }

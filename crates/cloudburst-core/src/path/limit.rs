@@ -25,6 +25,8 @@ const LOSS_MARGIN: f64 = 0.1;
 const TRIED_MARKS: f64 = 0.5;
 /// Each further rate tried is this share of the one before. The last is this share of the delivery rate, so
 /// that a full queue drains.
+// A queue that holds most of a burst loses little less at half the rate, so that steps must be
+// large to show anything.
 const CUT: f64 = 0.5;
 /// A rate within this factor of the lowest one to try counts as the lowest.
 const ALREADY: f64 = 1.1;
@@ -57,6 +59,8 @@ const CONVINCING: usize = 3;
 /// rate stays in force while messages go to witnesses only. With witnesses at three IP addresses, it
 /// applies to all peers.
 #[derive(Clone, Debug)]
+// One limit for the endpoint: with one for each peer, every new peer would find the bottleneck
+// anew, and senders in an incast, which no single sender causes, would slow down.
 pub(crate) struct RateLimit {
     share: f64,
     floor: f64,
@@ -158,6 +162,8 @@ impl RateLimit {
     pub(crate) fn on_message(&mut self, now: Instant, peer: SocketAddr) {
         if self.share < 1.0 && now.saturating_since(self.last) >= FORGET_AFTER {
             self.forget(now);
+        // Receivers can lie. Three at different addresses slow down other peers' messages until one
+        // of these is heard from without losses.
         } else if self.share < 1.0 && !self.concerns(peer) {
             self.phase = Phase::Steady;
             self.set(now, 1.0);
@@ -219,6 +225,7 @@ impl RateLimit {
                     self.trial_wait = FIRST_TRIAL_WAIT;
                     (self.step, self.raise_wait) = (FIRST_STEP, FIRST_RAISE_WAIT);
                     self.raise_at = now + self.raise_wait;
+                // Two lower rates without any effect are enough to call losses random.
                 } else if self.share > lowest * ALREADY && (first || shares.promises(before)) {
                     self.phase = Phase::Trial { from, lowest, before, first: false };
                     self.set(now, lowest.max(self.share * CUT));

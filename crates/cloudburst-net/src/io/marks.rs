@@ -70,6 +70,7 @@ impl Dscps {
 
     /// The byte set on the sockets, for packets without a mark of their own: that of most packets.
     pub(super) fn socket_byte(&self) -> u8 {
+        // So that symbols, nearly all packets, need no control message.
         self.byte(Marking { class: Class::DATA, ecn: Ecn::NotEct })
     }
 
@@ -93,6 +94,7 @@ impl Dscps {
         from: SocketAddr,
         first: &[u8],
     ) {
+        // Counted and logged only: any stranger can forge the byte, which nothing authenticates.
         meter.ecn[usize::from(byte & ECN)].add(datagrams);
         let dscp = byte >> 2;
         let is_known = self.own.contains(&dscp) || self.trimmed == Some(dscp);

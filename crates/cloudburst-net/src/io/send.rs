@@ -50,6 +50,8 @@ impl Sockets {
             source: Source::new(transmit.via.local, remote),
             mark: self.dscps.mark(transmit.marking, remote),
         };
+        // One call for a train is most of what sending costs. `sendmmsg` would save a twentieth of
+        // a call, `io_uring` a tenth, and MSG_ZEROCOPY nothing, since 64 KB are copied in 8 us.
         let most = (MAX_UDP_PAYLOAD / size).clamp(1, MAX_SEGMENTS);
         let batches = contents[..len].chunks(most * size);
         any(batches.map(|batch| {

@@ -21,6 +21,9 @@ pub(super) struct Sockets {
     /// How many of the sockets take messages.
     ports: u16,
     /// The egress [`SHARED`], if other endpoints share the address that peers send to.
+    // The system distributes packets by a hash of both ports, which would scatter the symbols of a
+    // message over all endpoints that share the port. So it takes handshakes alone, and ACCEPT
+    // names the port for everything else. Distribution by session takes eBPF and privilege.
     shared: Option<EgressSocket>,
     /// The egresses after those: flow labels.
     pub(super) labels: Vec<u32>,
@@ -54,6 +57,8 @@ impl Sockets {
         } else {
             let adopt =
                 |socket, addr| EgressSocket::adopt(socket, addr, family, tos, socket_buffers);
+            // All or none: with only some of them, packets to the other ports would be lost at each
+            // restart, unnoticed.
             ports::adopt_in_a_row(first, ports, given, adopt)?
         };
         while egresses.len() < usize::from(sockets) {

@@ -11,6 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The source of packets, in the form for IPv4 or IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// A socket for each address would need no control message, but would have to follow the addresses
+// of the host, and multiply the ports.
 pub(super) enum Source {
     V4(libc::in_pktinfo),
     V6(libc::in6_pktinfo),
