@@ -1,7 +1,7 @@
 //! Serves metrics of an endpoint for Prometheus, over HTTP.
 //!
 //! Two endpoints send each other messages over loopback; the metrics of the first are at
-//! `http://127.0.0.1:9464/metrics`. `docs/metrics.md` lists the metrics, and `dashboards/cloudburst.json`
+//! `http://127.0.0.1:9464/metrics`. `docs/metrics.md` lists the metrics, and `tools/grafana.json`
 //! shows them in Grafana.
 //!
 //!     cargo run --release --example metrics-export

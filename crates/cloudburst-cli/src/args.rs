@@ -350,7 +350,7 @@ pub struct CommonArgs {
     #[arg(long)]
     pub adaptive_rate: bool,
 
-    /// Record each message, train, report and loss in a new qlog file in DIR, which docs/qlog.html of the
+    /// Record each message, train, report and loss in a new qlog file in DIR, which tools/qlog.html of the
     /// project draws. It contains addresses, but no bytes of files
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 const DOCS: &str = include_str!("../../../../docs/metrics.md");
-const DASHBOARD: &str = include_str!("../../../../dashboards/cloudburst.json");
+const DASHBOARD: &str = include_str!("../../../../tools/grafana.json");
 
 /// An address for metrics, of this process and this number alone, since the port is to be known.
 fn address(number: u16) -> String {

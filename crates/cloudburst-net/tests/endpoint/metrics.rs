@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 const DOCS: &str = include_str!("../../../../docs/metrics.md");
-const DASHBOARD: &str = include_str!("../../../../dashboards/cloudburst.json");
+const DASHBOARD: &str = include_str!("../../../../tools/grafana.json");
 
 fn recorder() -> (PrometheusRecorder, PrometheusHandle) {
     let recorder = PrometheusBuilder::new().set_buckets(&[60.0]).unwrap().build_recorder();

@@ -119,7 +119,7 @@ fn are_compared_and_reported(schemes: &str) -> Result<(), Failed> {
 
 /// Prints `SKIPPED` without a browser.
 fn opens_in_a_browser(page: &Path) -> Result<(), Failed> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scripts/check-report");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scripts/checks/report");
     let checked = Command::new(script).arg(page).output()?;
     print!("{}", String::from_utf8_lossy(&checked.stdout));
     succeeded(&checked);

@@ -1,4 +1,4 @@
-"""The hashes and ciphers that the specification refers to, for scripts/check-vectors.
+"""The hashes and ciphers that the specification refers to, for scripts/checks/vectors.
 
 They are written for readability: slow, not in constant time, and limited to what the vectors need.
 """

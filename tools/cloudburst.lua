@@ -1,7 +1,7 @@
 -- A Wireshark dissector for Cloudburst: the packets of docs/spec.md, section 2. Needs Wireshark 4 or
 -- tshark 4.
 --
---   once:     tshark -X lua_script:scripts/cloudburst.lua -i eth0 -Y cbrst
+--   once:     tshark -X lua_script:tools/cloudburst.lua -i eth0 -Y cbrst
 --   always:   copy it into the folder "Personal Lua Plugins" of Help > About Wireshark > Folders
 --
 -- Packets are found in two ways, both under Preferences > Protocols > CBRST:
