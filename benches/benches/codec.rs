@@ -22,7 +22,7 @@
 //! result is compared with the message once, before the timing. If decoding takes more than n
 //! symbols, their number is printed on standard error.
 //!
-//! `scripts/bench-table` shows the results side by side. Compare only results of one run.
+//! `scripts/bench codec --last` shows the results side by side. Compare only results of one run.
 
 mod codes;
 

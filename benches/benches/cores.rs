@@ -1,5 +1,5 @@
 //! The throughput of 2 and 4 endpoints on one port relative to 1, between two network namespaces on
-//! this machine: `scripts/bench-cores`.
+//! this machine: `scripts/bench cores`.
 //!
 //! Each endpoint has a thread that takes its messages, and one client, which is an endpoint with its
 //! own tokio runtime. A client keeps 64 messages of 5,000 bytes in flight, or 32 of 93,000. The system

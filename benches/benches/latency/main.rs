@@ -23,7 +23,7 @@
 //!
 //! It needs root, iproute2, nftables and ethtool, and is skipped without them. An argument restricts the
 //! rows to those whose names contain it. The exit code is 1 if anything fails or takes too long.
-//! `scripts/bench-table latency` prints the tables again, and the path of the first one's chart.
+//! `scripts/bench latency --last` prints the tables again, and the path of the first one's chart.
 
 mod chart;
 mod cloudburst;

@@ -1,4 +1,4 @@
-//! Instruction counts of the hot paths, by callgrind: `scripts/instructions`, which compares the counts
+//! Instruction counts of the hot paths, by callgrind: `scripts/bench instructions`, which compares the counts
 //! with `benches/instructions.tsv`.
 //!
 //! | benchmark | what is counted |
@@ -326,7 +326,7 @@ mod code {
     fn kernel(name: &str) -> Kernel {
         Kernel::available()
             .find(|kernel| kernel.to_string() == name)
-            .expect("scripts/instructions asks for a processor with AVX2")
+            .expect("scripts/bench instructions asks for a processor with AVX2")
     }
 }
 
