@@ -1,15 +1,12 @@
 //! Builds endpoints.
 
-use crate::addresses::Addresses;
-use crate::capacity;
-use crate::egress_map::Usable;
+use crate::driver::{self, Inner, Readable, Room};
 use crate::endpoint::Endpoint;
 use crate::error::BuildError;
-use crate::inner::{self, Inner, Readable};
-use crate::io::{UdpConfig, UdpIo, plain};
+use crate::io::{UdpConfig, UdpIo, link_speed, plain};
 use crate::path_map::{PathMap, is_of_a_host};
+use crate::paths::{Addresses, Usable};
 use crate::qlog::Qlog;
-use crate::room::Room;
 use cloudburst_core::burst::{Engine, PacketIo};
 use cloudburst_core::config::{Capacity, Config, ConfigError, Security};
 use cloudburst_core::path::Order;
@@ -583,7 +580,7 @@ impl Builder {
         };
         let io = UdpIo::open(&udp, sockets).map_err(|error| error.of_map(&paths))?;
         if config.capacity == Capacity::Auto {
-            config.capacity = capacity::detect(bind.ip()).into();
+            config.capacity = link_speed::detect(bind.ip()).into();
         }
         if config.port == 0 {
             config.port = io.local_addrs()[0].port();
@@ -696,7 +693,7 @@ impl Parts {
             protocol.observe(qlog.observer());
         }
         let (readable, room) = (Arc::new(Readable::default()), Arc::new(Room::default()));
-        let news = inner::tell(readable.clone(), room.clone());
+        let news = driver::tell(readable.clone(), room.clone());
         let engine = with_exact_timers(|| Engine::start(protocol, io, news))
             .map_err(BuildError::refused("a thread"))?;
         let inner =

@@ -1,8 +1,8 @@
 //! Opening a session before the first message.
 
+use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::inner::Inner;
 use crate::outgoing::Connect;
 use crate::settings::Settings;
 use cloudburst_core::error::Rejection;

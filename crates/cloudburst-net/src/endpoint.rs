@@ -1,14 +1,13 @@
 //! The async endpoint.
 
+use crate::driver::{Inner, contained};
 use crate::error::{Closed, SendError};
-use crate::inner::Inner;
 use crate::io::{GrantedBuffers, IoCounters, UdpIo};
 use crate::outgoing::{Outgoing, Plain};
 use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending;
 use crate::settings::left;
 use crate::trace;
-use crate::wakers::contained;
 use bytes::Bytes;
 use cloudburst_core::burst::{Engine, PacketIo};
 use cloudburst_core::error::Outcome;

@@ -113,42 +113,31 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("cloudburst-net needs Linux: it uses UDP_SEGMENT, UDP_GRO, recvmmsg and eventfd");
 
-mod addresses;
 pub mod blocking;
 mod builder;
 mod calls;
-mod capacity;
-#[cfg(feature = "tower")]
-mod client;
 mod connect;
-mod deadlines;
-mod egress_map;
+mod driver;
 mod endpoint;
 mod error;
-mod inner;
 pub mod io;
 mod limits;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod names;
 pub mod outgoing;
-mod park;
 mod path_map;
-mod process;
+mod paths;
 mod qlog;
-mod reactor;
-mod room;
 mod sending;
 mod settings;
 mod streams;
 mod trace;
-mod wakers;
-mod watch;
 
 pub use builder::{Builder, DEFAULT_DSCP, DEFAULT_SOCKET_BUFFERS};
-pub use calls::{Calls, Request, RequestParts, Response};
 #[cfg(feature = "tower")]
-pub use client::Client;
+pub use calls::Client;
+pub use calls::{Calls, Request, RequestParts, Response};
 pub use endpoint::{Counters, Endpoint};
 pub use error::{BuildError, Closed, Overloaded, SendError};
 pub use io::{EcnCounts, GrantedBuffers, IoCounters, SendErrors};

@@ -3,8 +3,8 @@
 //! Nothing is published while packets are handled: [`Metrics::publish`] reads counters that exist in any
 //! case. `docs/metrics.md` lists what it publishes.
 
+use crate::driver::Inner;
 use crate::endpoint::{Counters, Endpoint};
-use crate::inner::Inner;
 use crate::io::GrantedBuffers;
 use ::metrics::{
     Label, SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram,

@@ -1,8 +1,8 @@
 //! Name resolution.
 
-use crate::addresses::reaches;
+use crate::driver::Process;
 use crate::endpoint::Endpoint;
-use crate::process::Process;
+use crate::paths::reaches;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::{io, thread};
 use tokio::sync::oneshot;

@@ -1,8 +1,7 @@
 //! A send under way.
 
+use crate::driver::{Inner, Process};
 use crate::error::SendError;
-use crate::inner::Inner;
-use crate::process::Process;
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::id::MessageId;
 use core::future::Future;

@@ -1,9 +1,8 @@
 //! Calls, and requests that have arrived.
 
 use crate::calls::{Calls as AsyncCalls, Request as AsyncRequest, RequestParts, Response};
+use crate::driver::{Inner, block_on};
 use crate::error::SendError;
-use crate::inner::Inner;
-use crate::park::block_on;
 use crate::settings::Settings;
 use bytes::Bytes;
 use cloudburst_core::error::Receipt;

@@ -7,13 +7,13 @@ pub use calls::{Calls, Request};
 pub use sending::Sending;
 
 use crate::calls::{Handled, Request as AsyncRequest, RequestParts};
+use crate::driver::{block_on, block_on_for};
 use crate::endpoint::{Counters, Endpoint as AsyncEndpoint};
 use crate::error::{BoxError, Closed, SendError};
 use crate::io::GrantedBuffers;
 use crate::names;
 #[cfg(doc)]
 use crate::outgoing::Outgoing;
-use crate::park::{block_on, block_on_for};
 use crate::path_map::{PathMap, PathMapError};
 use crate::settings::Settings;
 use bytes::Bytes;

@@ -1,8 +1,7 @@
 //! A send under way.
 
+use crate::driver::{Inner, block_on, block_on_for};
 use crate::error::SendError;
-use crate::inner::Inner;
-use crate::park::{block_on, block_on_for};
 use crate::sending::Sending as AsyncSending;
 use cloudburst_core::error::Receipt;
 use cloudburst_core::id::MessageId;

@@ -1,9 +1,9 @@
 //! One call, from the caller's side.
 
 use super::Permit;
+use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::inner::Inner;
 use crate::outgoing::{Call, Outgoing};
 use crate::settings::left;
 use bytes::Bytes;

@@ -1,7 +1,6 @@
 //! Whether the response to a request is still awaited.
 
-use crate::process::Process;
-use crate::wakers::contained;
+use crate::driver::{Process, contained};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use tokio::sync::Notify;

@@ -1,8 +1,7 @@
 //! The limit on calls in flight.
 
+use crate::driver::{Process, contained};
 use crate::error::SendError;
-use crate::process::Process;
-use crate::wakers::contained;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 

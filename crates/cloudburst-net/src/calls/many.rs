@@ -1,11 +1,10 @@
 //! Many calls with one deadline: partition and aggregate.
 
 use super::call::InFlight;
+use crate::driver::{Inner, Process};
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::inner::Inner;
 use crate::outgoing::{CallMany, Outgoing};
-use crate::process::Process;
 use bytes::Bytes;
 use cloudburst_core::proto::{CallFailure, SendOptions};
 use core::fmt;

@@ -2,12 +2,16 @@
 //! requests and keeps the deadlines.
 
 mod call;
+#[cfg(feature = "tower")]
+mod client;
 mod interest;
 mod limit;
 mod many;
 mod request;
 mod serve;
 
+#[cfg(feature = "tower")]
+pub use client::Client;
 pub use many::{Calls, Response};
 pub use request::{Request, RequestParts};
 

@@ -1,12 +1,11 @@
 //! One call, from the callee's side.
 
 use super::interest::{EndOnDrop, Interest};
+use crate::driver::{Inner, contained};
 use crate::endpoint::Endpoint;
 use crate::error::{Closed, SendError};
-use crate::inner::Inner;
 use crate::io::UdpIo;
 use crate::outgoing::{Outgoing, Reply};
-use crate::wakers::contained;
 use bytes::Bytes;
 use cloudburst_core::burst::OnWithdrawn;
 use cloudburst_core::error::{Outcome, Receipt, Rejection};

@@ -21,6 +21,7 @@
 //! | `egresses` | the numbers of egresses |
 //! | `send`, `encapsulate`, `loss` | sending batches; encapsulation; datagrams that the system refuses |
 //! | `receive`, `waiting`, `epoll` | receiving batches; waiting for them, and ending such waits |
+//! | `link_speed` | the link speed that the system reports |
 //! | `source` | the local address that packets arrive at or leave from |
 //! | `marks` | DSCP and ECN of outgoing and arriving packets |
 //! | `counters` | the counters of all of these |
@@ -30,6 +31,7 @@ mod counters;
 mod egresses;
 mod encapsulate;
 mod epoll;
+pub(crate) mod link_speed;
 mod loss;
 mod marks;
 mod ports;

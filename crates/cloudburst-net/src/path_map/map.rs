@@ -3,8 +3,8 @@
 use super::error::PathMapError;
 use super::file::Table;
 use super::uniform::{Encapsulation, Needs, Uniform};
-use crate::addresses::reaches;
 use crate::limits::MAX_PATHS;
+use crate::paths::reaches;
 use cloudburst_core::path::Order;
 use core::fmt;
 use core::str::FromStr;

@@ -1,8 +1,8 @@
 //! Path maps that are the same for every destination, or for all of one prefix.
 
 use super::error::PathMapError;
-use crate::addresses::reaches;
 use crate::limits::MAX_PATHS;
+use crate::paths::reaches;
 use cloudburst_core::path::Order;
 use ipnet::IpNet;
 use std::collections::HashSet;

@@ -1,15 +1,14 @@
 //! The state that the clones of an endpoint share, and its shutdown.
 
+use super::deadlines::Deadlines;
+use super::process::Process;
+use super::waiters::Room;
 use crate::calls::CallLimit;
-use crate::deadlines::Deadlines;
-use crate::egress_map::Usable;
 use crate::error::{Closed, SendError};
 use crate::io::UdpIo;
 use crate::path_map::{PathMap, PathMapError};
-use crate::process::Process;
+use crate::paths::{Usable, Watch};
 use crate::qlog::Qlog;
-use crate::room::Room;
-use crate::watch::Watch;
 use bytes::Bytes;
 use cloudburst_core::burst::{Driven, Engine, News, OnAnswer, OnEnd};
 use cloudburst_core::config::Config;

@@ -139,7 +139,7 @@ impl Drop for Reached {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::park::block_on;
+    use crate::driver::block_on;
     use core::time::Duration;
 
     fn soon(millis: u64) -> Instant {

@@ -1,6 +1,6 @@
 //! Senders that wait for room for their messages.
 
-use crate::process::Process;
+use super::process::Process;
 use cloudburst_core::burst::contain;
 use core::future::poll_fn;
 use core::ops::Bound;

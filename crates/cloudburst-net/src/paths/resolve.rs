@@ -1,6 +1,6 @@
 //! Resolves path maps to the egresses of an endpoint.
 
-use crate::addresses::Addresses;
+use super::addresses::Addresses;
 use crate::io::{EgressNumbers, OUTER_LEN, UdpIo};
 use crate::limits::MAX_OUTER;
 use crate::path_map::{Needs, PathMap, PathMapError, Uniform, is_host};

@@ -1,7 +1,7 @@
 //! Receives packets in a task, in the runtime of the tasks that wait for them.
 
-use crate::inner::Inner;
-use crate::wakers::contained;
+use super::inner::Inner;
+use super::wakers::contained;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::Poll;
