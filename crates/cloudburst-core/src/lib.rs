@@ -6,17 +6,19 @@
 //! that needs neither a socket nor a clock:
 //!
 //! ```text
-//!   bytes  ->  symbols  ->  paths  ->  packets          (and back the same way)
-//!              code/        path/      wire/
-//!                   \         |         /
-//!                    proto/: Sender, Receiver, Endpoint
-//!                             |
-//!                    burst/: the threads that drive them over a PacketIo
+//!   code/               path/               rate/               wire/
+//!   bytes <-> symbols   where a packet      when a packet       values <-> bytes
+//!                       goes                may be sent         of packets
+//!         \                  \                   /                  /
+//!          proto/: the state machines Sender and Receiver, without I/O
+//!                                    |
+//!          burst/: the threads that drive them over a PacketIo
 //! ```
 //!
-//! `code`, `path` and `wire` do not depend on each other. [`proto`] documents how its state
-//! machines are driven; [`burst`] drives them with two threads over any
-//! [`burst::PacketIo`]. Sockets are in the crate `cloudburst-net`.
+//! `code`, `path`, `rate` and `wire` do not import each other. They share [`id`], [`naming`],
+//! [`time`], [`rng`] and [`latency`], which import nothing else; [`config`] and [`error`] stand
+//! between them and [`proto`], which documents how its state machines are driven. [`burst`] drives
+//! them with two threads over any [`burst::PacketIo`]. Sockets are in the crate `cloudburst-net`.
 
 pub mod burst;
 pub mod code;
@@ -24,8 +26,10 @@ pub mod config;
 pub mod error;
 pub mod id;
 pub mod latency;
+pub mod naming;
 pub mod path;
 pub mod proto;
+pub mod rate;
 pub mod rng;
 pub mod time;
 pub mod wire;

@@ -12,7 +12,8 @@ use bytes::Bytes;
 use cloudburst_core::burst::{Engine, PacketIo};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
-use cloudburst_core::path::{Naming, PathStats};
+use cloudburst_core::naming::Naming;
+use cloudburst_core::path::PathStats;
 use cloudburst_core::proto::{
     CallCounters, Latencies, Message, PeerStats, ReceiverCounters, SendOptions, SenderCounters,
 };

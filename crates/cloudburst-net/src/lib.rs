@@ -157,12 +157,12 @@ pub use cloudburst_core::config::{
 pub use cloudburst_core::error::{LocalError, Receipt};
 pub use cloudburst_core::id::{MessageId, PathId};
 pub use cloudburst_core::latency::LatencyHistogram;
-pub use cloudburst_core::path::{
-    Downlink, Naming, Order, OrderError, PathStats, Shape, ShapeError, Via,
-};
+pub use cloudburst_core::naming::Naming;
+pub use cloudburst_core::path::{Order, OrderError, PathStats, Shape, ShapeError, Via};
 pub use cloudburst_core::proto::{
     CallCounters, Latencies, Message, PeerStats, ReceivedFrom, ReceiverCounters, SendOptions,
     SenderCounters, SentTo,
 };
+pub use cloudburst_core::rate::Downlink;
 pub use cloudburst_core::time;
 pub use cloudburst_core::wire::{Arrivals, RejectReason, Role};

@@ -3,7 +3,8 @@
 use super::capacity::MIN_CAPACITY;
 use super::{BurstPolicy, Config, MAX_BLOCKS_IN_FLIGHT, MAX_PORTS};
 use crate::code::Code;
-use crate::path::{Downlink, MAX_TRAIN};
+use crate::path::MAX_TRAIN;
+use crate::rate::Downlink;
 
 /// A setting with an invalid value, which the caller must change.
 ///

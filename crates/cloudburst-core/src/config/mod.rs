@@ -14,7 +14,8 @@ pub use self::security::Security;
 pub use crate::wire::keys::{KeyError, PresharedKey};
 
 use crate::code::{Code, MAX_SOURCE_SYMBOLS};
-use crate::path::{Downlink, MAX_TRAIN, Order};
+use crate::path::{MAX_TRAIN, Order};
+use crate::rate::Downlink;
 use crate::wire::Capabilities;
 use crate::wire::keys::HEADER_TAG_LEN;
 use crate::wire::symbol::SYMBOL_OVERHEAD;

@@ -1,5 +1,6 @@
-//! How packets reach the paths to a peer, and which addresses belong to this endpoint.
+//! How packets reach the paths to a peer.
 
+use crate::naming::Naming;
 use std::net::{IpAddr, SocketAddr};
 
 /// How a packet reaches a path: an egress and an address of this host, and an address to send to.
@@ -33,31 +34,6 @@ impl Via {
     pub(crate) fn leaving_from(self, local: Option<IpAddr>) -> Self {
         Self { local, ..self }
     }
-}
-
-/// The relation of an address to an endpoint: one of these three, so it is not `#[non_exhaustive]`.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::path::Naming;
-/// fn explain(naming: Naming) -> &'static str {
-///     match naming {
-///         Naming::Own => "an address of this host",
-///         Naming::Translated => "an address at which peers know it",
-///         Naming::Foreign => "handshakes for this address are ignored: should it be in `known_as`?",
-///     }
-/// }
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Naming {
-    /// An address of this host, at a UDP port of this endpoint.
-    Own,
-    /// An address that peers use for this endpoint, according to the application, because a device
-    /// on the path translates addresses.
-    Translated,
-    /// Neither: packets to it are meant for another endpoint.
-    Foreign,
 }
 
 /// The paths to each peer, and the addresses by which peers know this endpoint.

@@ -1,8 +1,8 @@
-//! Chooses the path of each symbol and the time to send it, without sockets or packets.
+//! Chooses the path of each packet, without sockets or packets.
 //!
 //! A path is a number; a [`PathMap`] defines how a packet reaches it. [`PathSet`] keeps the paths to
-//! one peer, visits them in an [`Order`] and keeps their counts; [`Pacer`] spaces packets on them as
-//! in Algorithm 1. Endpoints that pull over one link share a [`Downlink`].
+//! one peer, visits them in an [`Order`] and keeps their counts. When packets may be sent is decided in
+//! [`rate`](crate::rate).
 //!
 //! # Orders
 //!
@@ -36,37 +36,22 @@
 //! enough packets have arrived in trains of the current length, reduced when packets go missing. See
 //! `path/train.rs`.
 //!
-//! # Rate
-//!
-//! The rate is the configured one, unless a lower one reduces losses on every path to every peer:
-//! then the link of this host is slower than configured. See `path/limit.rs`.
-//!
 //! # Health
 //!
 //! A path whose packets go missing while packets sent later on other paths arrive is *degraded*: most
 //! of its trains go to the next path in the order, and single packets probe it from time to time. The
 //! first packet that is known to have arrived on it restores it. See [`PathSet`].
 
-mod alias;
-mod downlink;
-mod limit;
 mod map;
 mod order;
-mod pacer;
 mod recycled;
 mod sequence;
 mod set;
 mod shape;
 mod train;
 
-pub use alias::is_alias;
-pub(crate) use alias::{address_of, alias};
-pub use downlink::Downlink;
-pub(crate) use downlink::Share;
-pub(crate) use limit::RateLimit;
-pub use map::{Egresses, Naming, PathMap, Via};
+pub use map::{Egresses, PathMap, Via};
 pub use order::{Order, OrderError};
-pub use pacer::Pacer;
 pub use sequence::Sequence;
 pub(crate) use set::MAX_LEVELS;
 pub use set::{Opportunity, PathSet, PathStats};

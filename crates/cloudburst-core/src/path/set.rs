@@ -2,8 +2,6 @@
 
 mod reports;
 
-pub(crate) use reports::Evidence;
-
 use super::map::Via;
 use super::order::{Order, OrderError};
 use super::recycled::Recycled;
@@ -114,7 +112,7 @@ pub struct PathSet {
     /// Packets missing since then. If all of them prove to be late, `clean` returns to `clean_before`.
     missing: i64,
     clean_before: u32,
-    /// Packets accounted for since evidence was last taken.
+    /// Packets accounted for since the evidence was last cleared.
     evident: u32,
 }
 
@@ -137,13 +135,16 @@ struct Health {
     train: TrainLength,
 }
 
-/// The evidence of one path, since evidence was last taken.
+/// What a peer reported of one path since its evidence was last cleared.
 #[derive(Clone, Copy, Debug, Default)]
-struct PathEvidence {
-    due: u32,
-    missing: i64,
-    arrived: u32,
-    marked: u32,
+pub(crate) struct PathEvidence {
+    /// Packets accounted for.
+    pub(crate) due: u32,
+    /// Those of them that are missing. Negative if packets that were missing before have arrived since.
+    pub(crate) missing: i64,
+    /// Symbols that arrived, and those of them that came with a CE mark.
+    pub(crate) arrived: u32,
+    pub(crate) marked: u32,
 }
 
 impl PathSet {

@@ -10,8 +10,9 @@
 use crate::common::{KEY, message};
 use cloudburst_core::config::{BurstPolicy, Config, PullOrder, Security};
 use cloudburst_core::error::{Outcome, Receipt};
-use cloudburst_core::path::{Downlink, Via};
+use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Ecn, SendOptions, Transmit};
+use cloudburst_core::rate::Downlink;
 use cloudburst_core::time::Instant;
 use cloudburst_netem::{Link, LinkConfig, Mark, Trim};
 use cloudburst_world::{Host, Recipe};

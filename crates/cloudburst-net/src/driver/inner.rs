@@ -14,7 +14,7 @@ use cloudburst_core::burst::{Driven, Engine, News, OnAnswer, OnEnd};
 use cloudburst_core::config::Config;
 use cloudburst_core::error::SendError as Refusal;
 use cloudburst_core::id::MessageId;
-use cloudburst_core::path::Naming;
+use cloudburst_core::naming::Naming;
 use cloudburst_core::proto::{Calls, Prepared, SendOptions};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;

@@ -102,7 +102,7 @@ pub struct UdpIo {
 }
 
 /// The origin of this process's clock: one for all endpoints, because a
-/// [`Downlink`](cloudburst_core::path::Downlink) may be shared.
+/// [`Downlink`](cloudburst_core::rate::Downlink) may be shared.
 fn epoch() -> Clock {
     static EPOCH: OnceLock<Clock> = OnceLock::new();
     *EPOCH.get_or_init(Clock::now)

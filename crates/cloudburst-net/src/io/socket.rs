@@ -1,7 +1,7 @@
 //! One socket and its options.
 
 use crate::error::BuildError;
-use cloudburst_core::path::is_alias;
+use cloudburst_core::naming::is_alias;
 use nix::libc;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use rand::RngReader;

@@ -1,6 +1,6 @@
 //! The addresses at which peers may reach an endpoint.
 
-use cloudburst_core::path::Naming;
+use cloudburst_core::naming::Naming;
 use ipnet::IpNet;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;

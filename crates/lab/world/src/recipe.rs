@@ -1,7 +1,8 @@
 //! The recipe of a host: its configuration and its addresses.
 
 use cloudburst_core::config::{Config, Security};
-use cloudburst_core::path::{Egresses, Naming, PathMap, Via};
+use cloudburst_core::naming::Naming;
+use cloudburst_core::path::{Egresses, PathMap, Via};
 use std::net::SocketAddr;
 
 /// The paths of a host that knows its own addresses. They differ only in the egress.

@@ -2,7 +2,7 @@
 
 use crate::ledger::Sent;
 use cloudburst_core::error::{Indeterminate, Outcome, Receipt, Rejection, SendError};
-use cloudburst_core::path::is_alias;
+use cloudburst_core::naming::is_alias;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::RejectReason;
 use core::time::Duration;

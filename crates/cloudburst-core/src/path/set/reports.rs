@@ -1,9 +1,8 @@
-//! A peer's reports on the paths to it: arrivals, losses and marks, and the evidence they give on the rate.
+//! A peer's reports on the paths to it: arrivals, losses and marks.
 
-use super::{CLEAN_AFTER, MAX_REMEMBERED, PathEvidence, PathSet};
+use super::{CLEAN_AFTER, PathEvidence, PathSet};
 use crate::id::PathId;
 use crate::time::Instant;
-use arrayvec::ArrayVec;
 use core::time::Duration;
 
 /// Packets in a row that must go missing on a path for it to be degraded. With one in five lost at
@@ -18,21 +17,6 @@ const UNKNOWN_ROUND_TRIP: Duration = Duration::from_millis(1);
 /// has many. They span several messages, because a queue drops the end of each burst, whatever its path.
 const EVIDENCE_PACKETS: u32 = 128;
 const EVIDENCE_PER_PATH: u32 = 8;
-
-/// The evidence that packets to a peer, accounted for lately, give on the rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Evidence {
-    /// Packets accounted for, and those of them that are missing.
-    pub(crate) due: u32,
-    pub(crate) missing: u32,
-    /// Symbols that arrived, and those of them that came with a CE mark.
-    pub(crate) arrived: u32,
-    pub(crate) marked: u32,
-    /// The shares of packets that were lost, and marked, on the better half of the paths: events on
-    /// only some paths do not show in them.
-    pub(crate) lost_everywhere: f64,
-    pub(crate) marked_everywhere: f64,
-}
 
 impl PathSet {
     /// Notes that the peer has `more` symbols from `path` than it reported before. Path numbers that
@@ -146,55 +130,19 @@ impl PathSet {
         }
     }
 
-    /// Takes the evidence of packets accounted for since the last call, if there are enough.
-    pub(crate) fn take_evidence(&mut self) -> Option<Evidence> {
-        if self.evident < EVIDENCE_PACKETS.max(EVIDENCE_PER_PATH * self.used as u32) {
-            return None;
-        }
-        let (mut losses, mut marks) = (Shares::new(), Shares::new());
-        for PathEvidence { due, missing, arrived, marked } in
-            self.health.iter().take(MAX_REMEMBERED).map(|health| health.evidence)
-        {
-            // Some packets that were missing before have arrived since.
-            let missing = u32::try_from(missing).unwrap_or(0).min(due);
-            if due > 0 {
-                losses.push((missing, due));
-            }
-            if arrived > 0 {
-                marks.push((marked.min(arrived), arrived));
-            }
-        }
-        self.clear_evidence();
-        let lost_everywhere = share_of_better_half(&mut losses);
-        let marked_everywhere = share_of_better_half(&mut marks);
-        let sum = |shares: Shares| {
-            shares.iter().fold((0, 0), |sum, share| (sum.0 + share.0, sum.1 + share.1))
-        };
-        let ((missing, due), (marked, arrived)) = (sum(losses), sum(marks));
-        Some(Evidence { due, missing, arrived, marked, lost_everywhere, marked_everywhere })
+    /// Returns whether enough packets are accounted for to be evidence of the rate.
+    pub(crate) fn has_evidence(&self) -> bool {
+        self.evident >= EVIDENCE_PACKETS.max(EVIDENCE_PER_PATH * self.used as u32)
     }
 
-    /// Discards the evidence so far: its packets were sent at another rate.
+    /// Returns what the peer reported of each path since the evidence was last cleared.
+    pub(crate) fn evidence(&self) -> impl Iterator<Item = PathEvidence> {
+        self.health.iter().map(|health| health.evidence)
+    }
+
+    /// Discards the evidence so far: it has been used, or its packets were sent at another rate.
     pub(crate) fn clear_evidence(&mut self) {
         self.evident = 0;
         self.health.iter_mut().for_each(|health| health.evidence = PathEvidence::default());
     }
-}
-
-/// For each path, the packets of one kind and all packets.
-type Shares = ArrayVec<(u32, u32), MAX_REMEMBERED>;
-
-/// Returns the share of packets of one kind on the paths with the smallest such shares that together carry
-/// half of all packets.
-fn share_of_better_half(shares: &mut Shares) -> f64 {
-    shares.sort_unstable_by_key(|&(part, all)| u64::from(part) * 1_000_000 / u64::from(all));
-    let half = shares.iter().map(|&(_, all)| u64::from(all)).sum::<u64>().div_ceil(2);
-    let (mut parts, mut packets) = (0, 0);
-    for &(part, all) in shares.iter() {
-        if packets >= half {
-            break;
-        }
-        (parts, packets) = (parts + u64::from(part), packets + u64::from(all));
-    }
-    parts as f64 / packets.max(1) as f64
 }

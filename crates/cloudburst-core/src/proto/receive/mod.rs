@@ -46,8 +46,9 @@ use super::timers::Timers;
 use crate::config::Config;
 use crate::id::{MessageId, SessionId};
 use crate::latency::LatencyHistogram;
-use crate::path::{Pacer, PathMap, Via};
+use crate::path::{PathMap, Via};
 use crate::proto::observe::Observing;
+use crate::rate::Pacer;
 use crate::rng::Ratchet;
 use crate::time::Instant;
 use crate::wire::Role;
@@ -71,7 +72,7 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub struct Message {
     /// The sender's address, at which it accepts messages. A sender behind an address translator
-    /// has none of its own; this is then an alias ([`is_alias`](crate::path::is_alias)), which is
+    /// has none of its own; this is then an alias ([`is_alias`](crate::naming::is_alias)), which is
     /// valid while its session lasts.
     pub peer: SocketAddr,
     /// The id that the sender gave the message.

@@ -5,6 +5,7 @@ use super::recovery::Pull;
 use super::{Outgoing, Sender};
 use crate::error::{Outcome, Rejection};
 use crate::proto::observe::{Observation, Said, path_states, tell, tell_paths};
+use crate::rate::{Evidence, PathReport};
 use crate::time::Instant;
 use crate::wire::answer::{self, ArrivalsView};
 use crate::wire::seal::{OpenError, TAG_LEN};
@@ -90,14 +91,23 @@ impl Sender {
             }
             return;
         }
-        let Some(evidence) = peer.paths.take_evidence() else { return };
+        if !peer.paths.has_evidence() {
+            return;
+        }
+        let evidence = Evidence::of(peer.paths.evidence().map(|path| PathReport {
+            due: path.due,
+            missing: u32::try_from(path.missing).unwrap_or(0),
+            arrived: path.arrived,
+            marked: path.marked,
+        }));
+        peer.paths.clear_evidence();
         let round_trip = peer.rtt.smoothed().unwrap_or_default();
         let peers = &self.peers;
         limit.on_evidence(now, address, &evidence, round_trip, |witnesses| {
-            let quiet = |(other, peer): (&SocketAddr, &Peer)| {
+            let idle = |(other, peer): (&SocketAddr, &Peer)| {
                 peer.has_no_messages() || witnesses.contains(other)
             };
-            peers.iter().all(quiet)
+            peers.iter().all(idle)
         });
         self.follow_limit(now);
     }

@@ -6,7 +6,7 @@ use super::silence::GoOn;
 use super::{Outgoing, Sender};
 use crate::error::{Indeterminate, Outcome};
 use crate::id::Incarnation;
-use crate::path::{Naming, is_alias};
+use crate::naming::{Naming, is_alias};
 use crate::proto::observe::{Observation, tell};
 use crate::proto::session::{
     Chooser, Discovery, Invitation, Opening, Peering, Remote, more_ports, ports,

@@ -1,7 +1,7 @@
 //! The queue of HELLOs and OPENs: which is sent next, and when. First ones leave at once, repeated
 //! ones within a small share of the link.
 
-use crate::path::Pacer;
+use crate::rate::Pacer;
 use crate::time::Instant;
 use core::time::Duration;
 use std::collections::BTreeSet;

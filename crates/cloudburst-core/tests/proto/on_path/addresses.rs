@@ -1,7 +1,8 @@
 //! Addresses that several hosts share, that translators assign, or that move.
 
 use super::*;
-use cloudburst_core::path::{Egresses, is_alias};
+use cloudburst_core::naming::is_alias;
+use cloudburst_core::path::Egresses;
 use std::sync::Arc;
 
 #[test]

@@ -2,7 +2,8 @@
 
 use super::*;
 use cloudburst_core::error::Indeterminate;
-use cloudburst_core::path::{Via, is_alias};
+use cloudburst_core::naming::is_alias;
+use cloudburst_core::path::Via;
 
 #[test]
 fn a_message_to_b_that_is_redirected_to_c_is_not_started() {

@@ -1,6 +1,7 @@
 //! Handshakes on the wire: HELLOs, and the OPENs that answer RETRYs.
 
-use crate::path::{Opportunity, Via, is_alias};
+use crate::naming::is_alias;
+use crate::path::{Opportunity, Via};
 use crate::proto::send::hellos::HelloRank;
 use crate::proto::send::{Sender, with_port};
 use crate::proto::session::Invitation;

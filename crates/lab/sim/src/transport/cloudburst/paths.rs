@@ -3,7 +3,8 @@
 use crate::engine::Packet;
 use crate::fabric::Shape;
 use crate::wire;
-use cloudburst_core::path::{Naming, PathMap, Via};
+use cloudburst_core::naming::Naming;
+use cloudburst_core::path::{PathMap, Via};
 use cloudburst_core::rng::SplitMix64;
 use std::net::SocketAddr;
 

@@ -7,8 +7,8 @@
 //! assumes, ACM Queue 2016). The limit therefore tries lower rates, down to half of the delivery rate,
 //! and keeps one only if the losses cease.
 
-use super::alias::is_alias;
-use super::set::Evidence;
+use super::Evidence;
+use crate::naming::is_alias;
 use crate::time::Instant;
 use arrayvec::ArrayVec;
 use core::time::Duration;

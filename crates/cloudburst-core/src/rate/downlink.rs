@@ -19,7 +19,7 @@ const BUCKET_PACKETS: usize = 8;
 ///
 /// ```
 /// # use cloudburst_core::config::Config;
-/// # use cloudburst_core::path::Downlink;
+/// # use cloudburst_core::rate::Downlink;
 /// let downlink = Downlink::new(10_000_000_000);
 /// assert_eq!(downlink.bits_per_second(), 10_000_000_000);
 /// assert_ne!(downlink, Downlink::new(10_000_000_000)); // another link of the same rate

@@ -1,12 +1,37 @@
-//! Aliases of peers behind an address translator.
+//! Names of endpoints: which addresses belong to this one, and aliases of peers behind a translator.
 //!
-//! Such a peer is observed at an address that is not its own and that may belong to another host, since
-//! an attacker on the path can forge it. It therefore gets a unique *alias*: the observed address as
+//! A peer behind an address translator is observed at an address that is not its own and that may belong
+//! to another host, since an attacker on the path can forge it. It therefore gets a unique *alias*: the observed address as
 //! IPv6, with a mark in `flowinfo` that is derived from its incarnation. Only sockets use this field,
 //! and the bit that tells aliases from addresses has no meaning for them (RFC 3493, section 3.3).
 
 use crate::id::Incarnation;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+
+/// The relation of an address to an endpoint: one of these three, so it is not `#[non_exhaustive]`.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::naming::Naming;
+/// fn explain(naming: Naming) -> &'static str {
+///     match naming {
+///         Naming::Own => "an address of this host",
+///         Naming::Translated => "an address at which peers know it",
+///         Naming::Foreign => "handshakes for this address are ignored: should it be in `known_as`?",
+///     }
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Naming {
+    /// An address of this host, at a UDP port of this endpoint.
+    Own,
+    /// An address that peers use for this endpoint, according to the application, because a device
+    /// on the path translates addresses.
+    Translated,
+    /// Neither: packets to it are meant for another endpoint.
+    Foreign,
+}
 
 const MARK: u32 = 1 << 31;
 
