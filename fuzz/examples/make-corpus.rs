@@ -5,10 +5,10 @@
 
 use cloudburst_core::id::{Digest, Incarnation, MessageId, PathId, SessionId};
 use cloudburst_core::wire::handshake::{
-    AcceptFields, Hello, HelloKey, OpenFields, Retry, SessionSecrets, Token, Versions,
-    answer_by_hand, shake_hands,
+    AcceptFields, Hello, HelloKey, OpenFields, Retry, Token, Versions, answer_by_hand, shake_hands,
 };
 use cloudburst_core::wire::keys::SessionKeys;
+use cloudburst_core::wire::keys::SessionSecrets;
 use cloudburst_core::wire::seal::{Sealer, TAG_LEN};
 use cloudburst_core::wire::symbol::NO_AGE;
 use cloudburst_core::wire::{

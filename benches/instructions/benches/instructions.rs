@@ -333,8 +333,8 @@ mod code {
 mod packet {
     use cloudburst_core::id::{PathId, SessionId};
     use cloudburst_core::wire::Prefix;
-    use cloudburst_core::wire::handshake::SessionSecrets;
     use cloudburst_core::wire::keys::SessionKeys;
+    use cloudburst_core::wire::keys::SessionSecrets;
     pub(super) use cloudburst_core::wire::packet::PREFIX_LEN;
     use cloudburst_core::wire::seal::{Opener, Sealer, TAG_LEN};
 

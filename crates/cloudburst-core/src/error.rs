@@ -190,6 +190,21 @@ pub enum Indeterminate {
     Cancelled,
 }
 
+/// Why a call has no response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallFailure {
+    /// The request was not delivered, and never will be.
+    Rejected(Rejection),
+    /// The request may or may not have been delivered.
+    Unknown(Indeterminate),
+    /// The callee has the request, but no response arrived before the deadline.
+    Deadline,
+    /// The callee's application has dropped the request.
+    Unanswered,
+    /// The callee's application is overloaded, and has not acted on the request.
+    Overloaded,
+}
+
 /// The cost and latency of a delivered message.
 ///
 /// Only SYMBOL packets of this message count here; handshakes and answers are in the endpoint's

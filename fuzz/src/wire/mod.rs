@@ -5,7 +5,8 @@ mod session;
 
 use self::handshake::{HELLO_KEY, Handshake};
 use cloudburst_core::id::SessionId;
-use cloudburst_core::wire::handshake::{SessionSecrets, other_hello};
+use cloudburst_core::wire::handshake::other_hello;
+use cloudburst_core::wire::keys::SessionSecrets;
 use cloudburst_core::wire::keys::{DirectionKey, SessionKeys};
 use cloudburst_core::wire::packet::VERSION;
 use cloudburst_core::wire::symbol::SymbolView;

@@ -1,9 +1,9 @@
 //! The parts of an endpoint, each behind a lock.
 
-use crate::error::{Outcome, Rejection};
+use crate::error::{CallFailure, Outcome, Rejection};
 use crate::id::{ConnectId, MessageId};
 use crate::proto::coupling::{Halves, Parts};
-use crate::proto::{CallFailure, CallId, Calls, Receiver, RequestId, Sender};
+use crate::proto::{CallId, Calls, Receiver, RequestId, Sender};
 use crate::time::Instant;
 use crate::wire::Role;
 use bytes::Bytes;

@@ -5,11 +5,11 @@ use super::coupling::{self, Halves, Parts};
 use super::observe::Observer;
 use super::stats::{PeerStats, merge};
 use super::{
-    CallCounters, CallFailure, CallId, Calls, Message, Prepared, Receiver, ReceiverCounters,
-    Request, RequestId, SendOptions, Sender, SenderCounters, Transmit, response,
+    CallCounters, CallId, Calls, Event, Message, Prepared, Receiver, ReceiverCounters, Request,
+    SendOptions, Sender, SenderCounters, Transmit, response,
 };
 use crate::config::{Config, ConfigError, Security};
-use crate::error::{LocalError, Outcome, Rejection, SendError};
+use crate::error::{LocalError, SendError};
 use crate::id::{ConnectId, MessageId};
 use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, PathMap, PathStats, Via};
@@ -31,24 +31,6 @@ pub struct Endpoint {
     receiver: Receiver,
     calls: Calls,
     busy_poll: Duration,
-}
-
-/// An event for the application.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Event {
-    /// Another message of this role is in the application's queue: see [`Endpoint::recv`] and
-    /// [`Endpoint::recv_request`].
-    Readable(Role),
-    /// A send ended. Sends of requests and responses are included; callers can ignore them.
-    Ended(MessageId, Outcome),
-    /// A connect ended: the session with the peer is ready for use, or was not established.
-    Connected(ConnectId, Result<(), Rejection>),
-    /// A call ended.
-    Answered(CallId, Result<Bytes, CallFailure>),
-    /// The caller of a request that the application has taken no longer waits: it has withdrawn the
-    /// request, or its deadline has passed.
-    Withdrawn(RequestId),
 }
 
 /// Counters of what an endpoint has done and seen since it was created.
@@ -163,7 +145,7 @@ impl Endpoint {
         self.sender.connect(now, peer, deadline)
     }
 
-    /// Ends a connect before its deadline, with [`Rejection::Cancelled`]. Does nothing if it has
+    /// Ends a connect before its deadline, with [`Rejection::Cancelled`](crate::error::Rejection::Cancelled). Does nothing if it has
     /// ended. The handshake continues only if something else waits for it.
     pub fn cancel_connect(&mut self, id: ConnectId) {
         self.sender.cancel_connect(id);
@@ -231,7 +213,7 @@ impl Endpoint {
     }
 
     /// Refuses a request on which the application has not acted, because it is overloaded. The call
-    /// ends with [`CallFailure::Overloaded`].
+    /// ends with [`CallFailure::Overloaded`](crate::error::CallFailure::Overloaded).
     ///
     /// # Errors
     ///

@@ -40,6 +40,7 @@ mod layout;
 mod limits;
 mod marking;
 mod observe;
+mod output;
 mod receive;
 mod round_trip;
 mod send;
@@ -48,12 +49,13 @@ mod stats;
 mod steps;
 mod timers;
 
-pub use calls::{CallCounters, CallFailure, CallId, Calls, Prepared, Request, RequestId, response};
-pub use endpoint::{Counters, Endpoint, Event, Latencies};
+pub use calls::{CallCounters, CallId, Calls, Prepared, Request, RequestId, response};
+pub use endpoint::{Counters, Endpoint, Latencies};
 pub use layout::Layout;
 pub(crate) use limits::MAX_PAUSE;
 pub use marking::{Class, Ecn, Marking};
 pub use observe::{Observation, Observer, Said, SendEnd};
+pub use output::{Contents, Event, Transmit};
 pub use receive::{Message, ReceiverCounters};
 pub(crate) use receive::{Receiver, ReceiverEvent};
 pub use send::{SendOptions, SenderCounters};
@@ -61,36 +63,3 @@ pub(crate) use send::{Sender, SenderEvent};
 use session::Identity;
 pub(crate) use stats::merge as merge_peers;
 pub use stats::{PeerStats, ReceivedFrom, SentTo};
-
-use crate::path::Via;
-use std::net::SocketAddr;
-
-/// The contents of a batch of datagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contents {
-    /// Symbols of messages to one peer.
-    Symbols {
-        /// How many trains the sender had sent with this one.
-        train: u64,
-    },
-    /// A HELLO or OPEN to a peer.
-    Handshake(SocketAddr),
-    /// Answers to symbols and to handshakes.
-    Answers,
-}
-
-/// Datagrams to put on the wire. The caller's buffer holds them, at `segment_size` bytes each; the
-/// last one may be shorter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transmit {
-    /// What the datagrams contain.
-    pub contents: Contents,
-    /// The egress to send on and the address to send to.
-    pub via: Via,
-    /// Bytes in each datagram but the last.
-    pub segment_size: usize,
-    /// Bytes in the buffer.
-    pub len: usize,
-    /// The class and the ECN codepoint of the datagrams.
-    pub marking: Marking,
-}

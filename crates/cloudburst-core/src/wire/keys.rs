@@ -2,7 +2,6 @@
 //!
 //! All derivation is BLAKE3 in its key-derivation mode, with one context string per purpose.
 
-use super::handshake::SessionSecrets;
 use crate::id::{Digest, MessageId, SessionId};
 use core::str::FromStr;
 use twox_hash::XxHash3_128;
@@ -54,6 +53,18 @@ pub enum KeyError {
         /// The number of bytes.
         came: usize,
     },
+}
+
+/// The secrets of a session, from which the keys of both directions are derived.
+///
+/// An observer of the handshake cannot compute them, not even with the pre-shared key; nor can the
+/// two ends, once they have erased their ephemeral secrets.
+#[derive(Clone)]
+pub struct SessionSecrets {
+    /// The secret for packets that the initiator seals.
+    pub k1: [u8; 32],
+    /// The secret for packets that the responder seals.
+    pub k2: [u8; 32],
 }
 
 /// The secrets of one direction of messages: symbols one way, and answers the other.
@@ -249,4 +260,4 @@ fn first_16(hash: &blake3::Hash) -> Digest {
     Digest(digest)
 }
 
-opaque_debug!(PresharedKey, DirectionKey, HeaderKey, DigestKey);
+opaque_debug!(PresharedKey, SessionSecrets, DirectionKey, HeaderKey, DigestKey);

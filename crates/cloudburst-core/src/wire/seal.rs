@@ -207,8 +207,8 @@ fn epoch_key(direction: &DirectionKey, epoch: u64) -> LessSafeKey {
 mod tests {
     use super::*;
     use crate::id::PathId;
-    use crate::wire::handshake::SessionSecrets;
     use crate::wire::keys::SessionKeys;
+    use crate::wire::keys::SessionSecrets;
     use crate::wire::packet::{PREFIX_LEN, Prefix};
 
     fn direction() -> DirectionKey {

@@ -5,8 +5,8 @@
 
 use cloudburst_core::id::{Digest, MessageId, PathId, SessionId};
 use cloudburst_core::wire::answer::{self, ANSWER_OVERHEAD};
-use cloudburst_core::wire::handshake::SessionSecrets;
 use cloudburst_core::wire::keys::SessionKeys;
+use cloudburst_core::wire::keys::SessionSecrets;
 use cloudburst_core::wire::packet::PREFIX_LEN;
 use cloudburst_core::wire::seal::{OpenError, Opener, Sealer};
 use cloudburst_core::wire::symbol::{SYMBOL_OVERHEAD, SymbolView, TrimmedView};

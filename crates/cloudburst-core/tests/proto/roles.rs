@@ -4,9 +4,10 @@ use crate::common::peer::Liar;
 use crate::common::{Pair, Setup, Side, message};
 use bytes::Bytes;
 use cloudburst_core::config::Config;
+use cloudburst_core::error::CallFailure;
 use cloudburst_core::error::{Outcome, Rejection, SendError};
 use cloudburst_core::id::{PathId, SessionId};
-use cloudburst_core::proto::{CallFailure, CallId, SendOptions};
+use cloudburst_core::proto::{CallId, SendOptions};
 use cloudburst_core::wire::{Kind, Prefix, RejectReason, Role, WireError};
 use core::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Why a message, a call or a reply did not succeed, and whether it may have been delivered.
 
 use cloudburst_core::config::ConfigError;
+use cloudburst_core::error::CallFailure;
 use cloudburst_core::error::{Indeterminate, LocalError, Rejection, SendError as Refusal};
 use cloudburst_core::path::OrderError;
-use cloudburst_core::proto::CallFailure;
 use cloudburst_core::wire::RejectReason;
 use std::io;
 use std::net::SocketAddr;

@@ -4,11 +4,12 @@
 
 use crate::recipe::Recipe;
 use bytes::Bytes;
+use cloudburst_core::error::CallFailure;
 use cloudburst_core::error::{Outcome, Rejection};
 use cloudburst_core::id::{ConnectId, MessageId};
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{
-    CallFailure, CallId, Counters, Endpoint, Event, Message, Request, RequestId, Transmit,
+    CallId, Counters, Endpoint, Event, Message, Request, RequestId, Transmit,
 };
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;

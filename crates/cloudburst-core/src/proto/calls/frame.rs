@@ -1,7 +1,6 @@
 //! The headers of requests and responses (docs/spec.md, section 13).
 
-use super::table::CallFailure;
-use crate::error::Rejection;
+use crate::error::{CallFailure, Rejection};
 use crate::proto::Message;
 use crate::time::Instant;
 use crate::wire::{RejectReason, Role};

@@ -10,4 +10,4 @@ mod table;
 pub use frame::{CallId, Prepared, Request, RequestId, response};
 pub(super) use frame::{answered, overload, refusal, withdrawal};
 pub(super) use table::Forgotten;
-pub use table::{CallCounters, CallFailure, Calls};
+pub use table::{CallCounters, Calls};

@@ -1,7 +1,7 @@
 //! The calls that wait for their responses.
 
 use super::frame::{CallId, Prepared, Request, RequestId, parse_response, parse_withdrawal};
-use crate::error::{Indeterminate, Outcome, Rejection};
+use crate::error::{CallFailure, Outcome};
 use crate::id::MessageId;
 use crate::proto::Message;
 use crate::proto::timers::Timers;
@@ -12,21 +12,6 @@ use core::time::Duration;
 use foldhash::{HashMap, HashMapExt};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-
-/// Why a call has no response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallFailure {
-    /// The request was not delivered, and never will be.
-    Rejected(Rejection),
-    /// The request may or may not have been delivered.
-    Unknown(Indeterminate),
-    /// The callee has the request, but no response arrived before the deadline.
-    Deadline,
-    /// The callee's application has dropped the request.
-    Unanswered,
-    /// The callee's application is overloaded, and has not acted on the request.
-    Overloaded,
-}
 
 /// Counters of the calls that an endpoint has made and served since it was created.
 ///
@@ -380,6 +365,7 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Indeterminate;
 
     const PATIENCE: Duration = Duration::from_millis(10);
     const DUE: Instant = Instant::from_nanos(10_000_000);

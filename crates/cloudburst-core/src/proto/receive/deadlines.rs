@@ -29,13 +29,13 @@ impl Receiver {
             step();
             self.forget_quietest();
         }
-        self.pool.handle_timeout(now);
+        self.recycler.handle_timeout(now);
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is next due, or `poll_transmit` has something
     /// to send.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let (timers, pool) = (self.timers.next(), self.pool.poll_timeout());
+        let (timers, pool) = (self.timers.next(), self.recycler.poll_timeout());
         let (half_open, pull) = (self.half_open.next_expiry(), self.next_pull());
         let forgets = [timers, half_open, self.quiet_until(), pool, pull];
         forgets.into_iter().flatten().chain(self.next_transmit()).min()

@@ -110,8 +110,8 @@ impl Receiver {
             session.tally.bytes_delivered += incoming.length() as u64;
         }
         let (role, arrived_at) = (incoming.role, incoming.last_progress);
-        let bytes = incoming.take_bytes(&self.pool);
-        self.pool.put_message(incoming);
+        let bytes = incoming.take_bytes(&self.recycler.pool);
+        self.recycler.put_message(incoming);
         self.counters.messages_delivered += 1;
         self.counters.bytes_delivered += bytes.len() as u64;
         tracing::debug!(%peer, id = id.0, bytes = bytes.len(), "message received");

@@ -48,7 +48,7 @@ impl Receiver {
             let Some(incoming) = self.end(name, message, Ending::Rejected(reason)) else {
                 continue;
             };
-            self.pool.put_message(incoming);
+            self.recycler.put_message(incoming);
             let (acknowledged, verdict) = (NONE_ACKNOWLEDGED, Verdict::Reject(reason));
             let answer = Answer { message, block: 0, acknowledged, verdict };
             self.answer(name, None, answer, MIN_SYMBOL_LEN);
@@ -74,7 +74,7 @@ impl Receiver {
         let Some(mut incoming) = forgotten.flatten() else { return };
         self.detach(name, id, &mut incoming);
         let (role, is_whole) = (incoming.role, incoming.is_whole());
-        self.pool.put_message(incoming);
+        self.recycler.put_message(incoming);
         if is_whole {
             self.counters.messages_dropped += 1;
             // The next waiting message may be shorter.

@@ -2,7 +2,6 @@
 
 use super::answers::ArrivalCounts;
 use super::pool::Pool;
-use super::probes::Probed;
 use super::pulling::Pulling;
 use crate::code::{Code, Decoder, Reception};
 use crate::id::{Digest, MessageId};
@@ -37,7 +36,7 @@ pub(super) struct Incoming {
     /// The state of pulls, if the message is pulled.
     pub(super) pulling: Option<Box<Pulling>>,
     /// The probe that is still to be answered, if the message is not pulled.
-    pub(super) probed: Option<Probed>,
+    pub(super) probed: Option<PendingProbe>,
     /// The entry of this message in the timers of pulls and probes.
     pub(super) pull_timer: Option<Instant>,
     pub(super) last_progress: Instant,
@@ -48,6 +47,16 @@ pub(super) struct Incoming {
     /// Its place in the queue of those that wait for the application.
     pub(super) place: Option<u64>,
     began: Instant,
+}
+
+/// A probe that is answered after a grace period, because its class may overtake the symbols sent
+/// before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PendingProbe {
+    pub(super) prefix: Prefix,
+    pub(super) block: u32,
+    pub(super) packet_len: usize,
+    pub(super) due: Instant,
 }
 
 #[derive(Debug)]

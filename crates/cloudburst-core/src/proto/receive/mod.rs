@@ -18,6 +18,7 @@ mod probes;
 mod progress;
 mod pulling;
 mod pulls;
+mod recycler;
 mod room;
 mod routes;
 mod session;
@@ -33,8 +34,8 @@ use self::handshake::{HandshakeReply, Unconfirmed};
 use self::held::{Held, PeerKey};
 use self::inbox::Inbox;
 use self::peers::Peer;
-use self::pool::Pool;
 use self::pulls::PullQueue;
+use self::recycler::Recycler;
 use self::room::RoomQueue;
 use self::session::Session;
 use self::turns::Turns;
@@ -129,7 +130,7 @@ pub(crate) struct Receiver {
     /// The state held for all sessions.
     held: Held,
     room_queue: RoomQueue,
-    pool: Pool,
+    recycler: Recycler,
     pulls: PullQueue,
     /// The turn of the last answer to a handshake, which selects its reverse path.
     turn: u8,
@@ -170,7 +171,7 @@ impl Receiver {
         let pacer = Pacer::new(config.capacity.bits_per_second(), config.rate);
         Self {
             path_map,
-            pool: Pool::new(&config),
+            recycler: Recycler::new(&config),
             pulls: PullQueue::new(&config),
             config,
             identity,

@@ -1,9 +1,8 @@
-//! Memory of finished blocks and messages, kept for reuse.
+//! Memory of finished blocks, kept for reuse.
 //!
 //! Large blocks would otherwise cost page faults, because the allocator returns their memory to the
 //! system and maps it anew.
 
-use super::incoming::Incoming;
 use crate::code::{BlockShape, Code, Decoder};
 use crate::config::Config;
 use crate::proto::idle::IdleTimer;
@@ -17,8 +16,8 @@ const MAX_KEPT: usize = 16 << 20;
 const KEPT_SHARE: usize = 4;
 /// The maximum number of buffers kept: a longer list takes longer than the allocator.
 const MAX_BUFFERS: usize = 1024;
-/// The maximum number of spare decoders kept, and of spare messages without their bytes.
-const MAX_SPARE: usize = 64;
+/// The maximum number of decoders kept, and of messages without their bytes.
+pub(super) const MAX_RESERVE: usize = 64;
 /// A pooled buffer may be larger than the requested length by at most a quarter plus this many
 /// bytes.
 const SLACK: usize = 256;
@@ -30,9 +29,7 @@ pub(super) struct Pool {
     /// Decoders without buffers.
     #[expect(clippy::vec_box, reason = "a message's blocks take the box")]
     decoders: Vec<Box<Decoder>>,
-    /// Messages without buffers and decoders.
-    messages: Vec<Incoming>,
-    /// Decoders and messages are kept only while it runs.
+    /// Decoders are kept only while it runs.
     idle: IdleTimer,
 }
 
@@ -67,12 +64,7 @@ impl Pool {
     pub(super) fn new(config: &Config) -> Self {
         let limit = MAX_KEPT.min(config.decode_bytes / KEPT_SHARE);
         let free = Free { buffers: Vec::new(), bytes: 0, limit, checks: 0, open: false };
-        Self {
-            free: Arc::new(Mutex::new(free)),
-            decoders: Vec::new(),
-            messages: Vec::new(),
-            idle: IdleTimer::default(),
-        }
+        Self { free: Arc::new(Mutex::new(free)), decoders: Vec::new(), idle: IdleTimer::default() }
     }
 
     /// A decoder of a block, with a buffer for it.
@@ -92,21 +84,8 @@ impl Pool {
     /// Takes back a decoder and its buffer.
     pub(super) fn put_decoder(&mut self, mut decoder: Box<Decoder>) {
         self.put(decoder.take_memory());
-        if self.idle.due().is_some() && self.decoders.len() < MAX_SPARE {
+        if self.is_in_use() && self.decoders.len() < MAX_RESERVE {
             self.decoders.push(decoder);
-        }
-    }
-
-    /// A finished message, whose memory may be used for another.
-    pub(super) fn take_message(&mut self) -> Option<Incoming> {
-        self.messages.pop()
-    }
-
-    /// Takes back a finished message.
-    pub(super) fn put_message(&mut self, mut message: Incoming) {
-        message.clear(self);
-        if self.idle.due().is_some() && self.messages.len() < MAX_SPARE {
-            self.messages.push(message);
         }
     }
 
@@ -128,6 +107,11 @@ impl Pool {
         Bytes::from_owner(Delivered { bytes, pool: Arc::downgrade(&self.free) })
     }
 
+    /// Whether memory was used recently, so that some should be kept.
+    pub(super) const fn is_in_use(&self) -> bool {
+        self.idle.due().is_some()
+    }
+
     /// When [`handle_timeout`](Self::handle_timeout) is due.
     pub(super) const fn poll_timeout(&self) -> Option<Instant> {
         self.idle.due()
@@ -138,7 +122,7 @@ impl Pool {
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         let Some(used) = self.idle.check(now) else { return };
         if !used {
-            (self.decoders, self.messages) = (Vec::new(), Vec::new());
+            self.decoders = Vec::new();
         }
         lock(&self.free).shrink(used);
     }

@@ -3,21 +3,11 @@
 
 use super::Receiver;
 use super::answers::{Answer, Verdict};
+use super::incoming::PendingProbe;
 use super::pulling::Credit;
 use super::symbols::Symbol;
 use crate::id::{MessageId, SessionId};
 use crate::time::Instant;
-use crate::wire::Prefix;
-
-/// A probe that is answered after a grace period, because its class may overtake the symbols sent
-/// before it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Probed {
-    prefix: Prefix,
-    block: u32,
-    packet_len: usize,
-    pub(super) due: Instant,
-}
 
 impl Receiver {
     /// Handles a probe, which may be the first packet of its message to arrive.
@@ -48,7 +38,7 @@ impl Receiver {
             None => match self.admit_message(now, symbol) {
                 // An invalid packet must not begin a message.
                 Ok(incoming) if incoming.needed(symbol.header.block).is_none() => {
-                    self.pool.put_message(incoming);
+                    self.recycler.put_message(incoming);
                     self.counters.nonsense += 1;
                     return false;
                 }
@@ -80,7 +70,7 @@ impl Receiver {
         let _ = incoming.needed(block)?;
         let Some((pulling, layout)) = incoming.pulling() else {
             let (prefix, packet_len) = (symbol.prefix, symbol.packet_len);
-            incoming.probed = Some(Probed { prefix, block, packet_len, due });
+            incoming.probed = Some(PendingProbe { prefix, block, packet_len, due });
             self.pulls.update(incoming, rto, (name, id));
             return Some(());
         };
@@ -101,7 +91,7 @@ impl Receiver {
         if let Some((probed, needed)) = due.and_then(|it| Some((it, incoming.needed(it.block)?))) {
             let arrivals = incoming.arrivals.report();
             let verdict = Verdict::Nack { needed: needed as u16, arrivals };
-            let Probed { prefix, block, packet_len, .. } = probed;
+            let PendingProbe { prefix, block, packet_len, .. } = probed;
             let answer = Answer { message: id, block, acknowledged: prefix.number, verdict };
             self.answer(name, Some(prefix), answer, packet_len);
         }

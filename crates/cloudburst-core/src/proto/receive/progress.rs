@@ -33,7 +33,14 @@ impl Receiver {
             return self.answer_to(symbol, Verdict::Forgotten);
         } else {
             let Symbol { header, index_set, payload, .. } = symbol;
-            incoming.receive(now, header, index_set, payload, &session.digest, &mut self.pool)
+            incoming.receive(
+                now,
+                header,
+                index_set,
+                payload,
+                &session.digest,
+                &mut self.recycler.pool,
+            )
         };
         self.after(now, step, symbol);
     }
@@ -91,10 +98,10 @@ impl Receiver {
         let mut incoming = self.admit_message(now, symbol)?;
         let Symbol { session: name, header, index_set, payload, .. } = symbol;
         let Some(session) = self.sessions.get(name) else { return Err(Verdict::Busy) };
-        let (key, pool) = (&session.digest, &mut self.pool);
+        let (key, pool) = (&session.digest, &mut self.recycler.pool);
         let step = incoming.receive(now, header, index_set, payload, key, pool);
         if step.is_none() {
-            pool.put_message(incoming);
+            self.recycler.put_message(incoming);
         } else {
             self.begin_message(now, *name, header.message, incoming);
         }
@@ -134,7 +141,7 @@ impl Receiver {
         if session.window.span() >= MESSAGE_WINDOW || !self.admit(now, &applicant) {
             return Err(Verdict::Busy);
         }
-        if let Some(over) = self.pool.take_message() {
+        if let Some(over) = self.recycler.take_message() {
             incoming.inherit(over);
         }
         Ok(incoming)
@@ -200,7 +207,7 @@ impl Receiver {
                 if let Some(incoming) =
                     self.end(symbol.session, id, Ending::Rejected(RejectReason::Corrupt))
                 {
-                    self.pool.put_message(incoming);
+                    self.recycler.put_message(incoming);
                 }
                 self.answer_to(symbol, Verdict::Reject(RejectReason::Corrupt));
             }

@@ -1,6 +1,6 @@
 //! The state of a message that its receiver pulls: which symbols are in flight, and which are lost.
 
-use super::pulls::Place;
+use crate::proto::fair_queue;
 use crate::proto::layout::Layout;
 use crate::proto::limits::{MAX_BLOCKS_IN_FLIGHT, MAX_PAUSE};
 use crate::proto::round_trip::RoundTrip;
@@ -42,7 +42,7 @@ pub(super) struct Pulling {
     /// Stalls since the last arrival.
     stalls: u32,
     /// The entry of this message in the queue of pulls.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<fair_queue::Place<u32>>,
 }
 
 /// One block of a pulled message. Counts are of symbols.

@@ -6,7 +6,7 @@ use super::incoming::Incoming;
 use super::pulling::Credit;
 use crate::config::{Config, PullOrder};
 use crate::id::{MessageId, SessionId};
-use crate::proto::fair_queue::{self, FairQueue};
+use crate::proto::fair_queue::FairQueue;
 use crate::proto::send::headers_to;
 use crate::proto::timers::Timers;
 use crate::rate::{Downlink, Share};
@@ -25,9 +25,6 @@ const FRAME: usize = 14 + 4 + 8 + 12;
 /// The name of a pulled message.
 pub(super) type Key = (SessionId, MessageId);
 
-/// The place of a message in the queue: its rank is the number of symbols missing from it.
-pub(super) type Place = fair_queue::Place<u32>;
-
 /// The messages of all sessions of which a symbol may be pulled. There is one queue, because they
 /// share the link (SCDP, section IV-C).
 #[derive(Debug)]
@@ -36,6 +33,7 @@ pub(super) struct PullQueue {
     downlink: Share,
     /// How long symbols sent before a probe may arrive after it.
     grace: Duration,
+    /// Ranked by the number of symbols missing from each.
     wanting: FairQueue<u32, Key>,
     /// When messages stall, or their probes are due.
     pub(super) timers: Timers<Key>,

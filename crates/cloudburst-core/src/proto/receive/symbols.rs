@@ -156,7 +156,7 @@ impl Receiver {
         for (id, mut incoming) in dropped.into_iter().flatten() {
             self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
             self.pulls.leave(&mut incoming, (name, id));
-            self.pool.put_message(incoming);
+            self.recycler.put_message(incoming);
         }
     }
 

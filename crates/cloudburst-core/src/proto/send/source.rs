@@ -4,8 +4,9 @@
 use crate::code::{Code, Encoder, Kernel};
 use crate::id::{Digest, MessageId};
 use crate::proto::layout::Layout;
-use crate::wire::Role;
 use crate::wire::keys::DigestKey;
+use crate::wire::symbol::NO_AGE;
+use crate::wire::{Role, SymbolHeader};
 use bytes::Bytes;
 
 /// The capacity for digests, at most, that a message that has ended leaves to another, which may
@@ -143,5 +144,26 @@ impl Source {
     /// Whether `digest` is that of the whole message: only then does its receiver have all of it.
     pub(super) fn is(&self, digest: Digest, key: &DigestKey) -> bool {
         self.digests.len() == self.layout.blocks() && key.message(self.id, &self.digests) == digest
+    }
+
+    /// The header fields that all symbols of a block have in common. `low_watermark` is the oldest
+    /// unfinished message.
+    pub(super) fn symbol_header(
+        &self,
+        block: &SourceBlock,
+        low_watermark: MessageId,
+    ) -> SymbolHeader {
+        let age = self.id.0.saturating_sub(low_watermark.0);
+        SymbolHeader {
+            path_number: 0,
+            message: self.id,
+            length: self.layout.length() as u32,
+            age: u32::try_from(age).map_or(NO_AGE, |age| age.min(NO_AGE)),
+            block: block.index,
+            symbol: 0,
+            symbol_size: self.layout.symbol_size() as u16,
+            code: self.code.to_wire(),
+            unasked: 0,
+        }
     }
 }

@@ -46,7 +46,7 @@ pub use by_hand::{answer as answer_by_hand, shake_hands};
 pub use fields::{AcceptFields, OpenFields};
 pub use hello::{HELLO_LEN, Hello, RETRY_LEN, Retry};
 pub use mac::HelloKey;
-pub use noise::{Initiation, Response, SessionSecrets};
+pub use noise::{Initiation, Response};
 pub use open::{
     ACCEPT_LEN, ACCEPT_MESSAGE_LEN, ANY_TURN, Accept, OPEN_LEN, OPEN_MESSAGE_LEN, Open,
 };

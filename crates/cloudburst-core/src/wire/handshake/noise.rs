@@ -6,31 +6,15 @@
 use super::{
     fields::{AcceptFields, OpenFields},
     open::{ACCEPT_MESSAGE_LEN, Accept, OPEN_MESSAGE_LEN, Open},
-    primitives::{self, KEY_LEN, TAG_LEN},
+    primitives,
     token::Token,
 };
 use crate::id::PathId;
+use crate::wire::keys::SessionSecrets;
 use snow::{Builder, HandshakeState};
 
 const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 const PROLOGUE: &[u8; 13] = b"cloudburst v2";
-
-/// Returns the bytes of a Noise message that carries this many bytes of fields.
-pub(super) const fn sealed_len(fields: usize) -> usize {
-    KEY_LEN + fields + TAG_LEN
-}
-
-/// The secrets of a session, from which the keys of both directions are derived.
-///
-/// An observer of the handshake cannot compute them, not even with the pre-shared key; nor can the
-/// two ends, once they have erased their ephemeral secrets.
-#[derive(Clone)]
-pub struct SessionSecrets {
-    /// The secret for packets that the initiator seals.
-    pub k1: [u8; 32],
-    /// The secret for packets that the responder seals.
-    pub k2: [u8; 32],
-}
 
 /// The initiator's end, from OPEN to ACCEPT.
 pub struct Initiation {
@@ -42,7 +26,7 @@ pub struct Initiation {
 /// The responder's end, from OPEN to ACCEPT.
 pub struct Response(HandshakeState);
 
-opaque_debug!(SessionSecrets, Initiation, Response);
+opaque_debug!(Initiation, Response);
 
 impl Initiation {
     /// Makes Noise message 1, at the cost of one X25519 multiplication.

@@ -5,7 +5,7 @@ use super::{
     fields::{AcceptFields, OpenFields},
     head::{HEAD_LEN, Head},
     mac::{HelloKey, MAC_LEN, holder},
-    noise::sealed_len,
+    primitives::sealed_len,
     token::Token,
 };
 use crate::id::PathId;

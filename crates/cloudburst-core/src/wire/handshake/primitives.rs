@@ -17,9 +17,14 @@ use snow::{
 use std::cell::Cell;
 
 /// Bytes of an X25519 key, public or secret.
-pub(super) const KEY_LEN: usize = 32;
+const KEY_LEN: usize = 32;
 /// Bytes of the tag after sealed bytes.
-pub(super) const TAG_LEN: usize = 16;
+const TAG_LEN: usize = 16;
+
+/// Returns the bytes of a Noise message that carries this many bytes of fields.
+pub(super) const fn sealed_len(fields: usize) -> usize {
+    KEY_LEN + fields + TAG_LEN
+}
 
 /// Supplies the primitives to one handshake.
 // A cell, because `snow` resolves through a shared reference.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::wire::Capabilities;
+use crate::wire::keys::SessionSecrets;
 use crate::{
     id::{Incarnation, PathId, SessionId},
     wire::{

@@ -3,8 +3,8 @@
 use super::*;
 use crate::id::{MessageId, SessionId};
 use crate::path::{Order, Via};
-use crate::wire::handshake::SessionSecrets;
 use crate::wire::keys::SessionKeys;
+use crate::wire::keys::SessionSecrets;
 use crate::wire::{Arrivals, Capabilities, Role};
 use bytes::Bytes;
 

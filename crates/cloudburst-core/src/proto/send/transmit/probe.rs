@@ -2,7 +2,6 @@
 //! (Aeolus).
 
 use super::super::{Outgoing, Sender};
-use super::train::header;
 use crate::id::{MessageId, PathId};
 use crate::path::Via;
 use crate::proto::observe::{Observation, tell};
@@ -61,7 +60,7 @@ impl Sender {
         let (partial, pulled) = (leg.is_partial(), leg.is_pulled(capabilities));
         let block = leg.block_mut(due.block)?;
         let number = session.sealer.next_number();
-        let mut header = header(source, source.block(due.block)?, low_watermark.0);
+        let mut header = source.symbol_header(source.block(due.block)?, low_watermark);
         header.symbol = block.recovery.sent();
         header.unasked = u16::try_from(block.recovery.unasked()).unwrap_or(u16::MAX);
         let prefix = Prefix {

@@ -14,7 +14,7 @@ use crate::proto::{Class, Marking};
 use crate::time::Instant;
 use crate::wire::keys::{HEADER_TAG_LEN, HeaderKey};
 use crate::wire::seal::Sealer;
-use crate::wire::symbol::{NO_AGE, SYMBOL_OVERHEAD, UNASKED_LEN};
+use crate::wire::symbol::{SYMBOL_OVERHEAD, UNASKED_LEN};
 use crate::wire::{Capabilities, Kind, Prefix, SymbolHeader};
 
 /// The path of a train, and what all of its packets have in common.
@@ -124,7 +124,7 @@ impl Train {
         let (partial, pulled) = (leg.is_partial(), leg.is_pulled(self.capabilities));
         let (block, encoded) = (leg.block_mut(part.block)?, source.block(part.block)?);
         let session = peer.session.as_mut()?;
-        let mut header = header(source, encoded, low_watermark.0);
+        let mut header = source.symbol_header(encoded, low_watermark);
         let mut requested = false;
         for _ in 0..part.packets {
             let number = session.sealer.next_number();
@@ -239,23 +239,6 @@ fn packet_len(
     let unasked = if pulled { UNASKED_LEN } else { 0 };
     let header_tag = if capabilities.has(Capabilities::TRIM) { HEADER_TAG_LEN } else { 0 };
     Some(SYMBOL_OVERHEAD + unasked + header_tag + index_set + source.layout.symbol_size())
-}
-
-/// The header fields that all symbols of a block have in common. `low_watermark` is the oldest
-/// unfinished message.
-pub(super) fn header(source: &Source, block: &SourceBlock, low_watermark: u64) -> SymbolHeader {
-    let age = source.id.0.saturating_sub(low_watermark);
-    SymbolHeader {
-        path_number: 0,
-        message: source.id,
-        length: source.layout.length() as u32,
-        age: u32::try_from(age).map_or(NO_AGE, |age| age.min(NO_AGE)),
-        block: block.index,
-        symbol: 0,
-        symbol_size: source.layout.symbol_size() as u16,
-        code: source.code.to_wire(),
-        unasked: 0,
-    }
 }
 
 /// Appends one packet to `buffer`: header, index set and payload, sealed.
