@@ -1,6 +1,6 @@
 //! The command line of `cbrst-switch`.
 
-use super::params::{Role, Weights};
+use super::params::{Parameters, Role, Weights};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -149,6 +149,34 @@ pub(crate) struct Overrides {
     /// Queue length from which packets of new messages are dropped, such as '6144 bytes'
     #[arg(long, value_name = "THRESHOLD")]
     pub(crate) aeolus: Option<String>,
+}
+
+impl Overrides {
+    /// Returns `parameters` with these options in place of theirs.
+    pub(crate) fn replace_in(self, parameters: Parameters) -> Parameters {
+        let has_dscps = self.dscp.is_some() || !self.dscps.is_empty();
+        let (dscp, dscps) =
+            if has_dscps { (self.dscp, self.dscps) } else { (parameters.dscp, parameters.dscps) };
+        Parameters {
+            platform: self.platform.or(parameters.platform),
+            name: self.name.or(parameters.name),
+            role: self.role.map(Into::into).or(parameters.role),
+            ports: if self.port.is_empty() { parameters.ports } else { self.port },
+            dscp,
+            dscps,
+            queue: self.queue.or(parameters.queue),
+            limit: self.limit.or(parameters.limit),
+            chip: self.chip.or(parameters.chip),
+            buffer: self.buffer.or(parameters.buffer),
+            mtu: self.mtu.or(parameters.mtu),
+            cell: self.cell.or(parameters.cell),
+            rate: self.rate.or(parameters.rate),
+            weights: self.weights.or(parameters.weights),
+            seed: self.seed.or(parameters.seed),
+            aeolus: self.aeolus.or(parameters.aeolus),
+            ..parameters
+        }
+    }
 }
 
 /// The place of a switch in the fabric.

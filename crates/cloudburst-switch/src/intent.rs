@@ -69,8 +69,8 @@ impl Intent {
     ///
     /// The first error in the parameters.
     pub(crate) fn new(parameters: Parameters) -> Result<Self, Refusal> {
-        let platform: Platform =
-            parameters.platform.ok_or(Refusal::Missing("platform"))?.parse()?;
+        let came = parameters.platform.ok_or(Refusal::Missing("platform"))?;
+        let platform = Platform::find(&came).ok_or(Refusal::Platform { came })?;
         let name = parameters.name.unwrap_or_else(|| "switch".into());
         // It becomes part of comments, which Ansible renders with Jinja again.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);

@@ -77,7 +77,7 @@ fn run(args: SwitchArgs) -> Exit {
 }
 
 fn intent(params: &Path, overrides: Overrides) -> Result<Intent, Refusal> {
-    Intent::new(Parameters::read(params)?.with(overrides))
+    Intent::new(overrides.replace_in(Parameters::read(params)?))
 }
 
 fn platforms() -> Result<Exit, Refusal> {

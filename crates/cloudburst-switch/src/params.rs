@@ -1,6 +1,5 @@
 //! The parameters of one switch: a TOML file, and the options that take precedence over it.
 
-use super::args::Overrides;
 use super::error::Refusal;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -102,32 +101,6 @@ impl Parameters {
             let reason = format!("line {line}: {}", error.message().replace('\n', " "));
             Refusal::Toml { path: path.into(), reason }
         })
-    }
-
-    /// Returns the parameters with `flags`, which take precedence.
-    pub(crate) fn with(self, flags: Overrides) -> Self {
-        let is_told = flags.dscp.is_some() || !flags.dscps.is_empty();
-        let (dscp, dscps) =
-            if is_told { (flags.dscp, flags.dscps) } else { (self.dscp, self.dscps) };
-        Self {
-            platform: flags.platform.or(self.platform),
-            name: flags.name.or(self.name),
-            role: flags.role.map(Into::into).or(self.role),
-            ports: if flags.port.is_empty() { self.ports } else { flags.port },
-            dscp,
-            dscps,
-            queue: flags.queue.or(self.queue),
-            limit: flags.limit.or(self.limit),
-            chip: flags.chip.or(self.chip),
-            buffer: flags.buffer.or(self.buffer),
-            mtu: flags.mtu.or(self.mtu),
-            cell: flags.cell.or(self.cell),
-            rate: flags.rate.or(self.rate),
-            weights: flags.weights.or(self.weights),
-            seed: flags.seed.or(self.seed),
-            aeolus: flags.aeolus.or(self.aeolus),
-            ..self
-        }
     }
 }
 

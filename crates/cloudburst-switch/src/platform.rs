@@ -1,8 +1,6 @@
 //! The platforms, and their differences other than syntax.
 
-use super::error::Refusal;
 use core::fmt;
-use core::str::FromStr;
 
 /// The platform whose language a configuration is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +59,11 @@ impl Platform {
         Self::OpenConfig,
         Self::Linux,
     ];
+
+    /// Returns the platform with this name.
+    pub(crate) fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|platform| platform.name() == name)
+    }
 
     /// Returns its name in the parameters, which is also that of the directory of its templates.
     pub(crate) const fn name(self) -> &'static str {
@@ -215,15 +218,6 @@ impl Platform {
     /// Whether there is a template for decapsulating IP-in-IP packets.
     pub(crate) const fn decapsulates(self) -> bool {
         matches!(self, Self::Sonic | Self::Eos | Self::Nxos | Self::Linux)
-    }
-}
-
-impl FromStr for Platform {
-    type Err = Refusal;
-
-    fn from_str(text: &str) -> Result<Self, Refusal> {
-        let found = Self::ALL.into_iter().find(|platform| platform.name() == text);
-        found.ok_or_else(|| Refusal::Platform { came: text.into() })
     }
 }
 

@@ -1,9 +1,9 @@
 //! Configurations with blocks by indentation: Cisco's, Arista's, Dell's.
 
-use super::facts::{Facts, Place};
+use super::facts::Facts;
 use super::interfaces::named;
 use super::negations::{self, TYPES, VERBS, are_related, is_for_another, remains};
-use super::{File, after, lines};
+use super::text::{File, Place, after, lines, numbers};
 use crate::intent::Intent;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -288,19 +288,6 @@ impl Block {
     pub(super) fn class(&self) -> Option<&str> {
         self.after("class")?.rsplit(' ').next()
     }
-}
-
-/// Parses numbers and ranges: `1,3-5 7`.
-pub(super) fn numbers(text: &str) -> Vec<u8> {
-    let parts = text.split([',', ' ']).filter(|part| !part.is_empty());
-    let range = |part: &str| match part.split_once('-') {
-        Some((low, high)) => {
-            let (low, high) = (low.parse::<u8>().ok()?, high.parse::<u8>().ok()?);
-            Some((low..=high.min(63)).collect::<Vec<_>>())
-        }
-        None => crate::dscp::parse(part).map(|one| vec![one]),
-    };
-    parts.filter_map(range).flatten().collect()
 }
 
 /// Reports that the tiny queue's class matches something besides a DSCP.

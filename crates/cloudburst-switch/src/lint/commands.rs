@@ -1,8 +1,9 @@
 //! Configurations that are lists of commands, where a later one may take back earlier ones:
 //! `set` and `delete`, `nv set` and `nv unset`.
 
-use super::facts::{Facts, Place};
+use super::facts::Facts;
 use super::negations::{self, VERBS, are_related, is_for_another, remains};
+use super::text::Place;
 use crate::intent::Intent;
 
 /// Returns the commands that remain in the end, in order. Taking back a path takes back everything below it.

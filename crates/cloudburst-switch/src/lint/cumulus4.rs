@@ -1,9 +1,8 @@
 //! Cumulus Linux 4: `key = value` lines of traffic.conf and datapath.conf.
 
-use super::blocks::numbers;
-use super::facts::{Cap, EVERY_PORT, Facts, Field, Place, Seen, Share};
+use super::facts::{Cap, EVERY_PORT, Facts, Field, Seen, Share};
 use super::negations::{self, VERBS, are_related};
-use super::{File, lines};
+use super::text::{File, Place, lines, numbers};
 use crate::intent::Intent;
 use std::collections::BTreeMap;
 

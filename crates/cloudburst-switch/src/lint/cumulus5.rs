@@ -1,10 +1,10 @@
 //! Cumulus Linux 5: `nv set` commands, which `nv unset` takes back.
 
-use super::blocks::numbers;
-use super::facts::{Cap, EVERY_PORT, Facts, Field, Place, Seen, Share};
+use super::facts::{Cap, EVERY_PORT, Facts, Field, Seen, Share};
 use super::interfaces::named;
 use super::negations::are_related;
-use super::{File, commands, shell};
+use super::text::{File, Place, numbers};
+use super::{commands, shell};
 use crate::intent::Intent;
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Arista EOS: blocks.
 
-use super::File;
-use super::blocks::{self, Block, numbers};
-use super::facts::{Aeolus, Cap, Facts, Field, Place, Seen, Share};
+use super::blocks::{self, Block};
+use super::facts::{Aeolus, Cap, Facts, Field, Seen, Share};
+use super::text::{File, Place, numbers};
 use crate::intent::Intent;
 use std::collections::BTreeMap;
 

@@ -1,17 +1,12 @@
 //! The facts that a configuration sets, in a form common to all platforms.
 
-use super::Finding;
+use super::finding::Finding;
+use super::text::Place;
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The name that stands for every port.
 pub(super) const EVERY_PORT: &str = "*";
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) file: String,
-    pub(super) line: usize,
-}
 
 /// A value and its place.
 #[derive(Clone, Debug)]
@@ -154,22 +149,7 @@ impl Facts {
         expected: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        self.findings.push(finding(at, found, expected, remedy));
-    }
-}
-
-pub(super) fn finding(
-    at: &Place,
-    found: impl Into<String>,
-    expected: impl Into<String>,
-    remedy: impl Into<String>,
-) -> Finding {
-    Finding {
-        file: at.file.clone(),
-        line: at.line,
-        found: found.into(),
-        expected: expected.into(),
-        remedy: remedy.into(),
+        self.findings.push(Finding::new(at, found, expected, remedy));
     }
 }
 

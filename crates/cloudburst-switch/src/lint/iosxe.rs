@@ -1,9 +1,9 @@
 //! Cisco IOS-XE: blocks, and the same as JSON of the native model.
 
-use super::File;
-use super::blocks::{self, Block, numbers};
-use super::facts::{Cap, Facts, Field, Place, Seen, Share};
+use super::blocks::{self, Block};
+use super::facts::{Cap, Facts, Field, Seen, Share};
 use super::json::{self, Places, entries, items};
+use super::text::{File, Place, numbers};
 use crate::intent::Intent;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Commands of Linux in their normal form: without options, with full words.
 
-use super::after;
 use super::shell::Command;
+use super::text::after;
 use crate::intent::Intent;
 use std::net::IpAddr;
 
@@ -301,9 +301,9 @@ fn offload<'a>(pair: &[&'a str]) -> Vec<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::File;
     use super::super::facts::Facts;
     use super::super::shell;
+    use super::super::text::File;
     use super::*;
 
     fn meanings(text: &str) -> Vec<String> {

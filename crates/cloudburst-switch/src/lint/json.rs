@@ -1,7 +1,7 @@
 //! Parses JSON, and finds the lines of its values.
 
-use super::File;
-use super::facts::{Facts, Place};
+use super::facts::Facts;
+use super::text::{File, Place};
 use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 use std::borrow::Cow;

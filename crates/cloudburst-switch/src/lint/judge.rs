@@ -1,10 +1,10 @@
 //! Compares facts with the intent, in the same way for all platforms.
 
-use super::Finding;
 use super::facts::{
-    Aeolus, Cap, EVERY_PORT, Facts, Field, Given, Place, Queue, Schedule, Seen, Share, Trimming,
-    finding,
+    Aeolus, Cap, EVERY_PORT, Facts, Field, Given, Queue, Schedule, Seen, Share, Trimming,
 };
+use super::finding::Finding;
+use super::text::Place;
 use crate::intent::Intent;
 use crate::platform::Platform;
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     fn find(&mut self, at: &Place, found: impl Into<String>, expected: String, remedy: &str) {
-        self.findings.push(finding(at, found, expected, remedy));
+        self.findings.push(Finding::new(at, found, expected, remedy));
     }
 
     fn missing(&mut self, found: impl Into<String>, expected: String, remedy: &str) {
@@ -63,7 +63,7 @@ impl Judge<'_> {
                     names.insert(name.clone());
                 } else {
                     let found = format!("{port} refers to {name}, which is not there");
-                    let finding = finding(at, found, what, "define it, or correct the name");
+                    let finding = Finding::new(at, found, what, "define it, or correct the name");
                     self.findings.push(finding);
                 }
             }

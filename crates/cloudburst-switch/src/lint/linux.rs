@@ -1,8 +1,9 @@
 //! Linux: the lines of `tc`, `ethtool`, `sysctl`, `ip` and `dcb` in scripts.
 
-use super::facts::{Aeolus, Cap, Facts, Field, Place, Seen, Share};
+use super::facts::{Aeolus, Cap, Facts, Field, Seen, Share};
 use super::iproute::{self, Meaning};
-use super::{File, after, negations, shell};
+use super::text::{File, Place, after};
+use super::{negations, shell};
 use crate::intent::Intent;
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

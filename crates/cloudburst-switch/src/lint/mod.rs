@@ -11,6 +11,7 @@ mod cumulus4;
 mod cumulus5;
 mod eos;
 mod facts;
+mod finding;
 mod interfaces;
 mod iosxe;
 mod iproute;
@@ -24,40 +25,13 @@ mod os10;
 mod picos;
 mod shell;
 mod sonic;
+mod text;
 
 use super::intent::Intent;
 use super::platform::Platform;
-use core::fmt;
-use facts::{Facts, Place};
-
-/// A file of a configuration.
-#[derive(Clone, Debug)]
-pub(crate) struct File {
-    pub(crate) name: String,
-    pub(crate) text: String,
-}
-
-/// A difference between a configuration and the intent.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
-    file: String,
-    /// The line, from 1; 0 if something is missing.
-    line: usize,
-    found: String,
-    expected: String,
-    remedy: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, line, found, expected, remedy } = self;
-        f.write_str(file)?;
-        if *line > 0 {
-            write!(f, ":{line}")?;
-        }
-        write!(f, ": {found}; expected {expected}: {remedy}")
-    }
-}
+use facts::Facts;
+use finding::Finding;
+pub(crate) use text::File;
 
 /// The rendered files, in the order in which the guide applies them.
 const RENDERED: [&str; 5] = ["qos", "ecmp", "paths", "aeolus", "trim"];
@@ -104,26 +78,4 @@ fn rank(file: &File) -> usize {
     let stem = name.split('.').next();
     let place = RENDERED.iter().position(|rendered| Some(*rendered) == stem);
     place.unwrap_or(RENDERED.len())
-}
-
-/// Returns the word that follows another.
-fn after<'a>(words: &[&'a str], word: &str) -> Option<&'a str> {
-    let found = words.iter().position(|each| *each == word)?;
-    words.get(found + 1).copied()
-}
-
-/// Returns all lines of all files, each with its place, without comments and blank lines.
-fn lines<'a>(
-    files: &'a [File],
-    comment: &'static [char],
-) -> impl Iterator<Item = (Place, &'a str)> + 'a {
-    files.iter().flat_map(move |file| {
-        let numbered = file.text.lines().enumerate();
-        numbered
-            .map(|(index, line)| (Place { file: file.name.clone(), line: index + 1 }, line))
-            .filter(move |(_, line)| {
-                let line = line.trim_start();
-                !line.is_empty() && !line.starts_with(comment)
-            })
-    })
 }

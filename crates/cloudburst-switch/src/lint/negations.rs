@@ -1,8 +1,7 @@
 //! Lines that take back other lines: what is left of these, and which negations must not be skipped.
 
-use super::after;
-use super::blocks::numbers;
-use super::facts::{Facts, Place};
+use super::facts::Facts;
+use super::text::{Place, after, numbers};
 use crate::intent::Intent;
 
 /// The words that begin a negation, on any platform.

@@ -1,8 +1,8 @@
 //! Cisco NX-OS: blocks.
 
-use super::File;
-use super::blocks::{self, Block, alone, numbers};
+use super::blocks::{self, Block, alone};
 use super::facts::{Aeolus, Cap, EVERY_PORT, Facts, Field, Seen, Share};
+use super::text::{File, numbers};
 use crate::intent::Intent;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! OpenConfig: JSON of openconfig-qos and openconfig-network-instance (RFC 7951).
 
-use super::File;
-use super::facts::{Aeolus, Cap, Facts, Place, Seen, Share};
+use super::facts::{Aeolus, Cap, Facts, Seen, Share};
 use super::json::{self, Places, items};
+use super::text::{File, Place};
 use crate::intent::Intent;
 use serde_json::Value;
 use std::collections::BTreeMap;

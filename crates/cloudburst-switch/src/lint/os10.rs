@@ -1,8 +1,8 @@
 //! Dell OS10: blocks.
 
-use super::File;
-use super::blocks::{self, Block, numbers};
+use super::blocks::{self, Block};
 use super::facts::{Cap, EVERY_PORT, Facts, Field, Seen, Share};
+use super::text::{File, numbers};
 use crate::intent::Intent;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! PicOS: `set` commands, which `delete` takes back.
 
-use super::facts::{Cap, Facts, Field, Place, Seen, Share};
-use super::{File, commands, lines};
+use super::commands;
+use super::facts::{Cap, Facts, Field, Seen, Share};
+use super::text::{File, Place, lines};
 use crate::intent::Intent;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! Shell scripts, as far as a check can follow them: one command after the other.
 
-use super::File;
-use super::facts::{Facts, Place};
+use super::facts::Facts;
+use super::text::{File, Place};
 use std::collections::VecDeque;
 
 /// A simple command.

@@ -1,8 +1,8 @@
 //! SONiC: tables of CONFIG_DB, or patches of them.
 
-use super::facts::{Aeolus, Cap, EVERY_PORT, Facts, Field, Place, Queue, Seen, Share};
+use super::facts::{Aeolus, Cap, EVERY_PORT, Facts, Field, Queue, Seen, Share};
 use super::json::{self, Places, entries, items};
-use super::{File, blocks};
+use super::text::{File, Place, numbers};
 use crate::intent::Intent;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ impl Tables<'_> {
             let at = self.at(&["PORT_QOS_MAP", port]);
             let of = if port == "global" { EVERY_PORT } else { port };
             let enabled = told["pfc_enable"].as_str().unwrap_or("");
-            facts.pfc.extend(blocks::numbers(enabled).into_iter().map(|tc| Seen::new(tc, &at)));
+            facts.pfc.extend(numbers(enabled).into_iter().map(|tc| Seen::new(tc, &at)));
             let (Some(dscps), Some(queues)) =
                 (told["dscp_to_tc_map"].as_str(), told["tc_to_queue_map"].as_str())
             else {
@@ -91,7 +91,7 @@ impl Tables<'_> {
     /// Returns the ports of a key such as `Ethernet0,Ethernet4|3-5`, if its queues include `queue`.
     fn each_port<'k>(&self, key: &'k str, queue: u8) -> Vec<&'k str> {
         let Some((ports, queues)) = key.split_once('|') else { return Vec::new() };
-        let is_of = blocks::numbers(queues).contains(&queue);
+        let is_of = numbers(queues).contains(&queue);
         if is_of { ports.split(',').collect() } else { Vec::new() }
     }
 
