@@ -25,6 +25,7 @@ mod receiver;
 mod sender;
 mod signals;
 mod start;
+mod text;
 mod ui;
 
 use std::process::ExitCode;

@@ -12,7 +12,7 @@
 //! code that the receiver shows; no message of either end allows guesses to be tried offline.
 
 use crate::signals::Interrupts;
-use crate::ui;
+use crate::text;
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
@@ -219,7 +219,7 @@ impl Pairing {
             };
             guesses += 1;
             if guesses == MAX_CODES {
-                return Err(PairingError::Guessed(ui::peer(guesser)));
+                return Err(PairingError::Guessed(text::peer(guesser)));
             }
             last = Some(guesser);
         }

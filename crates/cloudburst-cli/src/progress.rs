@@ -1,6 +1,7 @@
 //! The progress line of a file in transfer.
 
-use crate::ui;
+use crate::text;
+use cloudburst_program::escaped;
 use core::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::VecDeque;
@@ -38,7 +39,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_message(ui::escaped(name).into_owned());
+        bar.set_message(escaped(name).into_owned());
         let bar = bars.add(bar);
         let is_shown = !bar.is_hidden();
         let (bars, rate) = (bars.clone(), Rate::new(now, 0));
@@ -136,7 +137,7 @@ impl Rate {
         }
         let left = size.map(|size| size.saturating_sub(*position) as f64 / rate);
         let left = left.map(|seconds| format!(" {}", clock(seconds.ceil() as u64)));
-        format!("{}/s{}", ui::bytes(rate as u64), left.unwrap_or_default())
+        format!("{}/s{}", text::bytes(rate as u64), left.unwrap_or_default())
     }
 }
 

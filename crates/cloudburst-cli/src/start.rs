@@ -7,6 +7,7 @@ use crate::ui::{self, JsonTo};
 use crate::{Exit, config};
 use clap::Parser;
 use cloudburst_program::NotRun;
+use cloudburst_program::complain;
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ pub(crate) fn run<A: Parser + Configured, P>(
     let holds: &[&str] = if key.is_some() { &["key-file"] } else { &[] };
     let args = cloudburst_program::parse::<A>().and_then(|args| {
         let command = config::with_settings(A::command(), args.config(), holds).map_err(|error| {
-            ui::complain(&format!("{program}: {error}"));
+            complain(&format!("{program}: {error}"));
             NotRun::Invalid(error.to_string())
         });
         cloudburst_program::parse_by::<A>(command?)
@@ -32,7 +33,7 @@ pub(crate) fn run<A: Parser + Configured, P>(
         Ok(args) => match plan(args, key) {
             Ok(plan) => return run(plan),
             Err(error) => {
-                ui::complain(&format!("{program}: {error}"));
+                complain(&format!("{program}: {error}"));
                 error.to_string()
             }
         },

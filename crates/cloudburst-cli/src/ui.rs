@@ -1,16 +1,12 @@
 //! Output for the user: status and progress on standard error, results on standard output.
 
 use crate::Exit;
-use crate::plan::CommonPlan;
 use crate::progress::Progress;
-use cloudburst_net::{BuildError, PathMapError};
-pub(crate) use cloudburst_program::{complain, escaped};
-use indicatif::{DecimalBytes, MultiProgress, ProgressDrawTarget};
+use crate::text;
+use cloudburst_program::complain;
+use indicatif::{MultiProgress, ProgressDrawTarget};
 use serde::Serialize;
-use std::error::Error;
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::iter;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -101,35 +97,15 @@ pub(crate) fn unwritable(error: &io::Error) -> String {
     format!("cannot write to standard output: {error}")
 }
 
-/// Formats an error and its causes on one line.
-pub(crate) fn with_causes(error: &dyn Error) -> String {
-    let causes = iter::successors(error.source(), |cause| (*cause).source());
-    causes.fold(error.to_string(), |line, cause| format!("{line}: {cause}"))
-}
-
-/// Formats why an endpoint was not built. `address` is the argument that chooses the address of its sockets.
-pub(crate) fn not_built(error: &BuildError, address: &str) -> String {
-    let which = match error {
-        BuildError::Paths(PathMapError::NoFlowLabels { .. }) => "an IPv6 address",
-        BuildError::Paths(PathMapError::NoSource { .. }) => "the IPv4 address of a host",
-        BuildError::Paths(PathMapError::Family { .. }) => "an address of that family",
-        _ => return with_causes(error),
-    };
-    let text = error.to_string();
-    // The library's advice is to bind to another address.
-    let fact = text.rsplit_once(": bind ").map_or(&*text, |(fact, _)| fact);
-    format!("{fact}: give {which} as {address}, or choose other --paths")
-}
-
 impl Ui {
-    pub(crate) fn new(program: &'static str, plan: &CommonPlan, json: JsonTo) -> Self {
+    /// Creates the output of `program`, with only errors if it is `quiet`. JSON objects go to `json`, if any are wanted.
+    pub(crate) fn new(program: &'static str, quiet: bool, json: Option<JsonTo>) -> Self {
         let bars = MultiProgress::new();
-        if plan.quiet {
+        if quiet {
             bars.set_draw_target(ProgressDrawTarget::hidden());
         }
-        let (quiet, json) = (plan.quiet, plan.json.then_some(json));
         let ui = Self { program, quiet, json, lost: Arc::default(), bars };
-        let level = if plan.quiet { LevelFilter::ERROR } else { LevelFilter::WARN };
+        let level = if quiet { LevelFilter::ERROR } else { LevelFilter::WARN };
         // Fails if a subscriber is installed already, which then stays.
         let _ = tracing_subscriber::fmt()
             .with_max_level(level)
@@ -179,21 +155,8 @@ impl Ui {
     }
 }
 
-/// The names of settings in the library, and of the options that set them here.
-const OPTIONS: [(&str, &str); 4] = [
-    ("`Builder::capacity`", "--capacity"),
-    ("`Builder::dscp`", "--dscp"),
-    ("`capacity`", "--capacity"),
-    ("`mtu`", "--mtu"),
-];
-
 /// The end of a warning that says what `--insecure` means. Whoever has given the option knows that.
 const CHOSEN: &str = "`Security::trusted_network` was chosen";
-
-/// Replaces the names of settings in a text of the library by those of options.
-pub(crate) fn with_options(text: &str) -> String {
-    OPTIONS.iter().fold(text.to_owned(), |text, (setting, option)| text.replace(setting, option))
-}
 
 /// Warnings of the libraries take this way, so that bars do not garble them.
 impl MakeWriter<'_> for Ui {
@@ -214,7 +177,7 @@ impl Write for LineWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
         if !text.contains(CHOSEN) {
-            let text = with_options(&text);
+            let text = text::with_options(&text);
             self.bars.suspend(|| io::stderr().write_all(text.as_bytes()))?;
         }
         Ok(line.len())
@@ -222,27 +185,5 @@ impl Write for LineWriter {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// Returns the address as users know it: a socket of both families has IPv4 peers at IPv6 addresses.
-pub(crate) fn peer(address: SocketAddr) -> SocketAddr {
-    match address.ip().to_canonical() {
-        IpAddr::V4(ip) => (ip, address.port()).into(),
-        IpAddr::V6(_) => address,
-    }
-}
-
-/// Formats a number of bytes with a unit, in powers of 1000.
-pub(crate) fn bytes(count: u64) -> String {
-    DecimalBytes(count).to_string()
-}
-
-/// Says how much of a file was transferred: `count` bytes, besides those that an earlier attempt has left.
-pub(crate) fn transferred(count: u64, resumed: u64) -> String {
-    match (count, resumed) {
-        (_, 0) => bytes(count),
-        (0, _) => format!("already there: {} compared by digest", bytes(resumed)),
-        _ => format!("{} after {} of an earlier attempt", bytes(count), bytes(resumed)),
     }
 }

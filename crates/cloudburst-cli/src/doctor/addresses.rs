@@ -1,8 +1,7 @@
 //! The addresses by which the ends know each other, and the translators and firewalls between them.
 
-use super::ExamError;
+use super::error::ExamError;
 use super::exam::Examiner;
-use super::report::Problem;
 use crate::plan::DoctorPlan;
 use crate::protocol::Vitals;
 use cloudburst_net::Naming;
@@ -100,21 +99,8 @@ impl Addresses {
         notes
     }
 
-    /// Returns the problems.
-    pub(super) fn problems(&self) -> Vec<Problem> {
-        let Self { peer, .. } = self;
-        let foreign = || Problem {
-            what: format!(
-                "the peer is behind destination NAT or a virtual IP address, and does not know \
-                 that it is known as {peer}; {}",
-                self.listening()
-            ),
-            remedy: format!("tell it: cbrst-recv --known-as {peer}, or Builder::known_as"),
-        };
-        (self.naming == Some(Named::Foreign)).then(foreign).into_iter().collect()
-    }
-
-    fn listening(&self) -> String {
+    /// Says where the receiver listens.
+    pub(super) fn listening(&self) -> String {
         self.listens.map_or("it does not say where it listens".into(), |listens| {
             format!("it listens on {listens}")
         })
@@ -138,11 +124,11 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_in_between_nothing_is_said() {
-        assert_eq!((addresses().notes(), addresses().problems().len()), (Vec::new(), 0));
+    fn nothing_is_noted_where_no_device_is_in_between() {
+        assert_eq!(addresses().notes(), [""; 0]);
         let nothing_known =
             Addresses { seen: None, naming: None, unasked_arrive: None, ..addresses() };
-        assert_eq!((nothing_known.notes(), nothing_known.problems().len()), (Vec::new(), 0));
+        assert_eq!(nothing_known.notes(), [""; 0]);
     }
 
     #[test]
@@ -155,13 +141,10 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_was_not_told_is_a_problem_and_one_that_was_is_none() {
-        let told = Addresses { naming: Some(Named::Translated), ..addresses() };
-        assert!(told.notes()[0].ends_with("known as 192.0.2.7:443; it listens on 10.0.0.2:7000"));
-        assert!(told.problems().is_empty());
-        let untold = Addresses { naming: Some(Named::Foreign), ..addresses() };
-        assert!(untold.notes().is_empty());
-        let problems = untold.problems();
-        assert!(problems[0].remedy.contains("cbrst-recv --known-as 192.0.2.7:443"), "{problems:?}");
+    fn a_peer_that_knows_its_translated_address_is_noted() {
+        let notes = Addresses { naming: Some(Named::Translated), ..addresses() }.notes();
+        assert!(notes[0].ends_with("known as 192.0.2.7:443; it listens on 10.0.0.2:7000"));
+        let foreign = Addresses { naming: Some(Named::Foreign), ..addresses() };
+        assert_eq!(foreign.notes(), [""; 0], "that is a problem");
     }
 }

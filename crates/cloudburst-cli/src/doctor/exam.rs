@@ -1,6 +1,6 @@
 //! Examines one source port with single packets, one at a time, so that no queue fills up.
 
-use super::ExamError;
+use super::error::ExamError;
 use crate::plan::DoctorPlan;
 use crate::protocol::{Body, Frame, InvocationId, TransferId, Vitals};
 use crate::sender::Failure;
@@ -70,6 +70,16 @@ struct Moment {
     vitals: Vitals,
     sent: u64,
     answers: u64,
+}
+
+impl Findings {
+    pub(super) const fn is_rewritten_there(&self) -> bool {
+        is_rewritten(self.foreign_dscp_there, self.sent)
+    }
+
+    pub(super) const fn is_rewritten_back(&self) -> bool {
+        is_rewritten(self.foreign_dscp_back, self.answers)
+    }
 }
 
 impl Examiner {
@@ -271,4 +281,9 @@ fn full(config: &Config, peer: SocketAddr) -> usize {
     let transfer = TransferId { session: InvocationId([0; 16]), file: 0 };
     let others = DIGEST + question(transfer, peer, Answer::Here, 0).len();
     config.max_symbol(config.code, headers).saturating_sub(others)
+}
+
+/// Whether more packets had another DSCP than stray answers would explain.
+const fn is_rewritten(foreign: u64, of: u64) -> bool {
+    foreign.saturating_mul(4) > of
 }

@@ -1,7 +1,7 @@
 //! Several receivers, each examined from this host: a line for each.
 
 use super::report::{Report, no_report};
-use crate::ui::escaped;
+use cloudburst_program::escaped;
 use core::fmt;
 use core::time::Duration;
 
@@ -42,7 +42,7 @@ impl Mesh {
 impl Sum {
     fn of(report: &Report) -> Self {
         let mut sum = Self::default();
-        for found in report.ports.iter().filter_map(|port| port.found.as_ref()) {
+        for found in report.measured.ports.iter().filter_map(|port| port.found.as_ref()) {
             sum.working += 1;
             sum.sent += found.sent;
             sum.lost_there += found.lost_there;
@@ -87,14 +87,15 @@ impl fmt::Display for Mesh {
 
 fn line(f: &mut fmt::Formatter<'_>, host: &str, width: usize, report: &Report) -> fmt::Result {
     let sum = Sum::of(report);
-    let ports = format!("{}/{}", sum.working, report.ports.len());
+    let ports = format!("{}/{}", sum.working, report.measured.ports.len());
     // Routers that do not answer may hide more.
-    let paths = report.paths.as_ref().map_or("?".into(), |paths| format!("{}+", paths.len()));
+    let paths =
+        report.measured.paths.as_ref().map_or("?".into(), |paths| format!("{}+", paths.len()));
     let there = percent(sum.lost_there, sum.sent);
     let back = percent(sum.lost_back, sum.answers);
     let time =
         sum.round_trip.map_or("?".into(), |time| format!("{:.2} ms", time.as_secs_f64() * 1e3));
-    let dscp = match report.here.dscp == report.there.dscp {
+    let dscp = match report.measured.here.dscp == report.measured.there.dscp {
         false => "differs",
         true if sum.rewritten => "changed",
         true => "kept",

@@ -14,62 +14,40 @@
 //!    several receivers.
 
 mod addresses;
+mod error;
 mod exam;
+mod measured;
 mod mesh;
 mod problems;
 mod report;
 mod trace;
 
 use self::addresses::Addresses;
+use self::error::ExamError;
 use self::exam::{Examiner, Findings};
+use self::measured::{Buffers, End, Measured, Path, Port, Sizes};
 use self::mesh::Mesh;
+use self::report::Report;
 pub(crate) use self::report::no_report;
-use self::report::{Buffers, End, Port, Report, Sizes};
 use crate::Exit;
 use crate::plan::{DoctorPlan, Target};
-use crate::protocol::{MAX_CHUNK, Reason, Vitals};
+use crate::protocol::{MAX_CHUNK, Vitals};
 use crate::sender::Failure;
-use crate::sender::address::{self, Probe, ResolveError};
+use crate::sender::address::{self, Probe};
 use crate::signals;
 use crate::ui::{self, JsonTo};
-use cloudburst_net::{BuildError, SendError};
+use cloudburst_program::complain;
 use core::time::Duration;
-use std::io;
 use std::net::SocketAddr;
 
 /// Bytes of padding in the question that is a burst.
 const BURST: usize = 60_000;
 const _: () = assert!(BURST < MAX_CHUNK);
 
-/// Why there was no examination.
-#[derive(Debug, thiserror::Error)]
-enum ExamError {
-    #[error(transparent)]
-    Resolve(#[from] ResolveError),
-    #[error("{peer} cannot be reached: {source}{}", address::after_connect(source))]
-    NoRoute { peer: SocketAddr, source: io::Error },
-    #[error("cannot send probes: {0}")]
-    Trace(io::Error),
-    #[error("{}", ui::with_causes(.0))]
-    Endpoint(#[from] BuildError),
-    #[error(transparent)]
-    Silence(Failure),
-    #[error(transparent)]
-    Send(#[from] SendError),
-    #[error(
-        "the receiver got the question, but no answer arrived: it is not a cbrst-recv of this \
-         version, or a device on the way, such as source NAT that changes ports or a firewall, drops \
-         packets that the receiver sends on its own"
-    )]
-    NoVitals,
-    #[error(transparent)]
-    Refused(Reason),
-}
-
 /// Runs the examinations of the plan.
 pub(crate) fn run(plan: &DoctorPlan) -> Exit {
     if let Err(error) = signals::exit_at_once() {
-        ui::complain(&format!("cbrst-doctor: cannot wait for signals: {error}"));
+        complain(&format!("cbrst-doctor: cannot wait for signals: {error}"));
         return Exit::Failed;
     }
     match &plan.target {
@@ -92,7 +70,7 @@ fn examine_one(plan: &DoctorPlan, host: &str) -> Exit {
             print(&text, report.problems.is_empty())
         }
         Err(error) => {
-            ui::complain(&format!("cbrst-doctor: {error}"));
+            complain(&format!("cbrst-doctor: {error}"));
             let text = plan.json.then(|| no_report(Some(host), &error.to_string()));
             text.map_or(Exit::Failed, |text| print(&text, false))
         }
@@ -105,7 +83,7 @@ fn print(text: &str, is_healthy: bool) -> Exit {
         Ok(()) if is_healthy => Exit::Done,
         Ok(()) => Exit::Failed,
         Err(error) => {
-            ui::complain(&format!("cbrst-doctor: {}", ui::unwritable(&error)));
+            complain(&format!("cbrst-doctor: {}", ui::unwritable(&error)));
             Exit::Failed
         }
     }
@@ -149,7 +127,17 @@ fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
         full_packets_arrive: ports.iter().filter_map(|port| port.found.as_ref()).any(arrived),
         burst_arrived: after.is_some(),
     };
-    Ok(Report::new(addresses, here, there, &ways, ports, by_all.is_some(), sizes))
+    Ok(Report::new(Measured {
+        peer: addresses.peer,
+        local: addresses.local.ip(),
+        addresses,
+        here,
+        there,
+        all_ports_answered: by_all.is_some(),
+        sizes,
+        paths: Path::of_working(&ways, &ports),
+        ports,
+    }))
 }
 
 /// Asks from one source port after the other until one gets an answer: a port may lead into a black

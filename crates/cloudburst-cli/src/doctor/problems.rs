@@ -1,21 +1,31 @@
-//! Finds problems in a report, and their remedies.
+//! Finds problems in measurements, and their remedies.
 
+use super::addresses::{Addresses, Named};
 use super::exam::Findings;
-use super::report::{Buffers, Port, Problem, Report, Sizes, routers};
+use super::measured::{Buffers, Measured, Port, Sizes, routers};
+use serde::Serialize;
 use std::net::IpAddr;
 
 /// The loss that counts as a problem, in packets per thousand.
 const MUCH_PERMILLE: u64 = 50;
 
-/// Returns all problems of a report.
-pub(super) fn of(report: &Report) -> Vec<Problem> {
-    let mut problems = report.addresses.problems();
-    sizes(report, &mut problems);
-    dead_ports(report, &mut problems);
-    marks(report, &mut problems);
-    losses(report, &mut problems);
-    paths(report, &mut problems);
-    for (end, name) in [(&report.here, "here"), (&report.there, "at the receiver")] {
+/// A problem and its remedy.
+#[derive(Debug, Serialize)]
+pub(super) struct Problem {
+    pub(super) what: String,
+    pub(super) remedy: String,
+}
+
+/// Returns all problems.
+pub(super) fn of(measured: &Measured) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    addresses(&measured.addresses, &mut problems);
+    sizes(measured, &mut problems);
+    dead_ports(measured, &mut problems);
+    marks(measured, &mut problems);
+    losses(measured, &mut problems);
+    paths(measured, &mut problems);
+    for (end, name) in [(&measured.here, "here"), (&measured.there, "at the receiver")] {
         buffers(&end.buffers, name, &mut problems);
         if end.kernel_drops > 0 {
             problems.push(problem(
@@ -42,11 +52,14 @@ fn problem(what: impl Into<String>, remedy: impl Into<String>) -> Problem {
 }
 
 /// Returns the ports for which `is_so` is true, and a text that names them; `None` if there are none.
-fn ports_of(report: &Report, is_so: impl Fn(&Findings) -> bool) -> Option<(String, Vec<&Port>)> {
+fn ports_of(
+    measured: &Measured,
+    is_so: impl Fn(&Findings) -> bool,
+) -> Option<(String, Vec<&Port>)> {
     let is_so = |port: &&Port| port.found.as_ref().is_some_and(&is_so);
-    let so: Vec<&Port> = report.ports.iter().filter(is_so).collect();
+    let so: Vec<&Port> = measured.ports.iter().filter(is_so).collect();
     let numbers = list(so.iter().map(|port| port.port.to_string()));
-    let text = format!("{} of {} source ports ({numbers})", so.len(), report.ports.len());
+    let text = format!("{} of {} source ports ({numbers})", so.len(), measured.ports.len());
     (!so.is_empty()).then_some((text, so))
 }
 
@@ -63,8 +76,8 @@ fn list(all: impl Iterator<Item = String>) -> String {
 
 /// Names the routers on the way there that all of `so` may pass, judging by the routers that answer, and that no
 /// other working port passes.
-fn suspects(report: &Report, so: &[&Port]) -> String {
-    let others = || report.ports.iter().filter(|port| port.found.is_some());
+fn suspects(measured: &Measured, so: &[&Port]) -> String {
+    let others = || measured.ports.iter().filter(|port| port.found.is_some());
     let hop = |port: &Port, at: usize| port.hops.get(at).copied().flatten();
     let mut found: Vec<IpAddr> = Vec::new();
     for at in 0..so.iter().map(|port| port.hops.len()).max().unwrap_or(0) {
@@ -84,19 +97,28 @@ fn suspects(report: &Report, so: &[&Port]) -> String {
     }
 }
 
-/// Whether more packets had another DSCP than stray answers would explain.
-const fn is_rewritten(foreign: u64, of: u64) -> bool {
-    foreign.saturating_mul(4) > of
-}
-
 /// Whether packets are too long for the path, and no router has told this system.
-fn are_silently_too_long(report: &Report) -> bool {
-    let Sizes { mtu, path_mtu, full_packets_arrive, .. } = report.sizes;
+fn are_silently_too_long(measured: &Measured) -> bool {
+    let Sizes { mtu, path_mtu, full_packets_arrive, .. } = measured.sizes;
     !full_packets_arrive && path_mtu.is_none_or(|path_mtu| path_mtu >= mtu)
 }
 
-fn sizes(report: &Report, problems: &mut Vec<Problem>) {
-    let Sizes { mtu, path_mtu, .. } = report.sizes;
+fn addresses(addresses: &Addresses, problems: &mut Vec<Problem>) {
+    if addresses.naming == Some(Named::Foreign) {
+        let peer = addresses.peer;
+        problems.push(problem(
+            format!(
+                "the peer is behind destination NAT or a virtual IP address, and does not know \
+                 that it is known as {peer}; {}",
+                addresses.listening()
+            ),
+            format!("tell it: cbrst-recv --known-as {peer}, or Builder::known_as"),
+        ));
+    }
+}
+
+fn sizes(measured: &Measured, problems: &mut Vec<Problem>) {
+    let Sizes { mtu, path_mtu, .. } = measured.sizes;
     if let Some(path_mtu) = path_mtu.filter(|path_mtu| *path_mtu < mtu) {
         problems.push(problem(
             format!(
@@ -106,7 +128,7 @@ fn sizes(report: &Report, problems: &mut Vec<Problem>) {
             format!("send with --mtu {path_mtu} (services: Config::mtu), or raise the MTU of the links"),
         ));
     }
-    if are_silently_too_long(report) {
+    if are_silently_too_long(measured) {
         problems.push(problem(
             format!("single packets of {mtu} bytes do not arrive, though short ones do"),
             "send with the --mtu of the narrowest link on the way, such as 1450 over VXLAN or 1420 over \
@@ -116,34 +138,34 @@ fn sizes(report: &Report, problems: &mut Vec<Problem>) {
     }
 }
 
-fn dead_ports(report: &Report, problems: &mut Vec<Problem>) {
-    let dead: Vec<&Port> = report.ports.iter().filter(|port| port.found.is_none()).collect();
-    if !dead.is_empty() && !are_silently_too_long(report) {
+fn dead_ports(measured: &Measured, problems: &mut Vec<Problem>) {
+    let dead: Vec<&Port> = measured.ports.iter().filter(|port| port.found.is_none()).collect();
+    if !dead.is_empty() && !are_silently_too_long(measured) {
         let ports =
             list(dead.iter().map(|port| format!("{} ({})", port.port, routers(&port.hops))));
         problems.push(problem(
             format!(
                 "{} of {} source ports get no answer; packets may be lost in either direction: {}",
                 dead.len(),
-                report.ports.len(),
+                measured.ports.len(),
                 ports
             ),
             "look beyond the last router that answers, and at the way back; meanwhile transfers use \
              the other ports, at the cost of some packets",
         ));
     }
-    if !report.all_ports_answered {
+    if !measured.all_ports_answered {
         problems.push(problem(
             format!(
                 "the receiver's answer does not reach an endpoint with {} source ports, though it \
                  reaches one with a single port: a device on the way drops packets to ports that \
                  have not sent",
-                report.ports.len()
+                measured.ports.len()
             ),
             "send with --paths ecmp:1, or have firewalls let UDP in from the receiver",
         ));
     }
-    if !report.sizes.burst_arrived && !are_silently_too_long(report) {
+    if !measured.sizes.burst_arrived && !are_silently_too_long(measured) {
         problems.push(problem(
             "a message of 60 kB did not arrive, though single packets do",
             "if the link is slow, state its capacity with --capacity",
@@ -151,8 +173,8 @@ fn dead_ports(report: &Report, problems: &mut Vec<Problem>) {
     }
 }
 
-fn marks(report: &Report, problems: &mut Vec<Problem>) {
-    let (here, there) = (&report.here, &report.there);
+fn marks(measured: &Measured, problems: &mut Vec<Problem>) {
+    let (here, there) = (&measured.here, &measured.there);
     if here.dscp != there.dscp {
         return problems.push(problem(
             format!(
@@ -166,8 +188,8 @@ fn marks(report: &Report, problems: &mut Vec<Problem>) {
     let first = |dscp: Option<u8>| dscp.map_or("another".into(), |dscp| dscp.to_string());
     let remedy = "have the switches trust the DSCP of hosts (and of each other): otherwise these \
                   packets miss the shallow queue";
-    if let Some((ports, so)) = ports_of(report, Findings::is_rewritten_there) {
-        let (first, suspects) = (first(there.first_foreign_dscp), suspects(report, &so));
+    if let Some((ports, so)) = ports_of(measured, Findings::is_rewritten_there) {
+        let (first, suspects) = (first(there.first_foreign_dscp), suspects(measured, &so));
         problems.push(problem(
             format!(
                 "DSCP {} does not survive the way there, from {ports}{suspects}: the first other \
@@ -177,7 +199,7 @@ fn marks(report: &Report, problems: &mut Vec<Problem>) {
             remedy,
         ));
     }
-    if let Some((ports, so)) = ports_of(report, Findings::is_rewritten_back) {
+    if let Some((ports, so)) = ports_of(measured, Findings::is_rewritten_back) {
         let found = so.iter().filter_map(|port| port.found.as_ref());
         let first = first(found.filter_map(|found| found.first_foreign_dscp_back).next());
         problems.push(problem(
@@ -190,15 +212,15 @@ fn marks(report: &Report, problems: &mut Vec<Problem>) {
     }
 }
 
-fn losses(report: &Report, problems: &mut Vec<Problem>) {
+fn losses(measured: &Measured, problems: &mut Vec<Problem>) {
     let much = |lost: u64, of: u64| {
         lost > 0 && lost.saturating_mul(1000) >= of.saturating_mul(MUCH_PERMILLE)
     };
     let remedy = "check the error and drop counters of the routers on these paths";
-    let too_long = are_silently_too_long(report);
+    let too_long = are_silently_too_long(measured);
     let is_lossy = |found: &Findings| !too_long && much(found.lost_there, found.sent);
-    if let Some((ports, so)) = ports_of(report, is_lossy) {
-        let suspects = suspects(report, &so);
+    if let Some((ports, so)) = ports_of(measured, is_lossy) {
+        let suspects = suspects(measured, &so);
         problems.push(problem(
             format!(
                 "5 % or more of single packets are lost on the way there, from {ports}{suspects}"
@@ -206,7 +228,7 @@ fn losses(report: &Report, problems: &mut Vec<Problem>) {
             remedy,
         ));
     }
-    if let Some((ports, _)) = ports_of(report, |found| much(found.lost_back, found.answers)) {
+    if let Some((ports, _)) = ports_of(measured, |found| much(found.lost_back, found.answers)) {
         problems.push(problem(
             format!("5 % or more of single packets are lost on the way back, to {ports}"),
             remedy,
@@ -214,19 +236,9 @@ fn losses(report: &Report, problems: &mut Vec<Problem>) {
     }
 }
 
-impl Findings {
-    pub(super) const fn is_rewritten_there(&self) -> bool {
-        is_rewritten(self.foreign_dscp_there, self.sent)
-    }
-
-    pub(super) const fn is_rewritten_back(&self) -> bool {
-        is_rewritten(self.foreign_dscp_back, self.answers)
-    }
-}
-
-fn paths(report: &Report, problems: &mut Vec<Problem>) {
-    let Some(paths) = &report.paths else { return };
-    if report.ports.len() > 1 && paths.len() == 1 {
+fn paths(measured: &Measured, problems: &mut Vec<Problem>) {
+    let Some(paths) = &measured.paths else { return };
+    if measured.ports.len() > 1 && paths.len() == 1 {
         problems.push(problem(
             "all source ports take the same path, as far as routers tell",
             "have the switches hash UDP ports (ECMP, \"layer 4\"); where they cannot, use --paths \
@@ -248,5 +260,34 @@ fn buffers(buffers: &Buffers, name: &str, problems: &mut Vec<Problem>) {
                 format!("{name}: sysctl -w {sysctl}={wanted}"),
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_peer_that_does_not_know_its_translated_address_is_a_problem() {
+        let problems_with = |naming: Option<Named>| {
+            let address = |text: &str| text.parse().unwrap();
+            let exchange = Addresses {
+                local: address("10.0.0.1:4000"),
+                peer: address("192.0.2.7:443"),
+                seen: Some(address("10.0.0.1:4000")),
+                listens: Some(address("10.0.0.2:7000")),
+                naming,
+                unasked_arrive: Some(true),
+            };
+            let mut problems = Vec::new();
+            addresses(&exchange, &mut problems);
+            problems
+        };
+        for naming in [None, Some(Named::Own), Some(Named::Translated)] {
+            assert!(problems_with(naming).is_empty(), "{naming:?}");
+        }
+        let problems = problems_with(Some(Named::Foreign));
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].remedy.contains("cbrst-recv --known-as 192.0.2.7:443"), "{problems:?}");
     }
 }

@@ -1,6 +1,8 @@
 //! The plan of a `cbrst-doctor`.
 
-use super::{Key, PlanError, check_address};
+use super::common::check_address;
+use super::error::PlanError;
+use super::key::Key;
 use crate::args::DoctorArgs;
 use cloudburst_net::{Capacity, DEFAULT_DSCP};
 use core::time::Duration;

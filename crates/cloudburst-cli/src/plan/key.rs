@@ -1,6 +1,6 @@
 //! The key, and where it comes from.
 
-use super::PlanError;
+use super::error::PlanError;
 use cloudburst_net::{PresharedKey, Security};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,8 @@
 //! The plan of a `cbrst-recv`.
 
-use super::{CommonPlan, Key, PlanError};
+use super::common::CommonPlan;
+use super::error::PlanError;
+use super::key::Key;
 use crate::args::RecvArgs;
 use std::ffi::OsString;
 use std::fs;

@@ -1,7 +1,8 @@
 //! Walks a directory that is to be sent. Its owner may change it meanwhile, and must not be able to have files
 //! outside it sent: everything is opened relative to descriptors, and no link is followed.
 
-use super::{Input, PlanError, Source};
+use super::error::PlanError;
+use super::input::{Input, Source};
 use crate::protocol::{Attributes, FilePath, NameError};
 use nix::dir::Dir;
 use nix::errno::Errno;

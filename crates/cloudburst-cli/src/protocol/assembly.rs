@@ -1,6 +1,8 @@
 //! Which chunks of a file have arrived, and whether the next one may be accepted.
 
-use super::{MAX_WINDOW, Offer, Reason};
+use super::frame::Offer;
+use super::limits::MAX_WINDOW;
+use super::reason::Reason;
 
 /// The receiver's record of one file. It limits the load that a sender can put on the receiver: each chunk
 /// is accepted once, inside the window, and with the length that its number requires.

@@ -1,19 +1,18 @@
 //! Frames and their encoding.
 
+use super::error::{FrameError, within};
 use super::fields::{get_address, get_array, put_address};
-use super::{
-    FilePath, InvocationId, MAX_CHUNK, MAX_LINK, MAX_PREFIXES, MAX_WINDOW, NameError, Reason,
-    TransferId, VERSION, Vitals,
-};
-use bytes::{Buf, Bytes, TryGetError};
+use super::id::{InvocationId, TransferId};
+use super::limits::{CHUNK_HEAD_LEN, MAX_CHUNK, MAX_LINK, MAX_PREFIXES, MAX_WINDOW, VERSION};
+use super::name::{FilePath, NameError};
+use super::reason::Reason;
+use super::vitals::Vitals;
+use bytes::{Buf, Bytes};
 use core::mem;
 use core::time::Duration;
 use std::net::SocketAddr;
 
 const MAGIC: [u8; 3] = *b"CBF";
-const HEAD_LEN: usize = 25;
-/// Bytes in a CHUNK before those of the file.
-pub(super) const CHUNK_HEAD_LEN: usize = HEAD_LEN + 8;
 /// The size field of a file whose size is not known beforehand.
 const UNKNOWN_SIZE: u64 = u64::MAX;
 /// The entry type of a regular file with holes. Other types are those of [`Entry`].
@@ -136,50 +135,6 @@ pub struct Attributes {
     pub seconds: i64,
     /// Nanoseconds to add to `seconds`, less than 10^9.
     pub nanoseconds: u32,
-}
-
-/// Why bytes are not a frame. The peer is to blame.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FrameError {
-    /// The frame is shorter than its fields.
-    #[error("the next field of a frame has {expected} bytes, and {got} are left")]
-    TooShort {
-        /// Bytes left in the frame.
-        got: usize,
-        /// Bytes of the next field.
-        expected: usize,
-    },
-    /// The frame is longer than its fields.
-    #[error("a frame has {extra} bytes after its fields")]
-    TooLong {
-        /// Bytes after the fields.
-        extra: usize,
-    },
-    /// The frame does not begin with `CBF`.
-    #[error("not a frame of the file protocol")]
-    Magic,
-    /// The frame has another version. Its head can be read, so the peer can be told.
-    #[error("version {got} of the file protocol, expected {VERSION}")]
-    Version {
-        /// The transfer that the frame belongs to.
-        transfer: TransferId,
-        /// The version of the frame.
-        got: u8,
-    },
-    /// A field has an invalid value.
-    #[error("field `{field}` is {got}")]
-    Undefined {
-        /// The field.
-        field: &'static str,
-        /// Its value.
-        got: u64,
-    },
-}
-
-impl From<TryGetError> for FrameError {
-    fn from(TryGetError { requested, available }: TryGetError) -> Self {
-        Self::TooShort { got: available, expected: requested }
-    }
 }
 
 impl Frame {
@@ -450,13 +405,4 @@ fn millis(patience: Duration) -> u32 {
 fn patience(millis: u32) -> Result<Duration, FrameError> {
     within("patience", millis.into(), 1, u32::MAX.into())?;
     Ok(Duration::from_millis(millis.into()))
-}
-
-pub(super) const fn within(
-    field: &'static str,
-    got: u64,
-    min: u64,
-    max: u64,
-) -> Result<(), FrameError> {
-    if min <= got && got <= max { Ok(()) } else { Err(FrameError::Undefined { field, got }) }
 }

@@ -75,60 +75,23 @@
 //! [`MAX_LINK`] bytes, and a directory none. [`FilePath`] limits names. Permissions are at most 0777.
 
 mod assembly;
+mod error;
 mod fields;
 mod frame;
+mod id;
+mod limits;
 mod name;
 mod outbound;
 mod reason;
 mod vitals;
 
 pub use assembly::Assembly;
-pub use frame::{Attributes, Body, Entry, Frame, FrameError, Offer, Prefix};
+pub use error::FrameError;
+pub use frame::{Attributes, Body, Entry, Frame, Offer, Prefix};
+pub use id::{InvocationId, TransferId};
+pub(crate) use limits::MIN_PAUSE;
+pub use limits::{MAX_CHUNK, MAX_FRAME, MAX_LINK, MAX_PREFIXES, MAX_WINDOW, VERSION};
 pub use name::{FilePath, NameError};
 pub use outbound::{Ending, Outbound, What};
 pub use reason::Reason;
 pub use vitals::Vitals;
-
-use core::fmt;
-use core::time::Duration;
-use data_encoding::HEXLOWER;
-
-/// The shortest pause between two signs of life.
-pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(20);
-
-/// The version of the protocol that this crate implements.
-pub const VERSION: u8 = 2;
-
-/// The most bytes in a chunk.
-pub const MAX_CHUNK: usize = 1 << 20;
-
-/// The most bytes in the target of a symbolic link: the limit of Linux.
-pub const MAX_LINK: u64 = 4095;
-
-/// The most prefixes in an ACCEPT.
-pub const MAX_PREFIXES: usize = 64;
-
-/// The most chunks in a window: the size of the bit set of [`Assembly`].
-pub const MAX_WINDOW: u16 = 64;
-
-/// The most bytes in a frame: a full chunk with its head and its number.
-pub const MAX_FRAME: usize = MAX_CHUNK + frame::CHUNK_HEAD_LEN;
-
-/// One run of `cbrst-send`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct InvocationId(pub [u8; 16]);
-
-impl fmt::Debug for InvocationId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&HEXLOWER.encode(&self.0))
-    }
-}
-
-/// One file of one session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TransferId {
-    /// The session.
-    pub session: InvocationId,
-    /// The file's number in it, from 0.
-    pub file: u32,
-}

@@ -4,7 +4,10 @@
 //! 2. Drain [`Outbound::poll_transmit`], then check [`Outbound::ending`].
 //! 3. Wait until [`Outbound::poll_timeout`] or the next input, whichever comes first.
 
-use super::{Body, Frame, MIN_PAUSE, Offer, Prefix, Reason, TransferId};
+use super::frame::{Body, Frame, Offer, Prefix};
+use super::id::TransferId;
+use super::limits::MIN_PAUSE;
+use super::reason::Reason;
 use bytes::Bytes;
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};

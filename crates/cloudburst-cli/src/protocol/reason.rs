@@ -1,6 +1,6 @@
 //! Why a file is refused, or its transfer has failed.
 
-use super::{MAX_CHUNK, VERSION};
+use super::limits::VERSION;
 use nix::errno::Errno;
 
 /// The reason in a FAILED: a code and a number. Each text names the cause and, if there is one, the
@@ -157,5 +157,3 @@ impl Reason {
         }
     }
 }
-
-const _: () = assert!(MAX_CHUNK < u32::MAX as usize, "an OFFER has 4 bytes for it");

@@ -1,8 +1,7 @@
 //! The state that a receiver reports to `cbrst-doctor`.
 
-use super::FrameError;
+use super::error::{FrameError, within};
 use super::fields::{get_address, put_address};
-use super::frame::within;
 use bytes::{Buf, Bytes};
 use cloudburst_net::Naming;
 use std::net::SocketAddr;

@@ -21,7 +21,8 @@ use crate::Exit;
 use crate::pairing::{Pairing, PairingError};
 use crate::plan::{Destination, Key, ReceivePlan};
 use crate::signals::Interrupts;
-use crate::ui::{self, JsonTo, Report, Ui};
+use crate::text;
+use crate::ui::{JsonTo, Report, Ui};
 use cloudburst_net::{BuildError, Code, Endpoint};
 use crossbeam_channel::unbounded;
 use sd_notify::NotifyState;
@@ -39,7 +40,7 @@ enum StartError {
     Pipe(io::Error),
     #[error("cannot listen on {addr}: {source}{advice}", advice = after_bind(source))]
     Bind { addr: SocketAddr, source: io::Error },
-    #[error("{}", ui::not_built(.0, "--listen"))]
+    #[error("{}", text::not_built(.0, "--listen"))]
     Endpoint(BuildError),
     #[error(transparent)]
     NotUdp(#[from] NotUdp),
@@ -73,7 +74,7 @@ pub(crate) fn run(plan: ReceivePlan) -> Exit {
         Destination::Directory { .. } => JsonTo::StandardOutput,
         Destination::StandardOutput => JsonTo::StandardError,
     };
-    let ui = Ui::new("cbrst-recv", &plan.common, json);
+    let ui = Ui::new("cbrst-recv", plan.common.quiet, plan.common.json.then_some(json));
     match start(plan, ui.clone()) {
         Ok(server) => ui.exit(server.run()),
         Err(error) => {
@@ -151,7 +152,7 @@ fn pair(plan: &mut ReceivePlan, interrupts: &Interrupts, ui: &Ui) -> Result<(), 
         if let Some(guesser) = guesser {
             ui.notice(&format!(
                 "the sender at {} used a wrong code, which ends this one: here is another",
-                ui::peer(guesser)
+                text::peer(guesser)
             ));
         }
         hint::pairing(code, address).iter().for_each(|line| ui.notice(line));

@@ -15,7 +15,8 @@ use crate::plan::ReceivePlan;
 use crate::prefix::{self, Known};
 use crate::protocol::{Body, Entry, Frame, FrameError, InvocationId, Offer, Reason};
 use crate::signals::Interrupts;
-use crate::ui::{self, Ui};
+use crate::text;
+use crate::ui::Ui;
 use cloudburst_net::{DEFAULT_DSCP, Endpoint, Message};
 use core::time::Duration;
 use crossbeam_channel::{Receiver, Sender, never, select, unbounded};
@@ -211,7 +212,7 @@ impl Server {
             match self.outbox.poll(!clogged) {
                 Some(News::Message(message)) => self.handle_message(&message),
                 Some(News::Ended(Reply { peer, stored: Some(path) }, Err(_))) => {
-                    let peer = ui::peer(peer);
+                    let peer = text::peer(peer);
                     self.ui.status(&format!("{path}: {peer} may not know that it is stored"));
                 }
                 Some(News::Ended(..)) => {}
@@ -297,7 +298,7 @@ impl Server {
                     Ok(name) => name.to_string(),
                     Err(error) => format!("a file whose name is not allowed: {error}"),
                 };
-                let from = ui::peer(peer);
+                let from = text::peer(peer);
                 self.ui.status(&format!("refused {name} from {from}: {reason}"));
                 self.outbox.reply(peer, transfer, Body::Failed(reason));
                 Ended::Refused.count();
@@ -553,7 +554,7 @@ impl Server {
         if refused > told && last.is_none_or(|last| now.duration_since(last) >= NOTICE_EVERY) {
             self.strangers = (refused, Some(now));
             let from = self.outbox.endpoint().refused_from();
-            let from = from.map_or_else(String::new, |from| format!(" from {}", ui::peer(from)));
+            let from = from.map_or_else(String::new, |from| format!(" from {}", text::peer(from)));
             self.ui.status(&format!("a sender{from} tried with another key, and was not answered"));
         }
     }

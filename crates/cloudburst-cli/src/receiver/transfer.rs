@@ -5,7 +5,8 @@ use super::store::{Key, Partial, Say};
 use crate::prefix::{self, Known};
 use crate::progress::Progress;
 use crate::protocol::{Assembly, FilePath, MIN_PAUSE, Offer, Prefix, Reason};
-use crate::ui::{self, Report, Ui};
+use crate::text;
+use crate::ui::{Report, Ui};
 use bytes::Bytes;
 use core::time::Duration;
 use data_encoding::HEXLOWER;
@@ -341,12 +342,12 @@ impl Transfer {
             Outcome::Unknown(why) => ("unknown", Some(why)),
         };
         let (bytes, resumed) = self.bytes();
-        let (peer, took) = (ui::peer(peer), self.started.elapsed());
+        let (peer, took) = (text::peer(peer), self.started.elapsed());
         self.progress.clear();
         match error {
             None => ui.status(&format!(
                 "{file} from {peer}: {} in {:.2} s",
-                ui::transferred(bytes, resumed),
+                text::transferred(bytes, resumed),
                 took.as_secs_f64()
             )),
             Some(error) => ui.error(&format!("{file} from {peer}: {error}")),

@@ -2,7 +2,7 @@
 
 use super::source::SourceError;
 use crate::protocol::Reason;
-use crate::ui;
+use crate::text;
 use cloudburst_net::SendError;
 use core::time::Duration;
 use std::io;
@@ -60,12 +60,12 @@ pub(crate) enum Failure {
     )]
     Unconfirmed(Duration),
     /// A frame could not be delivered.
-    #[error("{}", ui::with_options(&.0.to_string()))]
+    #[error("{}", text::with_options(&.0.to_string()))]
     Transport(SendError),
     /// FINISH may have been delivered or not.
     #[error(
         "the receiver may or may not have stored it; check there: {}",
-        ui::with_options(&.0.to_string())
+        text::with_options(&.0.to_string())
     )]
     Doubtful(SendError),
     /// The receiver gave up after FINISH, and may have stored the file.

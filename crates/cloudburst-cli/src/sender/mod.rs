@@ -2,27 +2,22 @@
 
 pub(crate) mod address;
 mod failure;
+mod session;
 mod silence;
 mod source;
 mod transfer;
 
-use self::address::ResolveError;
 pub(crate) use self::failure::Failure;
-use self::silence::Silence;
-use self::transfer::{Cost, FAREWELL, Tag};
+use self::session::Session;
+use self::transfer::Cost;
 use crate::Exit;
-use crate::courier::Courier;
-use crate::pairing::{self, PairingError};
 use crate::plan::{Input, SendPlan};
-use crate::protocol::{Body, Frame, InvocationId, Reason, TransferId, What};
-use crate::signals::Interrupts;
-use crate::ui::{self, JsonTo, Report, Ui};
-use cloudburst_net::{BuildError, BurstPolicy, Security, SendOptions};
+use crate::protocol::{Reason, TransferId};
+use crate::text;
+use crate::ui::{JsonTo, Report, Ui};
 use core::time::Duration;
 use crossbeam_channel::select;
 use data_encoding::HEXLOWER;
-use std::io;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Instant;
 
@@ -35,43 +30,13 @@ const MAX_WAIT: Duration = Duration::from_secs(600);
 /// The time between two offers of such a file.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
 
-/// Why the program could not start to send.
-#[derive(Debug, thiserror::Error)]
-enum StartError {
-    #[error(transparent)]
-    Resolve(#[from] ResolveError),
-    #[error("{peer} cannot be reached: {source}{}", address::after_connect(source))]
-    NoRoute { peer: SocketAddr, source: io::Error },
-    #[error("{}", ui::not_built(.0, "ADDR"))]
-    Endpoint(#[from] BuildError),
-    #[error(transparent)]
-    Pairing(#[from] PairingError),
-    #[error("cannot wait for signals: {0}")]
-    Signals(io::Error),
-}
-
-/// One run of `cbrst-send`: the state that all its transfers share.
-struct Session {
-    id: InvocationId,
-    peer: SocketAddr,
-    deadline: Duration,
-    /// Bytes in a chunk.
-    chunk: usize,
-    /// The burst policy of chunks.
-    policy: BurstPolicy,
-    courier: Courier<Tag>,
-    /// Whether to resume from the prefixes that the receiver has.
-    resumes: bool,
-    /// Whether a message was ever delivered to the receiver.
-    is_known: bool,
-    silence: Silence,
-    interrupts: Interrupts,
-    ui: Ui,
-}
-
 /// Sends all files of the plan.
 pub(crate) fn run(plan: &SendPlan) -> Exit {
-    let ui = Ui::new("cbrst-send", &plan.common, JsonTo::StandardOutput);
+    let ui = Ui::new(
+        "cbrst-send",
+        plan.common.quiet,
+        plan.common.json.then_some(JsonTo::StandardOutput),
+    );
     if let Some(path) = plan.common.key.exposed_file() {
         ui.status(&format!("others can read the key: chmod 600 {}", path.display()));
     }
@@ -97,52 +62,6 @@ pub(crate) fn run(plan: &SendPlan) -> Exit {
 }
 
 impl Session {
-    fn start(plan: &SendPlan, ui: Ui) -> Result<Self, StartError> {
-        let interrupts = Interrupts::install().map_err(StartError::Signals)?;
-        let deadline = plan.common.deadline;
-        let peer = address::resolve(&plan.host, deadline)?;
-        // The source address of packets determines the interface, and so the capacity.
-        let local =
-            address::local_for(peer).map_err(|source| StartError::NoRoute { peer, source })?;
-        let security = match plan.pair {
-            Some(code) => Security::pre_shared(pairing::ask(peer, code, deadline)?),
-            None => plan.common.key.security(),
-        };
-        let builder = plan.common.builder(local, plan.code.unwrap_or_default());
-        let courier = Courier::new(builder.order(plan.order).security(security).build()?);
-        Ok(Self {
-            id: InvocationId(rand::random()),
-            peer,
-            deadline,
-            chunk: transfer::chunk_for(plan.common.capacity, plan.common.rate),
-            policy: transfer::chunk_policy(plan.pull),
-            courier,
-            resumes: plan.common.resumes,
-            is_known: false,
-            silence: Silence::new(Instant::now(), deadline),
-            interrupts,
-            ui,
-        })
-    }
-
-    /// Tells the user early why the receiver may be silent, without ending the transfer: an attacker that forges
-    /// or suppresses the evidence only changes a line on the screen.
-    fn notice_silence(&mut self, now: Instant) {
-        let counters = self.courier.endpoint().counters().sender;
-        let signs = counters.sessions_opened
-            + counters.stops_received
-            + counters.nacks_received
-            + counters.pulls_received
-            + counters.busy_received;
-        let owes = self.courier.under_way().next().is_some();
-        if let Some(cause) = self.silence.look(now, self.peer, signs, owes) {
-            let (peer, deadline) = (self.peer, self.deadline.as_secs_f64());
-            self.ui.status(&format!(
-                "{cause}; trying for {deadline} s in all; cbrst-doctor {peer} examines the network"
-            ));
-        }
-    }
-
     fn send_all(&mut self, inputs: &[Input]) -> Exit {
         let (mut exit, mut fatal) = (Exit::Done, None::<String>);
         let (mut is_interrupted, mut is_kept) = (false, false);
@@ -216,10 +135,10 @@ impl Session {
         match result {
             Ok(()) => {
                 let (transferred, seconds) =
-                    (ui::transferred(cost.bytes, cost.resumed), took.as_secs_f64());
+                    (text::transferred(cost.bytes, cost.resumed), took.as_secs_f64());
                 let mut line = format!("{given}: {transferred} in {seconds:.2} s");
                 if cost.bytes > 0 || cost.resumed == 0 {
-                    let rate = ui::bytes((cost.bytes as f64 / seconds.max(1e-9)) as u64);
+                    let rate = text::bytes((cost.bytes as f64 / seconds.max(1e-9)) as u64);
                     line += &format!(", {rate}/s");
                     if cost.needed >= FEW_PACKETS {
                         line += &format!("; {redundancy:.2} packets sent for each needed");
@@ -242,21 +161,6 @@ impl Session {
             packets: Some(cost.packets),
             redundancy: Some(redundancy),
         });
-    }
-
-    /// Sends a frame whose delivery does not matter.
-    fn say(&mut self, transfer: TransferId, body: Body) {
-        let frame = Frame { transfer, body }.encode();
-        let options = SendOptions::default().deadline(FAREWELL);
-        let _ = self.courier.send((transfer, What::Alive, 0), self.peer, frame, options);
-    }
-
-    /// Ends the session, with a BYE if the receiver has answered.
-    fn end(mut self) {
-        if self.is_known {
-            self.say(TransferId { session: self.id, file: 0 }, Body::Bye);
-            self.courier.close(FAREWELL);
-        }
     }
 }
 

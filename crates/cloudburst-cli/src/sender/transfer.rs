@@ -1,49 +1,25 @@
 //! Sends one file.
 
+use super::address;
 use super::failure::Failure;
+use super::session::Session;
 use super::source::{Piece, Reader, SourceError};
-use super::{Session, address};
 use crate::courier::News;
 use crate::plan::Input;
 use crate::progress::Progress;
-use crate::protocol::{Body, Ending, Frame, MAX_CHUNK, Offer, Outbound, Reason, TransferId, What};
-use cloudburst_net::{BurstPolicy, Capacity, Receipt, SendError, SendOptions};
+use crate::protocol::{Body, Ending, Frame, Offer, Outbound, Reason, TransferId, What};
+use cloudburst_net::{Receipt, SendError, SendOptions};
 use core::time::Duration;
 use crossbeam_channel::select;
 use std::time::Instant;
 
-/// The fewest bytes in a chunk.
-const MIN_CHUNK: usize = 16 << 10;
 /// The most chunks in flight. Two leave the link idle at times, eight gain nothing.
 const WINDOW: u16 = 4;
-/// Chunks are first sent without repair symbols: while one waits for lost symbols to be replaced, the
-/// others use the link. Measured against the default margin of 1/16: a quarter faster over
-/// loopback, and as fast at 5 % loss and 10 ms RTT, for 6 % fewer packets without loss.
-const CHUNK_POLICY: BurstPolicy = BurstPolicy::Budgeted { margin: 0.0 };
 /// The endpoint's deadline for a chunk. Stalled transfers are detected by [`Outbound`] instead: slow links
 /// are slow, not broken.
 const CHUNK_DEADLINE: Duration = Duration::from_secs(24 * 3600);
 /// How often to check whether parts of chunks have arrived.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long a farewell may take.
-pub(super) const FAREWELL: Duration = Duration::from_millis(500);
-
-/// Returns the number of bytes in a chunk for a link of this capacity. Over loopback, 180 kB to 1 MiB are
-/// equally fast, and the largest costs the least bookkeeping. On a slow link, a chunk should take a
-/// tenth of a second, so that some chunk arrives well before either end gives up.
-pub(super) fn chunk_for(capacity: Capacity, rate: f64) -> usize {
-    let tenth = match capacity {
-        Capacity::BitsPerSecond(bits) => bits as f64 * rate / 80.0,
-        _ => f64::INFINITY,
-    };
-    (tenth as usize).clamp(MIN_CHUNK, MAX_CHUNK)
-}
-
-/// Returns the burst policy of chunks, which the receiver pulls if `pull` is set.
-pub(super) const fn chunk_policy(pull: bool) -> BurstPolicy {
-    if pull { BurstPolicy::Pulled { window: None } } else { CHUNK_POLICY }
-}
-
 /// What a transfer cost, whether or not the file arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
@@ -69,9 +45,6 @@ struct Transfer<'a> {
     /// STOPs that the endpoint had received at the last check.
     stops: u64,
 }
-
-/// The tag of a frame in flight: its transfer, its kind, and the bytes of the file in it.
-pub(super) type Tag = (TransferId, What, u64);
 
 /// Sends a file, and fills in its cost.
 pub(super) fn send(
@@ -106,19 +79,6 @@ pub(super) fn send(
         session.say(transfer, Body::Failed(Reason::Source));
     }
     result
-}
-
-impl Session {
-    /// Returns how long to look for the cause of a silence. For a receiver that never answered, this is part of
-    /// the deadline; otherwise it comes on top.
-    fn search(&self) -> Duration {
-        if self.is_known { address::LATE } else { address::LATE.min(self.deadline / 2) }
-    }
-
-    /// Returns how long to wait for the delivery of an OFFER.
-    fn patience(&self) -> Duration {
-        if self.is_known { self.deadline } else { self.deadline - self.search() }
-    }
 }
 
 impl Transfer<'_> {
