@@ -17,6 +17,7 @@ pub(crate) struct Chip {
 }
 
 static ALL: [Chip; 5] = [
+    // Buffers as the slides round them, which is below those of the chips.
     Chip { name: "bcm56538", buffer: 4_000_000, mmus: 1, cell: None },
     Chip { name: "trident+", buffer: 9_000_000, mmus: 1, cell: Some(208) },
     Chip { name: "trident2", buffer: 12_000_000, mmus: 1, cell: Some(208) },

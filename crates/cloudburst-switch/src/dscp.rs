@@ -2,6 +2,8 @@
 //! (VOICE-ADMIT), RFC 8622 (LE).
 
 /// The default DSCP of Cloudburst's packets: that of the library, on which this crate does not depend.
+// Not imported: a dependency on the transport for one number would bring sockets, ciphers and codes
+// into a program that opens no connection. A test compares both.
 pub(crate) const DEFAULT: u8 = 43;
 
 const NAMES: [(u8, &str); 22] = [

@@ -294,6 +294,8 @@ fn check_classes(
     }
     let is_lost = |class: &&u8| **class != 0 && !classes.values().any(|each| each == *class);
     match pfc.iter().find(is_lost) {
+        // Refused and not dropped silently: the template would replace a mapping that somebody else
+        // relies on.
         Some(&class) if platform.maps_all() => Err(Refusal::PfcLost { class, platform }),
         _ => Ok(()),
     }
@@ -385,6 +387,8 @@ fn shares(
     let (larger, smaller) = (tiny.max(default), tiny.min(default));
     // Parts of the share: all of it where order is strict, or else each twice the next.
     let parts: Vec<u64> = match platform.order() {
+        // Twice the next: a step of four would need weights beyond PicOS' 15 for three queues, and
+        // leave the last of four 1/85 of the share.
         Order::Weighted => (0..count).rev().map(|place| 1 << place).collect(),
         Order::Strict | Order::OneQueue => vec![1; count],
     };

@@ -130,6 +130,9 @@ impl Platform {
 
     pub(crate) const fn order(self) -> Order {
         match self {
+            // Strict order within a share takes two levels of scheduling, which other platforms'
+            // templates do not have: a strict queue there is served before all weighted ones, and
+            // one with a shaper leaves an idle link idle.
             Self::Linux => Order::Strict,
             // A priority group has one weight and one limit, and only one group is available.
             Self::Cumulus4 => Order::OneQueue,

@@ -54,6 +54,7 @@ impl Buffer {
     }
 
     /// Returns the bytes of one MMU, of which a queue can have a share, if the size is known.
+    // Packets of a queue are in one MMU: 1 % of a Tomahawk's 16 MB is 39,936 bytes and not 159,952.
     pub(crate) fn memory(self) -> Option<u64> {
         self.total.map(|total| total / self.mmus)
     }
@@ -120,6 +121,8 @@ impl Limit {
         if bytes == 0 && platform == Platform::Sonic {
             return Err(Refusal::SonicZero { asked: said() });
         }
+        // Always down: a queue that is smaller than requested costs redundancy, a larger one costs
+        // all other traffic.
         let bytes = bytes - bytes % buffer.cell;
         let (bytes, unit) = match platform.step() {
             Step::Bytes(1) => (bytes, format!("cells of {} bytes", buffer.cell)),

@@ -15,6 +15,7 @@ pub(super) struct Block {
     pub(super) at: Place,
     pub(super) inner: Vec<Block>,
     /// The last inner block of each key, as far as they were applied.
+    // Without an index, an access list of 64,000 lines takes 13.5 s, and 0.35 s with it.
     index: HashMap<String, usize>,
 }
 
@@ -95,6 +96,8 @@ fn apply(reader: &mut Reader<'_>, around: &mut Block, path: &mut Vec<String>, bl
     };
     for line in lines {
         let words: Vec<&str> = line.split(' ').collect();
+        // Applied where text becomes blocks, so that no platform's parser needs code of its own for
+        // removals.
         if let [verb, what @ ..] = &words[..]
             && VERBS.contains(verb)
         {

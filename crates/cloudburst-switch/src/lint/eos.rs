@@ -12,6 +12,7 @@ const LEAST: &str = "1/64";
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let nowhere = Place { file: files[0].name.clone(), line: 0 };
+    // EOS has a class for each DSCP by default, so that all 64 have one before the first line.
     let mut maps: Vec<_> =
         (0..64).map(|dscp| Seen::new((dscp, intent.start_of(dscp)), &nowhere)).collect();
     // Classes whose queue has another number.

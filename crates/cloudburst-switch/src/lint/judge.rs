@@ -100,6 +100,7 @@ impl Judge<'_> {
                 ),
             }
             let others = (0..64).filter(|&other| self.intent.class_of(other) != queue);
+            // Some platforms put eight DSCPs into each class by default.
             let others: Vec<_> = others.filter_map(last).collect();
             for Seen { value: (other, _), at } in
                 others.into_iter().filter(|map| map.value.1 == queue)

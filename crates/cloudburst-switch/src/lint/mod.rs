@@ -54,6 +54,8 @@ pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
         Platform::OpenConfig => openconfig::read,
         Platform::Linux => linux::read,
     };
+    // Two forms of one configuration are judged one by one: what one sets would hide what the other
+    // lacks.
     let apart = match intent.platform {
         Platform::Sonic => sonic::apart(&files),
         Platform::IosXe => iosxe::apart(&files),

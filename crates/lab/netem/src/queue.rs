@@ -17,6 +17,7 @@ pub enum Depth {
 ///
 /// The departure of a packet is known when it arrives, so only times are stored. They may be in any unit.
 #[derive(Clone, Debug)]
+// One queue for emulated links and simulated ports: a queue of 8 means the same in both.
 pub struct DropTail {
     limit: Depth,
     mark_at: Depth,

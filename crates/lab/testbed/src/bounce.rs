@@ -87,6 +87,8 @@ fn forward(mut incoming: &Socket, outgoing: &Socket, ended: &AtomicBool) {
 /// Returns the inner packet, its TTL decremented, and its destination; `None` if it must not be
 /// forwarded. The kernel fills in its checksum.
 fn decapsulate(outer: &mut [u8]) -> Option<(&[u8], Ipv4Addr)> {
+    // As a router does, so that hop counts and marks survive the detour over a spine (RFC 2003, RFC
+    // 6040).
     let congested = outer.get(1)? & 3 == 3;
     let inner = outer.get_mut(header_length(outer)?..)?;
     let header = header_length(inner)?;

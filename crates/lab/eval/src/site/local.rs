@@ -103,6 +103,7 @@ impl Local {
 fn set_up(fabric: &Fabric, index: u16, min_rto: Duration) -> Result<Vec<String>, Failure> {
     let host = fabric.host(index)?;
     let settings = [
+        // The default of 200 ms would decide each tail.
         ("tcp_rto_min_us", min_rto.as_micros()),
         ("tcp_slow_start_after_idle", 0),
         ("tcp_no_metrics_save", 1),

@@ -93,6 +93,8 @@ impl Link {
     }
 
     /// Sends `packet` with the given header fields into the link at `now`.
+    // The sender states the mark, because a link carries payloads and knows nothing of the
+    // protocol.
     pub fn send_marked(&mut self, now: Duration, mark: Mark, packet: &[u8]) {
         self.stats.sent += 1;
         if self.down {

@@ -27,6 +27,7 @@ impl Outcome {
     ///
     /// [`Refusal`] if a transport refused a message or a session.
     pub fn of(network: &Network) -> Result<Self, Refusal> {
+        // A refused flow is never delivered, and would count as a loss of the network.
         if let Some(refusal) = network.refusal() {
             return Err(refusal.clone());
         }

@@ -25,6 +25,8 @@ use crate::flow::NewFlow;
 use crate::network::Network;
 
 /// A transport protocol: all its senders and receivers on all hosts.
+// One object for all hosts: state is found by the flow's number instead of a search. The price is
+// discipline, since a receiver could look at its sender's state.
 pub trait Transport {
     /// Attaches the transport to a network. `number` goes into its packets and timers. Called once, before all
     /// other methods.
