@@ -320,6 +320,8 @@ impl Metrics {
         let counters = endpoint.counters();
         for (family, series) in COUNTERS {
             for (value, read) in *series {
+                // Differences of existing counters: to tell the facade of each packet would cost an
+                // atomic addition and a load of the recorder.
                 let more = read(&counters).saturating_sub(read(&self.counters));
                 counter!(family.name, self.labels(family, value)).increment(more);
             }
@@ -333,6 +335,8 @@ impl Metrics {
         let latencies = endpoint.latencies();
         for (family, read) in HISTOGRAMS {
             let histogram = histogram!(family.name, self.labels(family, ""));
+            // By the buckets of the HDR histogram, so that each time is published once, to within 1
+            // %.
             for (took, times) in read(&latencies).since(read(&self.latencies)) {
                 let times = usize::try_from(times).unwrap_or(usize::MAX);
                 histogram.record_many(took.as_secs_f64(), times);
@@ -356,6 +360,9 @@ impl Metrics {
                 let key = (peer.peer, number);
                 let before = self.paths.get(&key).copied().unwrap_or_default();
                 let now: Counted = core::array::from_fn(|at| PATH_COUNTERS[at].1(path));
+                // By egress, of which there are dozens: labels by peer would make as many series as
+                // there have ever been peers, and another for each restart of one behind a
+                // translator.
                 let more = more.entry(path.via.egress).or_default();
                 for ((more, now), before) in more.iter_mut().zip(now).zip(before) {
                     // The counts of a peer that was forgotten and came back begin at 0.

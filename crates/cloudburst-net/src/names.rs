@@ -37,6 +37,8 @@ impl Endpoint {
     pub async fn resolve(&self, name: impl Into<String>) -> io::Result<SocketAddr> {
         let (found, wait) = oneshot::channel();
         let (name, local) = (name.into(), self.local_addr());
+        // Once, and not in each send, where it would hide seconds in a message of microseconds. The
+        // system's resolver blocks, hence a thread.
         let resolve = move || drop(found.send(resolve(&name, local)));
         thread::Builder::new().name("cbrst-resolve".into()).spawn(resolve)?;
         let found = Process::this().wait(wait).await.map_err(io::Error::other)?;

@@ -28,6 +28,7 @@ const WRITE_EVERY: Duration = Duration::from_millis(20);
 /// The most bytes in a file, apart from its last record.
 const MAX_BYTES: u64 = 64 << 20;
 /// The separator before each record (RFC 7464).
+// A JSON text sequence (RFC 7464) stays readable if the program is killed.
 const RECORD: &[u8] = b"\x1e";
 
 type Event = (Instant, Observation);
@@ -49,6 +50,8 @@ struct Queue {
 
 impl Observer for Queue {
     fn observe(&self, event: Observation) {
+        // Counted as dropped and not waited for: threads that handle packets make no system call
+        // here, and never wait for the disk.
         if self.events.try_send((UdpIo::time(), event)).is_err() {
             self.dropped.fetch_add(1, Relaxed);
         }

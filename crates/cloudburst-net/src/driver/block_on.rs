@@ -60,6 +60,8 @@ impl Notice {
         let Some(engine) = &self.engine else { return false };
         let until = deadline.map(|at| engine.io().now() + left(at));
         self.drives.store(true, SeqCst);
+        // A bare round trip of 1.5 KB and 5 KB over one socket takes 14 us, and 36 with a thread in
+        // between at each end: so the caller takes its packets itself, if no other one does.
         let driven = engine.drive(until, || self.woken.load(SeqCst));
         self.drives.store(false, SeqCst);
         // Another thread that drives may not see for a while what this one has put off.

@@ -26,6 +26,9 @@ struct State {
     /// By deadline and number.
     waiting: BTreeMap<(Instant, u64), Waker>,
     next: u64,
+    // A thread of our own: a runtime may have no timer, and tokio panics when asked for one; the
+    // engine times only what is under way. It starts with the first wait and is joined at shutdown,
+    // where that of `futures-timer` would outlive all endpoints.
     thread: Option<JoinHandle<()>>,
     over: bool,
 }

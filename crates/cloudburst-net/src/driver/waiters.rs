@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many senders are woken when room becomes free. More than one, because a future that is woken may never
 /// be polled.
+// One would do if it were polled. A future that is kept and not polled, as in a loop around
+// `select!`, takes the wake-up, and the others would sleep until their deadlines; to wake all would
+// give up the order of arrival.
 const AT_ONCE: usize = 8;
 
 /// Senders that wait for room, in order of arrival.
@@ -82,6 +85,8 @@ impl Place {
     /// Does not wait in a fork, where no room becomes free.
     pub(crate) async fn pass(&self) {
         if self.process.check().is_ok() {
+            // There is not enough room for this sender, but perhaps for the next: without passing
+            // it on, a send that would have fitted waited 5.9 s instead of 0.3.
             self.room.wake_next(Bound::Excluded(self.number), 1);
         }
         poll_fn(|context| {

@@ -8,6 +8,9 @@ use std::sync::Arc;
 use std::task::Wake;
 
 /// A waker that does not panic, even if the caller's does.
+// Waking runs code of an executor, or the destructor of a task. Channels, semaphores and
+// notifications wake tasks within their own data structures, which a panic leaves half done: a
+// receiver whose waker had panicked broke the queue of messages for good.
 struct Contained(Waker);
 
 impl Wake for Contained {

@@ -89,6 +89,7 @@ impl Resolved {
                     Some(to)
                 });
                 let sockets = u32::from(egresses.sockets);
+                // Each draw takes the next part of the pool, spares included.
                 let first = u32::from(source_ports) * (draw % sockets);
                 let pool = |remote| {
                     let egress = move |nth| ((first + u32::from(nth)) % sockets) as u16;

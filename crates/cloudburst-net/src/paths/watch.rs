@@ -8,6 +8,9 @@ use std::{io, thread};
 
 /// How often the file is read. It is usually in the page cache, and reading it detects every way of
 /// replacing it.
+// Read and not watched: that also detects a file that was renamed into place, one behind a link
+// that was changed, and one on a file system that reports no changes. The file is in the page
+// cache.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// A watch, which ends when this is dropped.
