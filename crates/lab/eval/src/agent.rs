@@ -6,6 +6,7 @@ use crate::processors::Processors;
 use crate::scheme::{Congestion, Scheme};
 use crate::transport::{self, Ask, LONGEST, Listening, Peer, Reply, Transport};
 use crate::workload::Request;
+use cloudburst_workload::paper;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -187,7 +188,7 @@ impl Agent {
         transport.connect(&peers).map_err(text)?;
         for (to, peer) in (1..).zip(&peers).filter(|(to, _)| *to != me) {
             let greet = |number: u32| {
-                let (request, response) = (crate::workload::REQUEST as usize, GREETING);
+                let (request, response) = (paper::REQUEST as usize, GREETING);
                 let id = u32::MAX - number;
                 let ask = Ask { from: me, to, id, request, response, within: PATIENCE };
                 transport.call(ask).map_err(|why| format!("host {to} ({}): {why}", peer.address))

@@ -9,6 +9,9 @@ pub enum Failure {
     /// The fabric could not be built, read or changed, or the program was interrupted.
     #[error(transparent)]
     Fabric(#[from] cloudburst_testbed::Error),
+    /// The requests cannot be drawn, such as between fewer than two hosts.
+    #[error(transparent)]
+    Workload(#[from] cloudburst_workload::WorkloadError),
     /// An endpoint of Cloudburst could not be built.
     #[error("cannot build an endpoint: {0}")]
     Endpoint(#[from] cloudburst_net::BuildError),

@@ -310,12 +310,12 @@ fn tell(taken: &Taken, (place, places): (usize, usize), repetitions: u32) {
     let arrived = trial.messages.iter().filter_map(|message| message.took_us);
     let mut took: Vec<f64> = arrived.map(|us| us as f64 / 1e3).collect();
     took.sort_unstable_by(f64::total_cmp);
-    let times = match took.len() {
-        0 => "no times".to_owned(),
-        count => {
-            let tail = if is_longest(count, 0.99) { "longest" } else { "p99" };
-            format!("p50 {:.1} ms, {tail} {:.1} ms", quantile(&took, 0.5), quantile(&took, 0.99))
+    let times = match (quantile(&took, 0.5), quantile(&took, 0.99)) {
+        (Some(p50), Some(p99)) => {
+            let tail = if is_longest(took.len(), 0.99) { "longest" } else { "p99" };
+            format!("p50 {p50:.1} ms, {tail} {p99:.1} ms")
         }
+        _ => "no times".to_owned(),
     };
     eprintln!(
         "{} {place}/{places}, repetition {}/{repetitions}: {} load {} x {}: {} of {} messages, \

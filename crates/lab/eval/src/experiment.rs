@@ -3,11 +3,10 @@
 use crate::Failure;
 use crate::scheme::{Cloudburst, Scheme};
 use crate::site::Faults;
+use cloudburst_workload::paper::LOADS;
 use core::fmt;
 use core::str::FromStr;
 
-/// The paper's loads, in requests a second of all hosts together.
-pub(crate) const LOADS: [f64; 3] = [800.0, 1600.0, 2000.0];
 /// The highest load.
 pub(crate) const HIGHEST: f64 = LOADS[2];
 /// The length in packets of the queue in front of the receiver of an incast: the paper's 100 KB (V-C).

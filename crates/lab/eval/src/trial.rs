@@ -11,12 +11,11 @@ use crate::transport::{Listening, Peer, Reply};
 use crate::workload::{INCAST, Request, incast, poisson};
 use cloudburst_core::rng::SplitMix64;
 use cloudburst_testbed::Queues;
+use cloudburst_workload::paper;
 use core::time::Duration;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The bytes of a background flow (section V).
-const BACKGROUND: u64 = 10_000_000;
 /// The deadline of a response.
 const WITHIN: Duration = Duration::from_secs(5);
 /// The number of incasts in a trial, after a first one that is not counted.
@@ -60,7 +59,7 @@ pub(crate) fn take(
 ) -> Result<Taken, Failure> {
     // The same for all schemes at a point.
     let seed = seed(&[measure.seed, case.load as u64, u64::from(repetition)]);
-    let schedule = schedule(site, case, measure, seed);
+    let schedule = schedule(site, case, measure, seed)?;
     let default_packets = case.default_packets.unwrap_or(measure.queues.default_packets);
     site.set_queues(case.scheme.queues(Queues { default_packets, ..measure.queues }))?;
     // Connections are opened in a network without faults.
@@ -97,17 +96,17 @@ pub(crate) fn take(
     Ok(Taken { trial, failures })
 }
 
-fn schedule(site: &Site, case: &Case, measure: &Measure, seed: u64) -> Schedule {
+fn schedule(site: &Site, case: &Case, measure: &Measure, seed: u64) -> Result<Schedule, Failure> {
     let micros = |seconds: f64| (seconds * 1e6) as u64;
     let Some(flows) = case.incast else {
         let (warm_up, end) = (measure.warm_up, measure.warm_up + measure.seconds);
         let (hosts, rate) = (site.hosts.len() as u16, case.load / measure.scale);
         let requests = match case.scheme {
             crate::scheme::Scheme::Silence => Vec::new(),
-            _ => poisson(hosts, rate, Duration::from_secs_f64(end), seed),
+            _ => poisson(hosts, rate, Duration::from_secs_f64(end), seed)?,
         };
         let window_us = (micros(warm_up), micros(end));
-        return Schedule { requests, window_us, has_background: true };
+        return Ok(Schedule { requests, window_us, has_background: true });
     };
     let (senders, receivers) = site.sides();
     let receiver = receivers.first().copied().unwrap_or(1);
@@ -118,7 +117,7 @@ fn schedule(site: &Site, case: &Case, measure: &Measure, seed: u64) -> Schedule 
     let requests = incast(flows, &senders, receiver, ROUNDS + 1, gap);
     let gap = micros(gap.as_secs_f64());
     let window_us = (gap, gap * u64::from(ROUNDS + 1));
-    Schedule { requests, window_us, has_background: false }
+    Ok(Schedule { requests, window_us, has_background: false })
 }
 
 /// Starts the scheme on all hosts. Returns the ports of their sinks.
@@ -166,7 +165,7 @@ fn run(
         let sends = schedule.has_background && senders.contains(&me);
         let background = sends.then(|| Background {
             sinks: agent::sinks(&site.hosts[usize::from(me) - 1], &theirs, dead),
-            bytes: BACKGROUND,
+            bytes: paper::BACKGROUND,
             congestion,
             seed: self::seed(&[seed, u64::from(me)]),
         });

@@ -1,15 +1,11 @@
 //! Workloads: requests between hosts, with their sizes and times. All schemes have the same.
 
-use cloudburst_core::rng::SplitMix64;
+use cloudburst_workload::{Peers, Racks, WorkloadError, paper, requests};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// The bytes of a request (section V).
-pub(crate) const REQUEST: u32 = 1_500;
-/// The bytes of a response. All sizes are equally likely (section V).
-pub(crate) const SIZES: [u32; 5] = [5_000, 10_000, 20_000, 50_000, 93_000];
-/// The bytes of a response in an incast: 60 packets (V-C).
-pub(crate) const INCAST: u32 = 90_000;
+/// The bytes of a response in an incast.
+pub(crate) const INCAST: u32 = paper::INCAST_PACKETS as u32 * 1_500;
 /// The bytes of a request in an incast. The paper's flows start at the same time, without requests.
 const INCAST_REQUEST: u32 = 64;
 
@@ -29,29 +25,27 @@ pub(crate) struct Request {
     pub(crate) response: u32,
 }
 
-/// Poisson arrivals of `rate` requests a second of all hosts together, between random pairs of
-/// hosts.
-pub(crate) fn poisson(hosts: u16, rate: f64, during: Duration, seed: u64) -> Vec<Request> {
-    let mut rng = SplitMix64::new(seed);
-    let mut requests = Vec::new();
-    let (mut at, end) = (0.0, during.as_secs_f64());
-    loop {
-        at += exponential(&mut rng) / rate;
-        if at >= end {
-            return requests;
-        }
-        let from = rng.below(u64::from(hosts)) as u16;
-        // Any of the others.
-        let to = (from + 1 + rng.below(u64::from(hosts) - 1) as u16) % hosts;
-        requests.push(Request {
-            id: requests.len() as u32,
-            at_us: (at * 1e6) as u64,
-            from: from + 1,
-            to: to + 1,
-            request: REQUEST,
-            response: SIZES[rng.below(SIZES.len() as u64) as usize],
-        });
-    }
+/// Poisson arrivals of `rate` requests a second of all hosts together, between random pairs of hosts: the requests that
+/// the simulator draws from the same seed.
+pub(crate) fn poisson(
+    hosts: u16,
+    rate: f64,
+    during: Duration,
+    seed: u64,
+) -> Result<Vec<Request>, WorkloadError> {
+    let racks = Racks { hosts, rack: hosts };
+    let mean_ns = (1e9 * f64::from(hosts) / rate) as u64;
+    let span_ns = during.as_nanos() as u64;
+    let drawn = requests(racks, Peers::All, mean_ns, span_ns, &paper::RESPONSES, seed)?;
+    let request = |(id, drawn): (u32, cloudburst_workload::Request)| Request {
+        id,
+        at_us: drawn.at / 1_000,
+        from: drawn.client + 1,
+        to: drawn.server + 1,
+        request: paper::REQUEST as u32,
+        response: drawn.response as u32,
+    };
+    Ok((0..).zip(drawn).map(request).collect())
 }
 
 /// Incasts, `rounds` of them and `gap` apart: in each, host `to` requests `flows` messages at once,
@@ -77,25 +71,19 @@ pub(crate) fn incast(
     (0..flows * rounds).map(request).collect()
 }
 
-/// Draws from the exponential distribution with mean 1.
-fn exponential(rng: &mut SplitMix64) -> f64 {
-    // From 0.0 to 1.0, without 1.0.
-    let uniform = (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-    -(1.0 - uniform).ln()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn arrivals_are_poisson_between_different_hosts_of_all_sizes() {
-        let requests = poisson(8, 2000.0, Duration::from_secs(10), 7);
+        let requests = poisson(8, 2000.0, Duration::from_secs(10), 7).unwrap();
         assert!((19_500..20_500).contains(&requests.len()), "{}", requests.len());
         assert!(requests.iter().all(|request| request.from != request.to));
         assert!(requests.is_sorted_by_key(|request| request.at_us));
-        for size in SIZES {
-            let count = requests.iter().filter(|request| request.response == size).count();
+        for size in paper::RESPONSES {
+            let count =
+                requests.iter().filter(|request| u64::from(request.response) == size).count();
             assert!((3_700..4_300).contains(&count), "{count} of {size} bytes");
         }
         for host in 1..=8 {
@@ -114,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_draws_the_same_and_another_one_does_not() {
-        let draw = |seed| poisson(8, 200.0, Duration::from_secs(1), seed);
+        let draw = |seed| poisson(8, 200.0, Duration::from_secs(1), seed).unwrap();
         assert_eq!(draw(3), draw(3));
         assert_ne!(draw(3), draw(4));
     }

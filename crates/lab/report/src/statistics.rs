@@ -102,29 +102,30 @@ impl Summary {
                 count += repetition.len();
             }
             drawn[0].push(sum / count as f64);
-            drawn[1].push(all[nth(&counts, rank(count, 0.5))]);
-            drawn[2].push(all[nth(&counts, rank(count, 0.99))]);
+            drawn[1].push(all[nth_counted(&counts, rank(count, 0.5))]);
+            drawn[2].push(all[nth_counted(&counts, rank(count, 0.99))]);
         }
         for figures in &mut drawn {
             figures.sort_unstable_by(f64::total_cmp);
         }
+        let nth = |sorted: &[f64], q| sorted[rank(sorted.len(), q)];
         let within = |value, figures: &[f64]| Estimate {
             value,
-            low: quantile(figures, 0.025),
-            high: quantile(figures, 0.975),
+            low: nth(figures, 0.025),
+            high: nth(figures, 0.975),
         };
-        let quantile_within = |q, figures: &[f64]| match quantile(&all, q) {
-            value if is_bounded(all.len(), q) => within(value, figures),
-            value => Estimate::exact(value),
+        let quantile_within = |q, figures: &[f64]| {
+            let value = nth(&all, q);
+            if is_bounded(all.len(), q) { within(value, figures) } else { Estimate::exact(value) }
         };
         Some(Self {
             messages: all.len(),
             late: all.iter().filter(|time| time.is_infinite()).count(),
             mean: within(mean(&all).unwrap_or(f64::INFINITY), &drawn[0]),
             p50: quantile_within(0.5, &drawn[1]),
-            p90: quantile(&all, 0.9),
+            p90: nth(&all, 0.9),
             p99: quantile_within(0.99, &drawn[2]),
-            p999: quantile(&all, 0.999),
+            p999: nth(&all, 0.999),
         })
     }
 
@@ -165,18 +166,25 @@ pub fn linear_fit(dots: &[(f64, f64)]) -> Option<(f64, f64)> {
     (dots.len() >= 3 && xx > 0.0 && yy > 0.0).then(|| (xy / xx, xy * xy / (xx * yy)))
 }
 
+/// The share by which `value` is below `other`; negative if it is above. An infinite time is longer than any other, and
+/// of two infinite times neither is shorter.
+pub fn reduction(value: f64, other: f64) -> f64 {
+    match (value.is_finite(), other.is_finite()) {
+        (true, true) => 1.0 - value / other,
+        (true, false) => 1.0,
+        (false, true) => f64::NEG_INFINITY,
+        (false, false) => 0.0,
+    }
+}
+
 /// The smallest value that at least a share `q` of all does not exceed (nearest rank). The values
-/// are in ascending order.
-///
-/// # Panics
-///
-/// Without values.
-pub fn quantile(sorted: &[f64], q: f64) -> f64 {
-    sorted[rank(sorted.len(), q)]
+/// are in ascending order. `None` without values.
+pub fn quantile<T: Copy>(sorted: &[T], q: f64) -> Option<T> {
+    (!sorted.is_empty()).then(|| sorted[rank(sorted.len(), q)])
 }
 
 /// The index of value number `rank`, from 0, if index `i` stands for `counts[i]` equal values.
-fn nth(counts: &[usize], rank: usize) -> usize {
+fn nth_counted(counts: &[usize], rank: usize) -> usize {
     let mut values = 0;
     let has_it = |count: &usize| {
         values += count;
@@ -271,7 +279,7 @@ mod tests {
             let counts: Vec<usize> = (0..20).map(|_| rng.below(4) as usize).collect();
             let sorted = (0..).zip(&counts).flat_map(|(index, &count)| vec![index; count]);
             for (rank, index) in sorted.enumerate() {
-                assert_eq!(nth(&counts, rank), index);
+                assert_eq!(nth_counted(&counts, rank), index);
             }
         }
     }

@@ -3,8 +3,7 @@
 
 use crate::{About, Message, Run, Trial};
 use cloudburst_core::rng::SplitMix64;
-
-const SIZES: [u32; 5] = [5000, 10_000, 20_000, 50_000, 93_000];
+use cloudburst_workload::paper::RESPONSES;
 
 pub(super) const EXPERIMENTS: [&str; 8] =
     ["design-choices", "schemes", "incast", "failures", "rate", "loss", "friendly", "compare"];
@@ -142,7 +141,7 @@ fn fill(trial: &mut Trial, rng: &mut SplitMix64) {
     }
     let instants = trial.experiment == "incast";
     for id in 0..if instants { 6 * trial.x as u32 } else { 500 } {
-        let bytes = if instants { 90_000 } else { SIZES[id as usize % SIZES.len()] };
+        let bytes = if instants { 90_000 } else { RESPONSES[id as usize % RESPONSES.len()] as u32 };
         let share = (rng.below(1 << 20) + 1) as f64 / f64::from(1 << 20);
         let crowd =
             if instants { trial.x * if is_cloudburst { 1.0 } else { trial.x / 10.0 } } else { 1.0 };

@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use crate::engine::{Time, US};
-use crate::measure::quantile;
+use cloudburst_report::statistics::quantile;
 use std::collections::BTreeMap;
 
 /// Flow completion times, by message size in bytes.

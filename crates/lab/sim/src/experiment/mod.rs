@@ -30,7 +30,7 @@ pub use store::{Run, Store, Wanted};
 pub use sweep::{Todo, sweep};
 
 use crate::engine::Time;
-use crate::workload::stream;
+use cloudburst_workload::draw::stream;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 use std::error::Error;

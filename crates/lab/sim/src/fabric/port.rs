@@ -3,9 +3,9 @@
 use super::Link;
 use crate::engine::{SECOND, Time, byte_time};
 use crate::queue::Discipline;
-use crate::workload::chance;
 use cloudburst_core::rng::SplitMix64;
 use cloudburst_netem::{Loss, Losses};
+use cloudburst_workload::draw::chance;
 
 /// The sending end of a link, with its queue.
 #[derive(Debug)]

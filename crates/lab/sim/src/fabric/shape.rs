@@ -10,6 +10,7 @@
 //! group. The VL2 thus becomes a network of this shape whose pods are its d2 / d0 groups.
 
 use crate::engine::{SECOND, Time};
+use cloudburst_workload::Racks;
 
 /// The maximum number of links of a network: more than any real network has, but few enough to fit in memory.
 const MAX_LINKS: usize = 1 << 20;
@@ -93,6 +94,11 @@ impl Shape {
     /// The number of hosts.
     pub const fn hosts(&self) -> usize {
         self.hosts_per_leaf as usize * self.leaves()
+    }
+
+    /// The hosts by leaf.
+    pub const fn racks(&self) -> Racks {
+        Racks { hosts: self.hosts() as u16, rack: self.hosts_per_leaf }
     }
 
     /// The number of leaves.

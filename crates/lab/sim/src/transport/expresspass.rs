@@ -28,7 +28,7 @@ use super::{Transport, open, payload_of, store};
 use crate::engine::{Handle, Kind, NS, Packet, Time};
 use crate::measure::Measures;
 use crate::network::Network;
-use crate::workload::fraction;
+use cloudburst_workload::draw::fraction;
 
 /// In a credit: for any packet, rather than for a certain one.
 const ANY: u32 = u32::MAX;

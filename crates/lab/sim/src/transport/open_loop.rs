@@ -6,8 +6,8 @@
 use super::{Transport, open, store};
 use crate::engine::{Handle, Packet, Time};
 use crate::network::Network;
-use crate::workload::{chance, exponential};
 use cloudburst_core::path::{Order, Sequence};
+use cloudburst_workload::draw::{chance, exponential};
 
 /// The arrival process of a flow's packets.
 #[derive(Clone, Copy, Debug, PartialEq)]

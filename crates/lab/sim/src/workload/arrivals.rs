@@ -1,9 +1,10 @@
 //! Poisson flow arrivals with sizes from a distribution.
 
-use super::{List, Peers, Sizes, WorkloadError, draw, refuse};
+use super::List;
 use crate::engine::{SECOND, Time};
 use crate::fabric::Shape;
 use crate::flow::NewFlow;
+use cloudburst_workload::{Peers, Sizes, WorkloadError, draw};
 
 /// The mean time between flows of a host at which they load its link of `rate` bits per second to the share `load`,
 /// in packets of 1,500 bytes that carry 1,460.
@@ -13,7 +14,7 @@ use crate::flow::NewFlow;
 /// [`WorkloadError`]: a load that is not in (0, 1].
 pub fn mean_between(load: f64, rate: u64, sizes: &Sizes) -> Result<Time, WorkloadError> {
     if !(load > 0.0 && load <= 1.0) {
-        return refuse("load", load, "above 0 and at most 1");
+        return Err(WorkloadError::new("load", load, "above 0 and at most 1"));
     }
     let bits = 8.0 * sizes.mean() * 1_500.0 / 1_460.0;
     Ok((SECOND as f64 * bits / (load * rate as f64)) as Time)
@@ -41,17 +42,18 @@ impl Arrivals {
     ///
     /// [`WorkloadError`]: there are no destinations, or the mean time is 0.
     pub fn draw(&self, shape: &Shape, seed: u64) -> Result<List, WorkloadError> {
-        self.peers.check(shape)?;
+        let racks = shape.racks();
+        self.peers.check(racks)?;
         if self.mean == 0 {
-            return refuse("time between flows", 0.0, "1 ps or more");
+            return Err(WorkloadError::new("time between flows", 0.0, "1 ps or more"));
         }
         let mut flows = Vec::new();
         for source in 0..shape.hosts() as u16 {
             let mut times = draw::stream(seed, "arrival times", source.into());
             let mut rng = draw::stream(seed, "arrival peers and sizes", source.into());
             flows.extend(draw::poisson(&mut times, self.mean, self.until).map(|at| {
-                let drawn = rng.below(self.peers.count(shape) as u64);
-                let destination = self.peers.nth(shape, source, drawn);
+                let drawn = rng.below(self.peers.count(racks) as u64);
+                let destination = self.peers.nth(racks, source, drawn);
                 let bytes = self.sizes.draw(&mut rng);
                 (at, NewFlow { source, destination, transport: self.transport, bytes, tag: 0 })
             }));

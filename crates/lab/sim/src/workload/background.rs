@@ -1,17 +1,18 @@
 //! Background flows (INFOCOM 2022, V): some hosts send long flows back to back, to random destinations.
 
-use super::{Peers, Workload, WorkloadError, draw};
+use super::Workload;
 use crate::engine::Time;
 use crate::fabric::Shape;
 use crate::flow::{Flow, NewFlow};
 use cloudburst_core::rng::SplitMix64;
+use cloudburst_workload::{Peers, Racks, WorkloadError, draw};
 use core::ops::Range;
 
 /// Back-to-back flows: each starts when the previous one of its host has been delivered. The tag of a flow is the
 /// index of its host among the senders.
 #[derive(Clone, Debug)]
 pub struct Background {
-    shape: Shape,
+    racks: Racks,
     senders: Range<u16>,
     peers: Peers,
     bytes: u64,
@@ -38,18 +39,19 @@ impl Background {
         from: Time,
         seed: u64,
     ) -> Result<Self, WorkloadError> {
-        peers.check(shape)?;
+        let racks = shape.racks();
+        peers.check(racks)?;
         let rngs = senders.clone().map(|host| draw::stream(seed, "background", host.into()));
-        let (shape, rngs) = (*shape, rngs.collect());
-        Ok(Self { shape, senders, peers, bytes, transport, rngs, begun: 0, from })
+        let rngs = rngs.collect();
+        Ok(Self { racks, senders, peers, bytes, transport, rngs, begun: 0, from })
     }
 
     fn flow(&mut self, number: u32) -> NewFlow {
         let source = self.senders.start + number as u16;
-        let drawn = self.rngs[number as usize].below(self.peers.count(&self.shape) as u64);
+        let drawn = self.rngs[number as usize].below(self.peers.count(self.racks) as u64);
         NewFlow {
             source,
-            destination: self.peers.nth(&self.shape, source, drawn),
+            destination: self.peers.nth(self.racks, source, drawn),
             transport: self.transport,
             bytes: self.bytes,
             tag: number,

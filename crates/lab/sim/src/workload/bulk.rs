@@ -1,8 +1,9 @@
 //! Flows that start together: permutations and incasts.
 
-use super::{List, WorkloadError, draw, refuse};
+use super::List;
 use crate::engine::Time;
 use crate::flow::NewFlow;
+use cloudburst_workload::{WorkloadError, draw};
 
 /// A random derangement: a permutation of `count` hosts that maps none to itself, uniform among all of these.
 ///
@@ -11,7 +12,7 @@ use crate::flow::NewFlow;
 /// [`WorkloadError`]: fewer than two hosts.
 pub fn derangement(count: u16, seed: u64) -> Result<Vec<u16>, WorkloadError> {
     if count < 2 {
-        return refuse("hosts", count.into(), "2 or more");
+        return Err(WorkloadError::new("hosts", count.into(), "2 or more"));
     }
     let mut rng = draw::stream(seed, "derangement", 0);
     let mut to: Vec<u16> = (0..count).collect();

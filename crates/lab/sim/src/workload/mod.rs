@@ -9,30 +9,28 @@
 //! | [`TraceLike`] | heavy-tailed flows from busy and idle racks | CoNEXT 2013, 5.2 |
 //! | [`List`], [`Mix`] | given flows; several workloads at once | |
 //!
-//! Everything random is drawn from a seed, with a separate stream for each host, and before the simulation starts
+//! Draws, distributions of sizes and the requests themselves are those of `cloudburst_workload`, which the evaluation
+//! on real networks uses as well. Everything random is drawn from a seed, with a separate stream for each host, and before the simulation starts
 //! where possible. So the same flows start at the same times whatever the transport.
 
 mod arrivals;
 mod background;
 mod bulk;
-mod draw;
 mod list;
 mod mix;
 mod requests;
-mod sizes;
 mod trace_like;
 
 pub use arrivals::{Arrivals, mean_between};
 pub use background::Background;
 pub use bulk::{derangement, incast, permutation};
-pub(crate) use draw::fraction;
-pub use draw::{chance, exponential, poisson, stream};
 pub use list::List;
 pub(crate) use mix::own_tag;
 pub use mix::{Mix, part};
-pub use requests::{Completed, Peers, RESPONSES, Request, RequestConfig, Requests};
-pub use sizes::Sizes;
+pub use requests::{Completed, RequestConfig, Requests};
 pub use trace_like::TraceLike;
+
+pub use cloudburst_workload::{Peers, Request, Sizes, WorkloadError};
 
 use crate::engine::Time;
 use crate::flow::{Flow, NewFlow};
@@ -46,24 +44,4 @@ pub trait Workload {
     fn on_delivered(&mut self, _now: Time, _flow: &Flow) -> Option<NewFlow> {
         None
     }
-}
-
-/// An invalid workload: an error of the caller.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("workload: {field}: got {value}, expected {expected}")]
-pub struct WorkloadError {
-    /// The invalid field.
-    pub field: &'static str,
-    /// Its value.
-    pub value: f64,
-    /// The values that it may have.
-    pub expected: &'static str,
-}
-
-pub(crate) fn refuse<T>(
-    field: &'static str,
-    value: f64,
-    expected: &'static str,
-) -> Result<T, WorkloadError> {
-    Err(WorkloadError { field, value, expected })
 }

@@ -1,54 +1,12 @@
 //! Requests and responses (INFOCOM 2022, V): hosts send requests at random times, and each is answered by a response
 //! of random size.
 
-use super::{Workload, WorkloadError, draw, refuse};
+use super::Workload;
 use crate::engine::{SECOND, Time};
 use crate::fabric::Shape;
 use crate::flow::{Flow, NewFlow};
+use cloudburst_workload::{Peers, Request, WorkloadError, paper, requests};
 use std::rc::Rc;
-
-/// The response sizes of the paper in bytes, equally likely.
-pub const RESPONSES: [u64; 5] = [5_000, 10_000, 20_000, 50_000, 93_000];
-
-/// The hosts that a host may draw as destinations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peers {
-    /// Any other host.
-    All,
-    /// Any host below another leaf.
-    OtherRacks,
-}
-
-impl Peers {
-    /// The number of hosts to choose from.
-    pub(super) const fn count(self, shape: &Shape) -> usize {
-        match self {
-            Self::All => shape.hosts() - 1,
-            Self::OtherRacks => shape.hosts() - shape.hosts_per_leaf as usize,
-        }
-    }
-
-    /// The host that `host` draws with a number below [`count`](Self::count).
-    pub(super) const fn nth(self, shape: &Shape, host: u16, drawn: u64) -> u16 {
-        let first = match self {
-            Self::All => host as usize + 1,
-            Self::OtherRacks => {
-                let rack = shape.hosts_per_leaf as usize;
-                (host as usize / rack + 1) * rack
-            }
-        };
-        ((first + drawn as usize) % shape.hosts()) as u16
-    }
-
-    /// Returns an error if the network has no hosts to choose from.
-    pub(super) fn check(self, shape: &Shape) -> Result<(), WorkloadError> {
-        match (self, self.count(shape)) {
-            (Self::All, 0) => refuse("hosts", shape.hosts() as f64, "2 or more"),
-            (Self::OtherRacks, 0) => refuse("leaves", shape.leaves() as f64, "2 or more"),
-            _ => Ok(()),
-        }
-    }
-}
 
 /// The parameters of requests and responses.
 #[derive(Clone, Debug)]
@@ -74,25 +32,12 @@ impl Default for RequestConfig {
         Self {
             rate: 250.0,
             peers: Peers::All,
-            request: 1_500,
-            responses: RESPONSES.to_vec(),
+            request: paper::REQUEST,
+            responses: paper::RESPONSES.to_vec(),
             from: 0,
             until: SECOND,
         }
     }
-}
-
-/// A request and the size of its response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// Its start time.
-    pub at: Time,
-    /// The requesting host.
-    pub client: u16,
-    /// The responding host.
-    pub server: u16,
-    /// Bytes of the response.
-    pub response: u64,
 }
 
 /// A request with its completion times, if its response has been delivered.
@@ -129,27 +74,15 @@ impl Requests {
         seed: u64,
     ) -> Result<Self, WorkloadError> {
         if !(config.rate > 0.0 && config.rate <= 1e9) {
-            return refuse("requests per second", config.rate, "above 0 and at most 1e9");
+            let expected = "above 0 and at most 1e9";
+            return Err(WorkloadError::new("requests per second", config.rate, expected));
         }
-        if config.responses.is_empty() {
-            return refuse("response sizes", 0.0, "1 or more");
-        }
-        config.peers.check(shape)?;
         let mean = (SECOND as f64 / config.rate) as Time;
-        let mut all = Vec::new();
-        for host in 0..shape.hosts() as u16 {
-            // Separate streams, so that start times do not depend on the number of hosts.
-            let mut times = draw::stream(seed, "request times", host.into());
-            let mut rng = draw::stream(seed, "request peers and sizes", host.into());
-            let span = config.until.saturating_sub(config.from);
-            all.extend(draw::poisson(&mut times, mean, span).map(|after| Request {
-                at: config.from + after,
-                client: host,
-                server: config.peers.nth(shape, host, rng.below(config.peers.count(shape) as u64)),
-                response: config.responses[rng.below(config.responses.len() as u64) as usize],
-            }));
+        let span = config.until.saturating_sub(config.from);
+        let mut all = requests(shape.racks(), config.peers, mean, span, &config.responses, seed)?;
+        for request in &mut all {
+            request.at += config.from;
         }
-        all.sort_by_key(|request| (request.at, request.client));
         Ok(Self { all: all.into(), bytes: config.request, transports, next: 0 })
     }
 
@@ -209,51 +142,6 @@ impl Workload for Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
-
-    fn draw(shape: Shape, config: &RequestConfig, seed: u64) -> Rc<[Request]> {
-        Requests::new(&shape, config, [0, 0], seed).unwrap().all()
-    }
-
-    #[test]
-    fn every_host_asks_as_often_as_it_should_for_all_sizes_of_all_others() {
-        let shape = Shape::leaf_spine(4, 2, 4);
-        let config = RequestConfig { until: 40 * SECOND, ..RequestConfig::default() };
-        let requests = draw(shape, &config, 7);
-        assert!(requests.is_sorted_by_key(|request| request.at));
-        for host in 0..8 {
-            let mine: Vec<_> = requests.iter().filter(|r| r.client == host).collect();
-            // 10,000 within three deviations.
-            assert!((9_700..10_300).contains(&mine.len()), "{} of {host}", mine.len());
-            for size in RESPONSES {
-                let count = mine.iter().filter(|request| request.response == size).count();
-                assert!((1_850..2_150).contains(&count), "{count} of {size} bytes");
-            }
-            let servers: BTreeSet<u16> = mine.iter().map(|request| request.server).collect();
-            assert!(servers.len() == 7 && !servers.contains(&host));
-        }
-    }
-
-    #[test]
-    fn those_who_ask_other_racks_ask_all_hosts_there() {
-        let shape = Shape::leaf_spine(4, 3, 4);
-        let config = RequestConfig { peers: Peers::OtherRacks, ..RequestConfig::default() };
-        for host in 0..12 {
-            let requests = draw(shape, &config, 7);
-            let mine = requests.iter().filter(|request| request.client == host);
-            let servers: BTreeSet<u16> = mine.map(|request| request.server).collect();
-            assert_eq!(servers, (0..12).filter(|other| other / 4 != host / 4).collect());
-        }
-    }
-
-    #[test]
-    fn a_host_asks_at_the_same_times_however_many_others_there_are() {
-        let times = |shape| -> Vec<Time> {
-            let requests = draw(shape, &RequestConfig::default(), 3);
-            requests.iter().filter(|r| r.client == 1).map(|r| r.at).collect()
-        };
-        assert_eq!(times(Shape::one_switch(4)), times(Shape::leaf_spine(16, 9, 4)));
-    }
 
     #[test]
     fn invalid_requests_are_refused() {

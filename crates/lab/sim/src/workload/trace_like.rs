@@ -5,10 +5,11 @@
 //! each of the first two racks has no flows other than probe flows from one to the other. The rest is our choice: the
 //! sizes between ([`Sizes::TRACE_LIKE`]), decreasing loads of racks, and uniform destinations.
 
-use super::{List, Peers, Sizes, WorkloadError, draw, mean_between, refuse};
+use super::{List, mean_between};
 use crate::engine::Time;
 use crate::fabric::Shape;
 use crate::flow::NewFlow;
+use cloudburst_workload::{Peers, Sizes, WorkloadError, draw};
 
 /// Flows of busy and idle racks, and probe flows.
 #[derive(Clone, Debug)]
@@ -54,28 +55,28 @@ impl TraceLike {
     ///
     /// [`WorkloadError`]: a load that is not in (0, 1], or fewer than two racks of two hosts.
     pub fn draw(&self, shape: &Shape, seed: u64) -> Result<List, WorkloadError> {
-        let (rack, hosts) = (shape.hosts_per_leaf, shape.hosts() as u16);
+        let racks = shape.racks();
         if shape.leaves() < 2 {
-            return refuse("leaves", shape.leaves() as f64, "2 or more");
+            return Err(WorkloadError::new("leaves", shape.leaves() as f64, "2 or more"));
         }
-        if rack < 2 {
-            return refuse("hosts per leaf", rack.into(), "2 or more");
+        if racks.rack < 2 {
+            return Err(WorkloadError::new("hosts per leaf", racks.rack.into(), "2 or more"));
         }
         if self.between_probes == 0 {
-            return refuse("time between probes", 0.0, "1 ps or more");
+            return Err(WorkloadError::new("time between probes", 0.0, "1 ps or more"));
         }
         let probed = Self::probed(shape);
         let mut flows = Vec::new();
-        for source in (0..hosts).filter(|host| !probed.contains(host)) {
-            let number = usize::from(source / rack);
+        for source in (0..racks.hosts).filter(|host| !probed.contains(host)) {
+            let number = usize::from(source / racks.rack);
             let Some(&load) = self.loads.get(number) else { continue };
             let mean = mean_between(load, self.rate, &Sizes::TRACE_LIKE)?;
             let mut times = draw::stream(seed, "trace times", source.into());
             let mut rng = draw::stream(seed, "trace peers and sizes", source.into());
             flows.extend(draw::poisson(&mut times, mean, self.until).map(|at| {
                 let destination = loop {
-                    let drawn = rng.below(Peers::OtherRacks.count(shape) as u64);
-                    let host = Peers::OtherRacks.nth(shape, source, drawn);
+                    let drawn = rng.below(Peers::OtherRacks.count(racks) as u64);
+                    let host = Peers::OtherRacks.nth(racks, source, drawn);
                     if !probed.contains(&host) {
                         break host;
                     }

@@ -4,7 +4,8 @@ use crate::report::names::{self, TCP, display, with_settings};
 use crate::report::points::{Experiment, Point};
 use cloudburst_report::claims::{Finding, Reached};
 use cloudburst_report::numbers::{self, milliseconds, percent};
-use cloudburst_report::statistics::{Summary, linear_fit, mean};
+use cloudburst_report::statistics::{Summary, linear_fit, mean, reduction};
+use cloudburst_workload::paper;
 
 /// The p99; `None` with too few messages for one.
 fn p99(messages: &Summary) -> Option<f64> {
@@ -14,17 +15,6 @@ fn p99(messages: &Summary) -> Option<f64> {
 /// The mean over sizes of the p99; `None` if one of them has none.
 fn p99_over_sizes(point: &Point<'_>) -> Option<f64> {
     mean(&point.sizes.values().map(p99).collect::<Option<Vec<_>>>()?)
-}
-
-/// How much less `ours` is than `other`, as a share. An infinite time is longer than any other, and
-/// of two infinite times neither is less.
-fn reduction(ours: f64, other: f64) -> f64 {
-    match (ours.is_finite(), other.is_finite()) {
-        (true, true) => 1.0 - ours / other,
-        (true, false) => 1.0,
-        (false, true) => f64::NEG_INFINITY,
-        (false, false) => 0.0,
-    }
 }
 
 /// `Cloudburst D 1.20 ms, TCP cubic 4.80 ms: 75.0 % less`.
@@ -59,16 +49,16 @@ pub(super) fn size_below(
     e: &Experiment<'_>,
     ours: &str,
     other: &str,
-    size: &str,
+    bytes: u64,
     mark: f64,
 ) -> Option<Finding> {
-    let bytes = e.sizes().into_iter().find(|bytes| numbers::size(*bytes) == size)?;
+    let bytes = bytes as u32;
     let of = |scheme, load: f64| p99(e.at(scheme, load, 0.0)?.sizes.get(&bytes)?);
     let both = |load: &f64| Some((of(ours, *load)?, of(other, *load)?));
     let (a, b): (Vec<_>, Vec<_>) = e.loads().iter().filter_map(both).unzip();
     let (a, b) = (mean(&a)?, mean(&b)?);
     let less = reduction(a, b);
-    let words = format!("{size}: {}", compared((ours, a), (other, b)));
+    let words = format!("{}: {}", numbers::size(bytes), compared((ours, a), (other, b)));
     Some((Reached::of(less >= mark, less > 0.0), words))
 }
 
@@ -106,7 +96,7 @@ pub(super) fn redundancy(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
         (told, all) = (told + usize::from(message.packets.is_some()), all + 1);
     }
     let words = format!("{mean:.3}, {aim} of 1.2, over {told} of {all} messages");
-    vec![(Reached::of(mean <= 1.49, false), words)]
+    vec![(Reached::of(mean <= paper::SENT_PER_NEEDED, false), words)]
 }
 
 pub(super) fn coding_alone(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
@@ -114,13 +104,16 @@ pub(super) fn coding_alone(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     let time = |scheme| p99_over_sizes(at_highest(e, scheme)?);
     let (Some(a), Some(b)) = (time(&ours), time(TCP)) else { return Vec::new() };
     let longer = -reduction(a, b);
-    vec![(Reached::of(longer >= 0.5112, longer > 0.0), compared((&ours, a), (TCP, b)))]
+    vec![(
+        Reached::of(longer >= paper::A_ABOVE_DCTCP, longer > 0.0),
+        compared((&ours, a), (TCP, b)),
+    )]
 }
 
 pub(super) fn many_paths(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     let (b, a) = (with_settings("b", settings), with_settings("a", settings));
-    let marks = [("5 KB", 0.4452), ("93 KB", 0.2388)];
-    marks.iter().filter_map(|(size, mark)| size_below(e, &b, &a, size, *mark)).collect()
+    let marks = paper::B_BELOW_A.into_iter();
+    marks.filter_map(|(bytes, mark)| size_below(e, &b, &a, bytes, mark)).collect()
 }
 
 /// The time until the last flow of an incast is complete; infinite if a flow did not arrive.
@@ -201,7 +194,7 @@ pub(super) fn rate(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
                 near.x,
                 percent(least)
             );
-            (Reached::of(least >= 0.1288, least > 0.0), words)
+            (Reached::of(least >= paper::SLOWER_BELOW_DCTCP, least > 0.0), words)
         }));
     }
     findings

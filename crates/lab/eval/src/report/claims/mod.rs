@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn redundancy_is_counted_against_the_papers() {
         let mut run = synthetic::run(1, &["schemes"]);
-        assert_eq!(verdict(&run, "sent over original"), "holds");
+        assert_eq!(verdict(&run, "packets per packet needed"), "holds");
         let packets = run.trials.iter_mut().flat_map(|trial| &mut trial.messages);
         packets.filter_map(|message| message.packets.as_mut()).for_each(|packets| *packets *= 2);
-        assert_eq!(verdict(&run, "sent over original"), "does not hold here");
+        assert_eq!(verdict(&run, "packets per packet needed"), "does not hold here");
     }
 
     #[test]

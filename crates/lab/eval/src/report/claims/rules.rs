@@ -4,6 +4,7 @@ use super::judges;
 use crate::report::names::{TCP, with_settings};
 use crate::report::points::Experiment;
 use cloudburst_report::claims::Finding;
+use cloudburst_workload::paper;
 
 /// A claim, and the rule by which an experiment judges it for given settings of Cloudburst.
 pub(super) struct Rule {
@@ -20,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
         experiment: "schemes",
         claim: "Cloudburst's p99 is at least 60 % below that of each TCP scheme, and below those \
                 of QUIC and MPTCP",
-        paper: "at 2000 r/s, 60.06 % below PIAS and 63.69 % below DCTCP with ECMP",
+        paper: paper::TAIL,
         rule: "The p99 at the highest load, averaged over sizes. Targets: at least 60 % below each \
                TCP scheme, and below QUIC and MPTCP. Partial targets: below each TCP scheme.",
         judge: judges::tail,
@@ -35,44 +36,46 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         experiment: "schemes",
-        claim: "The mean of packets sent over original packets is at most 1.49",
-        paper: "1.490 (Table 14)",
+        claim: paper::REDUNDANCY.claim,
+        paper: paper::REDUNDANCY.figures,
         rule: "The mean over sizes and loads, as in Table 14. Target: at most 1.49. There is no \
                partial target. The project aims at 1.2.",
         judge: judges::redundancy,
     },
     Rule {
         experiment: "design-choices",
-        claim: "All three choices together (D) cut the tail by 75.32 % against DCTCP",
-        paper: "75.32 % less, averaged over sizes",
+        claim: paper::ALL_CHOICES.claim,
+        paper: paper::ALL_CHOICES.figures,
         rule: "The p99 at the highest load, averaged over sizes. Target: at least 75.32 % below \
                TCP cubic. Partial target: below TCP cubic.",
-        judge: |e, settings| judges::sizes_below(e, &with_settings("d", settings), TCP, 0.7532),
+        judge: |e, settings| {
+            judges::sizes_below(e, &with_settings("d", settings), TCP, paper::D_BELOW_DCTCP)
+        },
     },
     Rule {
         experiment: "design-choices",
-        claim: "Coding alone (A) is worse than DCTCP",
-        paper: "51.12 % longer, over all sizes at 2000 r/s",
+        claim: paper::CODING_ALONE.claim,
+        paper: paper::CODING_ALONE.figures,
         rule: "The p99 at the highest load, averaged over sizes. Target: at least 51.12 % above \
                TCP cubic. Partial target: above TCP cubic.",
         judge: judges::coding_alone,
     },
     Rule {
         experiment: "design-choices",
-        claim: "Multiple paths (B) are better than one (A)",
-        paper: "44.52 % less for 5 KB, 23.88 % less for 93 KB, over all loads",
+        claim: paper::MANY_PATHS.claim,
+        paper: paper::MANY_PATHS.figures,
         rule: "The p99 of a size, averaged over loads. Targets: at least 44.52 % below A for 5 KB, \
                and at least 23.88 % below A for 93 KB. Partial targets: below A.",
         judge: judges::many_paths,
     },
     Rule {
         experiment: "design-choices",
-        claim: "Tiny queues on one path (C) cut the tail of 5 KB messages",
-        paper: "51.42 % less than DCTCP for 5 KB",
+        claim: paper::TINY_QUEUES.claim,
+        paper: paper::TINY_QUEUES.figures,
         rule: "The p99 of 5 KB, averaged over loads. Target: at least 51.42 % below TCP cubic. \
                Partial target: below TCP cubic.",
         judge: |e, settings| {
-            judges::size_below(e, &with_settings("c", settings), TCP, "5 KB", 0.5142)
+            judges::size_below(e, &with_settings("c", settings), TCP, 5_000, paper::C_BELOW_DCTCP)
                 .into_iter()
                 .collect()
         },
@@ -80,7 +83,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         experiment: "incast",
         claim: "The time of an incast grows linearly with N",
-        paper: "almost linear (Figure 15)",
+        paper: paper::INCAST,
         rule: "The mean time until the last flow is complete. Target: it grows, a least-squares \
                line has an R² of at least 0.95, and all flows arrived. Partial target: the same \
                with an R² of at least 0.80.",
@@ -89,7 +92,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         experiment: "incast",
         claim: "An incast of more than 8 flows takes less time than TCP's",
-        paper: "DCTCP and PIAS take increasingly longer (Figure 15)",
+        paper: paper::INCAST,
         rule: "The mean time until the last flow is complete, which is infinite if a flow did not \
                arrive. Target: below TCP cubic at every N above 8. Partial target: below it at \
                some N above 8.",
@@ -98,15 +101,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         experiment: "failures",
         claim: "With three of four paths dead, the p99 is at most 1.5 times that with none dead",
-        paper: "from 5412 us to 6907 us at 2000 r/s, 1.28 times as long",
+        paper: paper::DEAD_PATHS,
         rule: "The p99 of all messages at the highest load. Target: at most 1.5 times. Partial \
                target: at most 2 times.",
         judge: judges::dead_paths,
     },
     Rule {
         experiment: "rate",
-        claim: "At an over-subscription of 2:1, a rate r near 0.5 is best",
-        paper: "best near 0.5, at least 12.88 % less than DCTCP for all sizes",
+        claim: paper::RATE.claim,
+        paper: paper::RATE.figures,
         rule: "The p99 at the highest load. Targets: the r with the least mean over sizes is from \
                0.4 to 0.6; at the r nearest to 0.5, every size is at least 12.88 % below TCP \
                cubic. Partial targets: from 0.25 to 0.75; every size is below TCP cubic.",

@@ -13,11 +13,12 @@ use crate::experiment::{
 };
 use crate::fabric::Shape;
 use crate::transport::tcp::Tcp;
-use crate::workload::{List, Mix, TraceLike, part, poisson, stream};
+use crate::workload::{List, Mix, TraceLike, part};
 use crate::{Network, NewFlow, Simulation};
 use cloudburst_report::claims::{Claim, Judged};
 use cloudburst_report::figures::{Across, Axis, Chart, Entry, Panel, Series};
 use cloudburst_report::statistics::Estimate;
+use cloudburst_workload::draw::{poisson, stream};
 use core::error::Error;
 
 const NAME: &str = "drb-probes";

@@ -8,6 +8,7 @@ use super::traffic;
 use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Results, Scale};
 use cloudburst_report::claims::{Claim, Judged, Reached};
 use cloudburst_report::statistics::Estimate;
+use cloudburst_workload::paper;
 use std::error::Error;
 
 const NAME: &str = "dead-paths";
@@ -76,7 +77,7 @@ fn report(results: &Results<'_>) -> Part {
         NAME,
         [
             "With three of four paths dead, the p99 is little higher than with none",
-            "6907 us instead of 5412 us at 2000 r/s, which is 1.28 times",
+            paper::DEAD_PATHS,
             "The p99, averaged over sizes. Target: at most 1.28 times that without dead paths. Partial target: at \
              most 2 times.",
         ],

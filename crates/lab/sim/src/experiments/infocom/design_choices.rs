@@ -1,19 +1,18 @@
 //! V-A: the contributions of coding (A), many paths (B) and tiny queues (C) to Cloudburst (D).
 
 use super::setup::Setup;
-use super::show::{self, SETTINGS, finding, less, of_size, reduction};
+use super::show::{self, SETTINGS, finding, mean_reduction, of_size};
 use super::site::TESTBED;
 use super::traffic::{self, Traffic};
 use crate::engine::SECOND;
 use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Results, Scale};
 use cloudburst_report::claims::{Claim, Judged, Reached};
-use cloudburst_report::numbers::percent;
-use cloudburst_report::statistics::mean;
+use cloudburst_report::numbers::{self, percent};
+use cloudburst_report::statistics::{mean, reduction};
+use cloudburst_workload::paper::{self, LOADS};
 use std::error::Error;
 
 const NAME: &str = "design-choices";
-/// Requests per second of all hosts together.
-pub(super) const LOADS: [f64; 3] = [800.0, 1_600.0, 2_000.0];
 
 /// The experiment.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -65,7 +64,7 @@ fn report(results: &Results<'_>) -> Part {
         .push(show::table(results, "Packets sent per packet needed", "sent", &loads).folded());
     let Some(load) = show::highest(results) else { return part };
     let less_than_dctcp =
-        |scheme: &str| reduction(results, (scheme, "dctcp"), (0.0, load), "p99_us");
+        |scheme: &str| mean_reduction(results, (scheme, "dctcp"), (0.0, load), "p99_us");
     // The p99 of a size, averaged over loads.
     let size = |scheme: &str, bytes| {
         let value = |&load: &f64| {
@@ -77,27 +76,30 @@ fn report(results: &Results<'_>) -> Part {
         Claim::new(
             NAME,
             [
-                "All three choices together (D) cut the tail by 75.32 % compared with DCTCP",
-                "75.32 % lower, averaged over sizes",
+                paper::ALL_CHOICES.claim,
+                paper::ALL_CHOICES.figures,
                 "The reduction of the p99 at the highest load, averaged over sizes. Target: 75.32 % below DCTCP. \
                  Partial target: below DCTCP.",
             ],
             SETTINGS.map(|(of, suffix)| {
                 let less = less_than_dctcp(&format!("d{suffix}"))?;
-                Judged::new(of, vec![finding("p99 compared with DCTCP", less, 0.7532, 0.0)])
+                Judged::new(
+                    of,
+                    vec![finding("p99 compared with DCTCP", less, paper::D_BELOW_DCTCP)],
+                )
             }),
         ),
         Claim::new(
             NAME,
             [
-                "Coding alone (A) is worse than DCTCP",
-                "51.12 % longer over all sizes, at 2000 r/s",
+                paper::CODING_ALONE.claim,
+                paper::CODING_ALONE.figures,
                 "The increase of the p99 at the highest load, averaged over sizes. Target: at least 51.12 % \
                  above DCTCP. Partial target: above DCTCP.",
             ],
             SETTINGS.map(|(of, suffix)| {
                 let more = -less_than_dctcp(&format!("a{suffix}"))?;
-                let reached = Reached::of(more >= 0.5112, more > 0.0);
+                let reached = Reached::of(more >= paper::A_ABOVE_DCTCP, more > 0.0);
                 let words = if more >= 0.0 { "above" } else { "below" };
                 let found = format!("p99 {} {words} DCTCP", percent(more.abs()));
                 Judged::new(of, vec![(reached, found)])
@@ -106,30 +108,33 @@ fn report(results: &Results<'_>) -> Part {
         Claim::new(
             NAME,
             [
-                "Many paths (B) are better than one (A)",
-                "44.52 % lower for 5 KB and 23.88 % lower for 93 KB, over all loads",
+                paper::MANY_PATHS.claim,
+                paper::MANY_PATHS.figures,
                 "The p99 of a size, averaged over loads. Targets: 44.52 % below A for 5 KB, and 23.88 % below A \
                  for 93 KB. Partial targets: below A.",
             ],
             SETTINGS.map(|(of, suffix)| {
                 let (a, b) = (format!("a{suffix}"), format!("b{suffix}"));
-                let small = less(size(&b, 5_000)?, size(&a, 5_000)?);
-                let large = less(size(&b, 93_000)?, size(&a, 93_000)?);
-                let findings =
-                    vec![finding("5 KB", small, 0.4452, 0.0), finding("93 KB", large, 0.2388, 0.0)];
-                Judged::new(of, findings)
+                let findings = paper::B_BELOW_A.map(|(bytes, mark)| {
+                    let less = reduction(size(&b, bytes)?, size(&a, bytes)?);
+                    Some(finding(&numbers::size(bytes as u32), less, mark))
+                });
+                Judged::new(of, findings.into_iter().collect::<Option<_>>()?)
             }),
         ),
         Claim::new(
             NAME,
             [
-                "Tiny queues on one path (C) cut the tail of 5 KB messages",
-                "51.42 % below DCTCP for 5 KB",
+                paper::TINY_QUEUES.claim,
+                paper::TINY_QUEUES.figures,
                 "The p99 of 5 KB, averaged over loads. Target: 51.42 % below DCTCP. Partial target: below DCTCP.",
             ],
             SETTINGS.map(|(of, suffix)| {
-                let less = less(size(&format!("c{suffix}"), 5_000)?, size("dctcp", 5_000)?);
-                Judged::new(of, vec![finding("5 KB compared with DCTCP", less, 0.5142, 0.0)])
+                let less = reduction(size(&format!("c{suffix}"), 5_000)?, size("dctcp", 5_000)?);
+                Judged::new(
+                    of,
+                    vec![finding("5 KB compared with DCTCP", less, paper::C_BELOW_DCTCP)],
+                )
             }),
         ),
     ];

@@ -13,11 +13,12 @@ use cloudburst_report::Table;
 use cloudburst_report::claims::{Claim, Judged, Reached};
 use cloudburst_report::numbers::figure;
 use cloudburst_report::statistics::linear_fit;
+use cloudburst_workload::paper;
 use std::error::Error;
 
 const NAME: &str = "incast";
-/// The size of a message in bytes: 60 packets.
-const BYTES: u64 = 60 * 1_460;
+/// The size of a message in bytes.
+const BYTES: u64 = paper::INCAST_PACKETS * 1_460;
 /// When all messages start. Sessions are opened earlier.
 const BEGINS: Time = 100 * MS;
 
@@ -121,7 +122,7 @@ fn report(results: &Results<'_>) -> Part {
         NAME,
         [
             "The completion time of an incast grows linearly with N, and is below that of DCTCP",
-            "almost linear, whereas DCTCP and PIAS take increasingly longer (Figure 15)",
+            paper::INCAST,
             "The mean completion time. Targets: a least-squares line rises and has an R2 of at least 0.95, and \
              the mean is below that of DCTCP at every N above 8. Partial targets: an R2 of at least 0.80; below \
              DCTCP at some N above 8.",

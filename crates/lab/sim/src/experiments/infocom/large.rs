@@ -1,7 +1,7 @@
 //! V-D: 144 hosts at 10 Gb/s (Figure 17).
 
 use super::setup::Setup;
-use super::show::{self, SETTINGS, finding, over_sizes, reduction};
+use super::show::{self, SETTINGS, finding, mean_reduction, over_sizes};
 use super::site::LARGE;
 use super::traffic::{self, Traffic};
 use crate::engine::{MS, SECOND};
@@ -103,8 +103,8 @@ fn report(results: &Results<'_>) -> Part {
         // QJump with f = 1 admits a nineteenth of the high load, so any completion time would be below its own.
         let rivals = rivals.into_iter().filter(|(rival, _)| *rival != "qjump" || *load < LOADS[1]);
         let found = rivals.map(|(rival, mark)| {
-            let less = reduction(results, (&ours, rival), (*x, *load), "p99_us")?;
-            Some(finding(&format!("p99 compared with {}", show::title(rival)), less, mark, 0.0))
+            let less = mean_reduction(results, (&ours, rival), (*x, *load), "p99_us")?;
+            Some(finding(&format!("p99 compared with {}", show::title(rival)), less, mark))
         });
         Judged::new(format!("{of}, {at}"), found.collect::<Option<_>>()?)
     });

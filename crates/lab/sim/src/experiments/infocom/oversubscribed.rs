@@ -7,11 +7,11 @@ use super::site::{LARGE, Site};
 use super::traffic;
 use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Results, Scale};
 use crate::fabric::Link;
-use crate::workload::RESPONSES;
 use cloudburst_report::Table;
 use cloudburst_report::claims::{Claim, Judged, Reached};
 use cloudburst_report::numbers::{figure, size};
-use cloudburst_report::statistics::Estimate;
+use cloudburst_report::statistics::{Estimate, reduction};
+use cloudburst_workload::paper::{self, RESPONSES};
 use std::error::Error;
 
 const NAME: &str = "oversubscribed";
@@ -100,17 +100,17 @@ fn report(results: &Results<'_>) -> Part {
         for bytes in RESPONSES {
             let name = of_size("mean_us", bytes);
             let value = |scheme, x| Some(results.estimate(scheme, x, reading, &name)?.value);
-            let less = 1.0 - value(scheme, 0.5)? / value("dctcp", 1.0)?;
+            let less = reduction(value(scheme, 0.5)?, value("dctcp", 1.0)?);
             let what = format!("{} at r = 0.5, compared with DCTCP", size(bytes as u32));
-            found.push(finding(&what, less, 0.1288, 0.0));
+            found.push(finding(&what, less, paper::SLOWER_BELOW_DCTCP));
         }
         Judged::new(format!("{of}, {}", BACKGROUNDS[reading as usize]), found)
     });
     part.claims.extend(Claim::new(
         NAME,
         [
-            "At an over-subscription of 2:1, a rate r near 0.5 is best",
-            "best near 0.5, and at least 12.88 % below DCTCP for all sizes",
+            paper::RATE.claim,
+            paper::RATE.figures,
             "Mean completion times. Targets: the r with the lowest average over sizes is between 0.4 and 0.6, \
              and at r = 0.5 each size is at least 12.88 % below DCTCP. Partial targets: between 0.25 and 0.75; \
              below DCTCP.",

@@ -1,10 +1,11 @@
 //! V-B: Cloudburst compared with transports for commodity hardware.
 
-use super::design_choices::{LOADS, run};
-use super::show::{self, finding, over_sizes, reduction};
+use super::design_choices::run;
+use super::show::{self, finding, mean_reduction, over_sizes};
 use crate::experiment::{Cell, Experiment, Part, Results, Scale};
 use cloudburst_report::claims::{Claim, Judged, Reached};
 use cloudburst_report::statistics::mean;
+use cloudburst_workload::paper::{self, LOADS};
 
 const NAME: &str = "rivals";
 /// Cloudburst's settings: their names, and the suffixes of their schemes.
@@ -74,7 +75,7 @@ fn report(results: &Results<'_>) -> Part {
             NAME,
             [
                 "Cloudburst's p99 is far below those of DCTCP and PIAS, and below all others",
-                "63.69 % below DCTCP with ECMP and 60.06 % below PIAS, at 2000 r/s",
+                paper::TAIL,
                 "The reduction of the p99 at the highest load, averaged over sizes. Targets: 63.69 % below DCTCP, \
                  60.06 % below PIAS, and below replicated DCTCP and MPTCP. Partial targets: below DCTCP and PIAS.",
             ],
@@ -89,13 +90,8 @@ fn report(results: &Results<'_>) -> Part {
                     ("mptcp", 0.0),
                 ];
                 let found = rivals.into_iter().map(|(rival, mark)| {
-                    let less = reduction(results, (&scheme, rival), (0.0, load), "p99_us")?;
-                    Some(finding(
-                        &format!("p99 compared with {}", show::title(rival)),
-                        less,
-                        mark,
-                        0.0,
-                    ))
+                    let less = mean_reduction(results, (&scheme, rival), (0.0, load), "p99_us")?;
+                    Some(finding(&format!("p99 compared with {}", show::title(rival)), less, mark))
                 });
                 Judged::new(of, found.collect::<Option<_>>()?)
             }),
@@ -117,15 +113,15 @@ fn report(results: &Results<'_>) -> Part {
         Claim::new(
             NAME,
             [
-                "Cloudburst sends at most 1.49 packets per packet needed",
-                "1.490, averaged over sizes and loads (Table 14)",
+                paper::REDUNDANCY.claim,
+                paper::REDUNDANCY.figures,
                 "The average over sizes and loads. Target: at most 1.49. Partial target: at most 2.",
             ],
             SETTINGS.map(|(of, suffix)| {
                 let scheme = format!("d{suffix}");
                 let sent = |&load: &f64| over_sizes(results, &scheme, (0.0, load), "sent");
                 let sent = mean(&results.loads().iter().filter_map(sent).collect::<Vec<f64>>())?;
-                let reached = Reached::of(sent <= 1.49, sent <= 2.0);
+                let reached = Reached::of(sent <= paper::SENT_PER_NEEDED, sent <= 2.0);
                 Judged::new(of, vec![(reached, format!("{sent:.2} packets per packet needed"))])
             }),
         ),

@@ -1,12 +1,12 @@
 //! Figures and tables of completion times, and arithmetic for claims.
 
 use crate::experiment::Results;
-use crate::workload::RESPONSES;
 use cloudburst_report::Table;
 use cloudburst_report::claims::{Finding, Reached};
 use cloudburst_report::figures::{Across, Axis, Chart, Entry, Figure, Panel, Series};
 use cloudburst_report::numbers::{figure, percent, size};
-use cloudburst_report::statistics::{Estimate, mean};
+use cloudburst_report::statistics::{Estimate, mean, reduction};
+use cloudburst_workload::paper::RESPONSES;
 
 /// The name of a scheme in figures and tables.
 pub(super) fn title(scheme: &str) -> String {
@@ -70,7 +70,7 @@ pub(super) fn over_sizes(
 
 /// The share by which a value of `scheme` is below that of `rival`, averaged over sizes. `None` if it is missing
 /// for a size.
-pub(super) fn reduction(
+pub(super) fn mean_reduction(
     results: &Results<'_>,
     (scheme, rival): (&str, &str),
     (x, load): (f64, f64),
@@ -78,24 +78,20 @@ pub(super) fn reduction(
 ) -> Option<f64> {
     let of_size = |&bytes: &u64| {
         let value = |scheme| Some(results.estimate(scheme, x, load, &of_size(name, bytes))?.value);
-        Some(less(value(scheme)?, value(rival)?))
+        Some(reduction(value(scheme)?, value(rival)?))
     };
     let reductions: Vec<f64> = RESPONSES.iter().map(of_size).collect::<Option<_>>()?;
     mean(&reductions)
 }
 
-/// The share by which `value` is below `other`; negative if it is above.
-pub(super) fn less(value: f64, other: f64) -> f64 {
-    1.0 - value / other
-}
-
-/// A finding on the share `less`, with the target `mark` and the partial target `least`.
-pub(super) fn finding(what: &str, less: f64, mark: f64, least: f64) -> Finding {
+/// A finding on the share `less` by which a value is below another one. The target is `mark`; the partial target is
+/// any value below.
+pub(super) fn finding(what: &str, less: f64, mark: f64) -> Finding {
     let words = match less {
         less if less >= 0.0 => format!("{what}: {} lower", percent(less)),
         less => format!("{what}: {} higher", percent(-less)),
     };
-    (Reached::of(less >= mark, less >= least), words)
+    (Reached::of(less > 0.0 && less >= mark, less > 0.0), words)
 }
 
 /// A figure with a panel for each point, where the sizes are side by side. A point is its title, x and load.

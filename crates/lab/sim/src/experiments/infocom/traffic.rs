@@ -9,11 +9,10 @@ use crate::transport::cloudburst::codec_time;
 use crate::workload::{Background, Mix, Peers, RequestConfig, Requests, Workload, part};
 use crate::{Network, Simulation};
 use cloudburst_core::code::Code;
+use cloudburst_workload::paper;
 use core::ops::Range;
 use std::error::Error;
 
-/// The size of a background flow in bytes.
-const LONG: u64 = 10_000_000;
 /// The symbol size in bytes for which the times of codes were measured. `Flow::needed` cannot be used instead: it
 /// counts the symbols of the endpoint's layout, whose sizes differ, and is set only when the sender knows of the
 /// delivery.
@@ -51,8 +50,15 @@ pub(super) fn run(
     let mut parts: Vec<Box<dyn Workload>> = vec![Box::new(requests)];
     if !traffic.background.is_empty() {
         let (senders, peers) = (traffic.background.clone(), Peers::OtherRacks);
-        let background =
-            Background::new(&site.shape, senders, peers, LONG, BACKGROUND, traffic.from, seed)?;
+        let background = Background::new(
+            &site.shape,
+            senders,
+            peers,
+            paper::BACKGROUND,
+            BACKGROUND,
+            traffic.from,
+            seed,
+        )?;
         parts.push(Box::new(background));
     }
     let mut fabric = setup.fabric(site)?;

@@ -6,7 +6,7 @@ use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Results, Scale};
 use crate::fabric::{Clos, Shape};
 use crate::flow::{Flow, NewFlow};
 use crate::transport::cloudburst::Cloudburst;
-use crate::workload::{List, Workload, derangement, poisson, stream};
+use crate::workload::{List, Workload, derangement};
 use crate::{Network, Simulation};
 use cloudburst_core::config::BurstPolicy;
 use cloudburst_report::Table;
@@ -14,6 +14,7 @@ use cloudburst_report::claims::{Claim, Finding, Judged, Reached};
 use cloudburst_report::figures::{Across, Axis, Chart, Entry, Panel, Series};
 use cloudburst_report::numbers::figure;
 use cloudburst_report::statistics::Estimate;
+use cloudburst_workload::draw::{poisson, stream};
 use std::error::Error;
 
 const NAME: &str = "scdp-window";

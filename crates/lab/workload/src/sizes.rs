@@ -1,6 +1,6 @@
 //! Distributions of flow sizes.
 
-use super::draw;
+use crate::draw;
 use cloudburst_core::rng::SplitMix64;
 
 /// The unit of the published distributions: a packet, in bytes.

@@ -1,6 +1,5 @@
 //! Random draws. Logarithms are `libm`'s, which are the same on every machine.
 
-use crate::engine::Time;
 use cloudburst_core::rng::SplitMix64;
 
 /// A generator that is independent of those with another name or number: `of` names the quantity that is drawn,
@@ -18,12 +17,12 @@ pub fn stream(seed: u64, of: &str, number: u64) -> SplitMix64 {
 }
 
 /// Uniform in (0, 1]: 53 bits.
-pub(super) fn uniform(rng: &mut SplitMix64) -> f64 {
+pub fn uniform(rng: &mut SplitMix64) -> f64 {
     ((rng.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
 }
 
 /// Uniform in [0, 1): 53 bits.
-pub(crate) fn fraction(rng: &mut SplitMix64) -> f64 {
+pub fn fraction(rng: &mut SplitMix64) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
@@ -32,13 +31,13 @@ pub fn chance(rng: &mut SplitMix64, probability: f64) -> bool {
     fraction(rng) < probability
 }
 
-/// An exponentially distributed time.
-pub fn exponential(rng: &mut SplitMix64, mean: Time) -> Time {
-    (-libm::log(uniform(rng)) * mean as f64) as Time
+/// An exponentially distributed time, in the unit of its `mean`.
+pub fn exponential(rng: &mut SplitMix64, mean: u64) -> u64 {
+    (-libm::log(uniform(rng)) * mean as f64) as u64
 }
 
-/// The times of a Poisson process up to `until`, with a mean of `mean` between arrivals.
-pub fn poisson(rng: &mut SplitMix64, mean: Time, until: Time) -> impl Iterator<Item = Time> {
+/// The times of a Poisson process up to `until`, with a mean of `mean` between arrivals, in the unit of both.
+pub fn poisson(rng: &mut SplitMix64, mean: u64, until: u64) -> impl Iterator<Item = u64> {
     let mut now = 0;
     core::iter::from_fn(move || {
         now += exponential(rng, mean);
@@ -49,14 +48,12 @@ pub fn poisson(rng: &mut SplitMix64, mean: Time, until: Time) -> impl Iterator<I
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{SECOND, US};
-
     #[test]
     fn arrivals_have_the_rate_and_spacing_of_a_poisson_process() {
         let mut rng = SplitMix64::new(1);
-        let times: Vec<Time> = poisson(&mut rng, 10 * US, SECOND).collect();
+        let times: Vec<u64> = poisson(&mut rng, 10_000, 1_000_000_000).collect();
         assert!((99_000..101_000).contains(&times.len()), "{}", times.len());
-        let long = times.windows(2).filter(|pair| pair[1] - pair[0] > 20 * US).count();
+        let long = times.windows(2).filter(|pair| pair[1] - pair[0] > 20_000).count();
         let share = long as f64 / times.len() as f64;
         // e^-2.
         assert!((share - 0.1353).abs() < 0.004, "{share}");

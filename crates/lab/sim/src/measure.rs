@@ -1,4 +1,4 @@
-//! Distributions of packet delays, and quantiles.
+//! Distributions of packet delays.
 
 use hdrhistogram::Histogram;
 
@@ -24,10 +24,4 @@ impl Measures {
             histogram.saturating_record(nanoseconds);
         }
     }
-}
-
-/// The `q` quantile of `sorted` by nearest rank; `None` if it is empty.
-pub fn quantile(sorted: &[u64], q: f64) -> Option<u64> {
-    let rank = (q * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied()
 }
