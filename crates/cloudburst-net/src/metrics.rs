@@ -236,20 +236,6 @@ type PathKey = (SocketAddr, usize);
 
 /// Publishes the counters of an endpoint to the recorder of the crate [`metrics`](::metrics). See
 /// [`Endpoint::metrics`].
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, Metrics, Security};
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
-/// let mut metrics: Metrics = endpoint.metrics().label("service", "search");
-/// assert!(metrics.publish());
-/// drop(endpoint);
-/// assert!(!metrics.publish()); // the endpoint is gone
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub struct Metrics {
     endpoint: Weak<Inner>,
     labels: Vec<Label>,

@@ -220,27 +220,6 @@ pub enum SendError {
 impl SendError {
     /// Whether one end had no room: the receiver, whose application does not take messages fast enough or is
     /// overloaded, or this endpoint, which has too many under way. Send less, or later.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{RejectReason, SendError};
-    /// # use std::time::Duration;
-    /// /// How long to wait before the message is sent again, if that is safe and may help.
-    /// fn pause(error: &SendError) -> Option<Duration> {
-    ///     match error {
-    ///         _ if error.may_have_been_delivered() || error.is_closed() => None,
-    ///         _ if error.is_busy() => Some(Duration::from_millis(10)),
-    ///         _ if error.is_timeout() => Some(Duration::ZERO),
-    ///         SendError::Refused(RejectReason::Closing) => Some(Duration::from_secs(1)),
-    ///         _ => None,
-    ///     }
-    /// }
-    /// assert_eq!(pause(&SendError::NoAnswer), Some(Duration::ZERO));
-    /// assert_eq!(pause(&SendError::Deadline), None); // the receiver may have it
-    /// assert!(SendError::Refused(RejectReason::TooLarge).is_refused());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub const fn is_busy(&self) -> bool {
         matches!(
             self,
@@ -407,25 +386,6 @@ impl From<Overloaded> for io::Error {
 }
 
 /// The endpoint is closed, and all its messages have been taken.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Closed, Endpoint, Security};
-/// # use std::time::Duration;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?, build()?);
-/// client.send(server.local_addr(), "the last one").await?;
-/// server.shutdown(Duration::ZERO).await;
-/// assert_eq!(server.recv().await?.bytes, "the last one"); // what has arrived can be taken
-/// assert_eq!(server.recv().await, Err(Closed));
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this endpoint is closed, and all its messages were taken")]
 pub struct Closed;
@@ -436,33 +396,6 @@ pub struct Closed;
 /// `Endpoint::serve_with`; it may be the [`source`](core::error::Error::source) of another error. The caller
 /// gets [`SendError::Overloaded`], and may send the request again, later or elsewhere. See also
 /// [`Request::refuse`](crate::Request::refuse).
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, Overloaded, RequestParts, Security, SendError};
-/// # use tokio::sync::Semaphore;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?, build()?);
-/// # let address = server.local_addr();
-/// tokio::spawn(async move {
-///     let connections = Semaphore::new(0); // none is free
-///     let handler = async |request: RequestParts| {
-///         let _connection = connections.try_acquire().map_err(|_| Overloaded)?;
-///         Ok::<_, Overloaded>(request.bytes)
-///     };
-///     server.try_serve(100, handler).await
-/// });
-/// let refused = client.call(address, "hello").await;
-/// assert_eq!(refused, Err(SendError::Overloaded));
-/// assert!(refused.is_err_and(|error| error.is_busy() && !error.may_have_been_delivered()));
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("the service is overloaded, and has not acted on the request")]
 pub struct Overloaded;

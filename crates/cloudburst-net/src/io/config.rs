@@ -3,26 +3,6 @@
 use std::net::SocketAddr;
 
 /// Which sockets to open, and how.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{DEFAULT_DSCP, io::UdpConfig, io::UdpIo};
-/// let config = UdpConfig {
-///     bind: "127.0.0.1:0".parse()?,
-///     reuse_port: false,
-///     sockets: 4,
-///     ports: 1,
-///     flow_labels: 0,
-///     encapsulates: false,
-///     dscps: vec![DEFAULT_DSCP],
-///     trim_dscp: None,
-///     socket_buffers: 1 << 20,
-/// };
-/// let io = UdpIo::open(&config, Vec::new())?;
-/// assert_eq!(io.local_addrs().len(), 4);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpConfig {
     /// The address that peers send to: that of egress 0, unless it is shared. All egresses have its

@@ -4,28 +4,6 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
 
 /// Counters of an endpoint's sockets since they were opened.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, Security};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?, build()?);
-/// client.send(server.local_addr(), "hello").await?;
-/// let io = server.counters().io;
-/// if let Some(dscp) = io.first_foreign_dscp {
-///     eprintln!("{} packets came with DSCP {dscp}: is it set at both ends?", io.foreign_dscp);
-/// }
-/// if io.kernel_drops > 0 {
-///     eprintln!("the receive buffers are too small: {} packets were dropped", io.kernel_drops);
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IoCounters {
@@ -61,16 +39,6 @@ pub struct IoCounters {
 }
 
 /// Datagrams by ECN codepoint (RFC 3168, section 5).
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{EcnCounts, Endpoint};
-/// fn marked(endpoint: &Endpoint) -> f64 {
-///     let EcnCounts { ect0, ect1, ce, .. } = endpoint.counters().io.ecn;
-///     ce as f64 / (ect0 + ect1 + ce).max(1) as f64
-/// }
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EcnCounts {
@@ -85,18 +53,6 @@ pub struct EcnCounts {
 }
 
 /// Datagrams that the system refused to send, by error.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::Endpoint;
-/// fn check(endpoint: &Endpoint) {
-///     let errors = endpoint.counters().io.send_errors;
-///     if errors.too_large > 0 {
-///         eprintln!("{} of {} are larger than the MTU", errors.too_large, errors.total());
-///     }
-/// }
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendErrors {

@@ -43,18 +43,6 @@ pub(super) enum Family {
 }
 
 /// The sizes of a socket's buffers, as the system accounts for them.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, GrantedBuffers, Security};
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
-/// let GrantedBuffers { wanted, receive, send, .. } = endpoint.granted_buffers();
-/// println!("{wanted} bytes wanted, {receive} to receive and {send} to send granted");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GrantedBuffers {

@@ -36,21 +36,6 @@ pub(super) struct Waiter {
 }
 
 /// The result of a wait.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{io::Ready, io::UdpIo};
-/// # use cloudburst_core::burst::PacketIo;
-/// # use std::time::Duration;
-/// /// Counts the bytes that arrive within a millisecond.
-/// fn count(io: &UdpIo) -> usize {
-///     let ready: Ready = io.wait(Duration::from_millis(1));
-///     let mut count = 0;
-///     io.take(ready, &mut |datagrams| count += datagrams.bytes.len());
-///     count
-/// }
-/// ```
 #[derive(Debug)]
 pub struct Ready {
     events: [EpollEvent; MAX_READY],

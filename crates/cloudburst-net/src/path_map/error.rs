@@ -8,18 +8,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Why a path map was refused. Its author is to blame.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{PathMap, PathMapError};
-/// match "xpath:10.0.0.1,10.0.0.1".parse::<PathMap>() {
-///     Err(PathMapError::Repeated { address, .. }) => assert_eq!(address.to_string(), "10.0.0.1"),
-///     Err(error) => eprintln!("{error}"),
-///     Ok(paths) => println!("{paths}"),
-/// }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathMapError {
