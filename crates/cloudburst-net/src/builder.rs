@@ -1,26 +1,23 @@
 //! Builds endpoints.
 
-use crate::driver::{self, Inner, Readable, Room};
+use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::BuildError;
 use crate::io::{UdpConfig, UdpIo, link_speed, plain};
 use crate::path_map::{PathMap, is_of_a_host};
 use crate::paths::{Addresses, Usable};
 use crate::qlog::Qlog;
-use cloudburst_core::burst::{Engine, PacketIo};
+use cloudburst_core::burst::PacketIo;
 use cloudburst_core::config::{Capacity, Config, ConfigError, Security};
 use cloudburst_core::path::Order;
 use cloudburst_core::proto;
 use cloudburst_core::rng::Seed;
 use core::time::Duration;
-use nix::libc;
-use nix::sys::prctl;
 use rand::RngReader;
 use rand::rngs::SysRng;
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// The default DSCP of packets. See [`Builder::dscp`] and [`Builder::dscps`].
 pub const DEFAULT_DSCP: u8 = 43;
@@ -692,41 +689,8 @@ impl Parts {
         if let Some(qlog) = &qlog {
             protocol.observe(qlog.observer());
         }
-        let (readable, room) = (Arc::new(Readable::default()), Arc::new(Room::default()));
-        let news = driver::tell(readable.clone(), room.clone());
-        let engine = with_exact_timers(|| Engine::start(protocol, io, news))
-            .map_err(BuildError::refused("a thread"))?;
-        let inner =
-            Inner::new(engine, readable, room, &self.config, usable, self.paths.clone(), qlog);
+        let paths = self.paths.clone();
+        let inner = Inner::start(protocol, io, &self.config, usable, paths, qlog)?;
         Endpoint::new(inner, &self.paths).map_err(BuildError::refused("a thread"))
-    }
-}
-
-/// Runs `start` with the smallest timer slack, which the threads that it starts inherit. With the default
-/// slack, the system may wake a thread 50 us late, in which time a 10 Gb/s link takes forty packets.
-fn with_exact_timers<T>(start: impl FnOnce() -> T) -> T {
-    let before = prctl::get_timerslack();
-    // If this fails, packets are less evenly spaced.
-    let _ = prctl::set_timerslack(1);
-    let started = start();
-    if let Ok(before) = before {
-        let _ = prctl::set_timerslack(before as libc::c_ulong);
-    }
-    started
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::thread;
-
-    #[test]
-    fn threads_of_the_endpoint_alone_have_exact_timers() {
-        prctl::set_timerslack(50_000).unwrap();
-        assert_eq!(
-            with_exact_timers(|| thread::spawn(prctl::get_timerslack)).join().unwrap(),
-            Ok(1)
-        );
-        assert_eq!(prctl::get_timerslack(), Ok(50_000));
     }
 }

@@ -3,14 +3,51 @@
 use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::outgoing::Connect;
+use crate::outgoing::BoxFuture;
 use crate::settings::Settings;
 use cloudburst_core::error::Rejection;
 use cloudburst_core::id::ConnectId;
 use cloudburst_core::proto::SendOptions;
+use core::future::IntoFuture;
 use core::time::Duration;
 use std::net::SocketAddr;
+use std::time::Instant;
 use tokio::sync::oneshot::{self, Receiver};
+
+/// A connect that is about to begin: see [`Endpoint::connect`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing is sent before it is awaited"]
+pub struct Connect<'a> {
+    endpoint: &'a Endpoint,
+    peer: SocketAddr,
+    settings: Settings,
+}
+
+impl Connect<'_> {
+    /// How long it may take, from when it is first polled. Default:
+    /// [`Config::deadline`](crate::Config::deadline). This includes the wait for room.
+    pub const fn deadline(mut self, deadline: Duration) -> Self {
+        self.settings = self.settings.deadline(deadline);
+        self
+    }
+
+    /// When it must have ended: a [deadline](Self::deadline) as a time, such as that of a request which this
+    /// one serves. The last call of either counts.
+    pub const fn deadline_at(mut self, at: Instant) -> Self {
+        self.settings = self.settings.deadline_at(at);
+        self
+    }
+}
+
+impl IntoFuture for Connect<'_> {
+    type Output = Result<(), SendError>;
+    type IntoFuture = BoxFuture<Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let (endpoint, peer, settings) = (self.endpoint.clone(), self.peer, self.settings);
+        Box::pin(async move { endpoint.connect_with(peer, settings.now()).await })
+    }
+}
 
 /// A connect under way. Dropping it cancels the connect.
 struct Connecting<'a> {
@@ -76,7 +113,7 @@ impl Endpoint {
     ) -> Result<(), SendError> {
         let _ = self.inner.join_runtime();
         let begin = |options: &SendOptions| self.begin_connect(peer, options.deadline);
-        let (connecting, ended) = self.when_room(options, begin).await?;
+        let (connecting, ended) = self.inner.retry_while_full(options, begin).await?;
         let ended = self.inner.process.wait(ended).await?;
         drop(connecting);
         match ended {

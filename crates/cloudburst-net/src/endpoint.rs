@@ -3,23 +3,21 @@
 use crate::driver::{Inner, contained};
 use crate::error::{Closed, SendError};
 use crate::io::{GrantedBuffers, IoCounters, UdpIo};
-use crate::outgoing::{Outgoing, Plain};
+use crate::outgoing::{BoxFuture, Outgoing};
 use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending;
-use crate::settings::left;
-use crate::trace;
 use bytes::Bytes;
 use cloudburst_core::burst::{Engine, PacketIo};
-use cloudburst_core::error::Outcome;
-use cloudburst_core::id::MessageId;
+use cloudburst_core::error::Receipt;
 use cloudburst_core::naming::Naming;
 use cloudburst_core::path::PathStats;
 use cloudburst_core::proto::{
-    CallCounters, Latencies, Message, PeerStats, ReceiverCounters, SendOptions, SenderCounters,
+    CallCounters, Latencies, Message, PeerStats, ReceiverCounters, SenderCounters,
 };
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
 use core::fmt;
+use core::future::IntoFuture;
 use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -97,7 +95,7 @@ pub struct Counters {
 impl Endpoint {
     pub(crate) fn new(inner: Inner, paths: &PathMap) -> io::Result<Self> {
         let inner = Arc::new(inner);
-        inner.watch(paths)?;
+        inner.watch_paths(paths)?;
         Ok(Self { inner })
     }
 
@@ -113,19 +111,6 @@ impl Endpoint {
     /// them, and messages to the first one reach this endpoint only.
     ///
     /// [`local_addr`]: Self::local_addr
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, PathMap, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let endpoint =
-    ///     Endpoint::builder().bind(loopback).paths(PathMap::ecmp(4)).security(security).build()?;
-    /// assert_eq!(endpoint.local_addrs().len(), 8); // four paths and four spares
-    /// assert_eq!(endpoint.local_addrs()[0], endpoint.local_addr());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn local_addrs(&self) -> &[SocketAddr] {
         self.inner.engine.io().local_addrs()
     }
@@ -135,37 +120,11 @@ impl Endpoint {
     ///
     /// A handshake to any other address is not accepted: its initiator reports [`SendError::NotAccepted`].
     /// Addresses of interfaces are looked up at most five times a second.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Naming, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
-    /// assert_eq!(endpoint.naming(endpoint.local_addr()), Naming::Own);
-    /// assert_eq!(endpoint.naming("203.0.113.7:7000".parse()?), Naming::Foreign);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn naming(&self, address: SocketAddr) -> Naming {
         self.inner.naming(address)
     }
 
     /// The sizes of the socket buffers that the system granted.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
-    /// let granted = endpoint.granted_buffers();
-    /// if granted.receive < granted.wanted {
-    ///     eprintln!("raise it: sysctl -w net.core.rmem_max={}", granted.wanted);
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn granted_buffers(&self) -> GrantedBuffers {
         self.inner.engine.io().granted_buffers()
     }
@@ -185,114 +144,29 @@ impl Endpoint {
 
     /// The claimed source address of the last handshake under an unknown key. For logs only: the address is
     /// not verified, and nothing was sent to it. The counter `refused_handshakes` counts such handshakes.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
-    /// if let Some(address) = endpoint.refused_from() {
-    ///     let count = endpoint.counters().receiver.refused_handshakes;
-    ///     eprintln!("{count} handshakes under another key; the last claims to be from {address}");
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn refused_from(&self) -> Option<SocketAddr> {
         self.here().and_then(Engine::refused_from).map(crate::io::plain)
     }
 
     /// The latencies of messages so far: a copy of about 54 KB. Taking it delays sending and receiving by a
     /// few microseconds each.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
-    /// client.send(server.local_addr(), "hello").await?;
-    /// let sent = client.latencies().sent;
-    /// assert_eq!(sent.count(), 1);
-    /// println!("median {:?}, p99 {:?}", sent.quantile(0.5), sent.quantile(0.99));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn latencies(&self) -> Latencies {
         self.here().map(Engine::latencies).unwrap_or_default()
     }
 
     /// The traffic with each peer that this endpoint remembers, sorted by address. There are at most three
     /// times [`Config::max_peers`](crate::Config::max_peers) peers.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
-    /// client.send(server.local_addr(), "hello").await?;
-    /// for stats in client.peers() {
-    ///     println!("{}: {} delivered, {:?}", stats.peer, stats.sent.delivered, stats.sent.round_trip);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn peers(&self) -> Vec<PeerStats> {
         self.here().map(Engine::peers).unwrap_or_default()
     }
 
     /// The traffic with `peer`; `None` if the endpoint does not remember it.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
-    /// client.send(server.local_addr(), "hello").await?;
-    /// let sent = client.peer(server.local_addr()).map(|stats| stats.sent.delivered);
-    /// assert_eq!(sent, Some(1));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn peer(&self, peer: SocketAddr) -> Option<PeerStats> {
         let peer = crate::io::plain(peer);
         self.peers().into_iter().find(|stats| stats.peer == peer)
     }
 
     /// The time on the endpoint's clock, to which all times in its counters refer.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
-    /// client.send(server.local_addr(), "hello").await?;
-    /// if let Some(heard) = client.peer(server.local_addr()).and_then(|stats| stats.sent.last_heard) {
-    ///     println!("last heard of {:?} ago", client.now().saturating_since(heard));
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn now(&self) -> Instant {
         self.inner.engine.io().now()
     }
@@ -409,7 +283,7 @@ impl Endpoint {
     pub async fn recv(&self) -> Result<Message, Closed> {
         let _ = self.inner.join_runtime();
         loop {
-            let readable = self.inner.readable.messages.notified();
+            let readable = self.inner.notifier.messages.notified();
             if let Some(message) = self.try_recv()? {
                 return Ok(message);
             }
@@ -422,23 +296,6 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`recv`](Self::recv).
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
-    /// assert_eq!(server.try_recv()?, None);
-    /// client.send(server.local_addr(), "hello").await?; // Ok: it is in the queue
-    /// assert_eq!(server.try_recv()?.map(|message| message.bytes), Some("hello".into()));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn try_recv(&self) -> Result<Option<Message>, Closed> {
         let closed = self.inner.is_closed()?;
         let message = self.inner.engine.recv();
@@ -496,120 +353,81 @@ impl Endpoint {
     }
 
     /// Whether the endpoint is closed, because it was shut down: nothing more arrives. Always `true` in a fork.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # use std::time::Duration;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
-    /// assert!(!endpoint.is_closed());
-    /// endpoint.shutdown(Duration::ZERO).await;
-    /// assert!(endpoint.is_closed());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn is_closed(&self) -> bool {
         self.inner.is_closed().unwrap_or(true)
     }
 
     /// Waits until the endpoint is [closed](Self::is_closed), for tasks that must end with it.
+    pub async fn closed(&self) {
+        if !self.is_closed() {
+            let mut closed = self.inner.closed.subscribe();
+            // An error says that this is a fork, where the endpoint is closed.
+            let _ = self.inner.process.wait(contained(closed.wait_for(|closed| *closed))).await;
+        }
+    }
+}
+
+/// A plain message: see [`Endpoint::send`].
+#[derive(Clone)]
+pub struct Plain<'a> {
+    endpoint: &'a Endpoint,
+    peer: SocketAddr,
+    bytes: Bytes,
+}
+
+impl Outgoing<Plain<'_>> {
+    /// Begins to burst the message, without waiting for room: when this returns, its first packets have left,
+    /// or are about to leave together with those of other messages.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Full`] if the limits on messages under way are reached.
     ///
     /// # Example
     ///
     /// ```
     /// # use cloudburst_net::{Endpoint, Security};
-    /// # use std::time::Duration;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let security = Security::pre_shared([7; 32]);
     /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
-    /// let watched = endpoint.clone();
-    /// let watch = tokio::spawn(async move {
-    ///     watched.closed().await;
-    ///     println!("{} is closed", watched.local_addr());
-    /// });
-    /// endpoint.shutdown(Duration::from_secs(1)).await;
-    /// watch.await?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// let peer = server.local_addr();
+    /// let (one, two) = (client.send(peer, "one").begin()?, client.send(peer, "two").begin()?);
+    /// // Both are on their way.
+    /// one.await?;
+    /// two.await?;
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn closed(&self) {
-        if !self.is_closed() {
-            let mut over = self.inner.over.subscribe();
-            // An error says that this is a fork, where the endpoint is closed.
-            let _ = self.inner.process.wait(contained(over.wait_for(|over| *over))).await;
-        }
+    pub fn begin(self) -> Result<Sending, SendError> {
+        let Plain { endpoint, peer, bytes } = self.operation;
+        endpoint.inner.try_send(peer, Role::Plain, bytes, &self.settings.now())
     }
+}
 
-    /// Begins to burst a message once there is room for it.
-    pub(crate) async fn burst_when_room(
-        &self,
-        peer: SocketAddr,
-        role: Role,
-        bytes: Bytes,
-        options: SendOptions,
-    ) -> Result<Sending, SendError> {
-        self.when_room(options, |options| self.burst(peer, role, bytes.clone(), options)).await
+impl IntoFuture for Outgoing<Plain<'_>> {
+    type Output = Result<Receipt, SendError>;
+    type IntoFuture = BoxFuture<Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let Plain { endpoint, peer, bytes } = self.operation;
+        let (endpoint, settings) = (endpoint.clone(), self.settings);
+        Box::pin(async move {
+            let options = settings.now();
+            endpoint.inner.send_when_possible(peer, Role::Plain, bytes, options).await?.await
+        })
     }
+}
 
-    /// Tries to begin a send until there is room for it or its deadline passes. `begin` gets `options` with
-    /// what is left of the deadline.
-    pub(crate) async fn when_room<T>(
-        &self,
-        options: SendOptions,
-        mut begin: impl FnMut(&SendOptions) -> Result<T, SendError>,
-    ) -> Result<T, SendError> {
-        // In a fork, the senders that wait for room belong to another process, and so may the holder of the
-        // lock.
-        self.inner.check_process()?;
-        let is_full = |begun: &Result<T, SendError>| matches!(begun, Err(SendError::Full { .. }));
-        let mut begun = begin(&options);
-        if is_full(&begun) {
-            let until = self.inner.end_of(&options);
-            // Entered before the retry, so that it learns of room that becomes free right after.
-            let place = self.inner.room.enter(self.inner.process.clone());
-            begun = begin(&options);
-            while is_full(&begun) {
-                self.inner.within(until, place.pass()).await?;
-                begun = begin(&left(options, until));
-            }
-        }
-        begun
-    }
-
-    pub(crate) fn burst(
-        &self,
-        peer: SocketAddr,
-        role: Role,
-        bytes: Bytes,
-        options: &SendOptions,
-    ) -> Result<Sending, SendError> {
-        let span = trace::send(crate::io::plain(peer), bytes.len());
-        let (ended, outcome) = oneshot::channel();
-        let on_end = move |outcome| drop(ended.send(outcome));
-        let id = span.in_scope(|| self.start(peer, role, bytes, options, on_end))?;
-        span.record("id", id.0);
-        Ok(Sending::new(id, outcome, &self.inner, span))
-    }
-
-    /// Begins to burst a message. `on_end` is called when the send has ended; it must not block.
-    pub(crate) fn start(
-        &self,
-        peer: SocketAddr,
-        role: Role,
-        bytes: Bytes,
-        options: &SendOptions,
-        on_end: impl FnOnce(Outcome) + Send + 'static,
-    ) -> Result<MessageId, SendError> {
-        self.inner.check_process()?;
-        let peer = crate::io::plain(peer);
-        self.inner.send(peer, role, bytes, options, Box::new(on_end)).map_err(SendError::from)
+impl fmt::Debug for Plain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { endpoint: _, peer, bytes } = self;
+        f.debug_struct("Plain")
+            .field("peer", peer)
+            .field("len", &bytes.len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -125,25 +125,25 @@ mod limits;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod names;
-pub mod outgoing;
+mod outgoing;
 mod path_map;
 mod paths;
 mod qlog;
 mod sending;
 mod settings;
 mod streams;
-mod trace;
 
 pub use builder::{Builder, DEFAULT_DSCP, DEFAULT_SOCKET_BUFFERS};
 #[cfg(feature = "tower")]
 pub use calls::Client;
-pub use calls::{Calls, Request, RequestParts, Response};
-pub use endpoint::{Counters, Endpoint};
+pub use calls::{Call, CallMany, Calls, Reply, Request, RequestParts, Response};
+pub use connect::Connect;
+pub use endpoint::{Counters, Endpoint, Plain};
 pub use error::{BuildError, Closed, Overloaded, SendError};
 pub use io::{EcnCounts, GrantedBuffers, IoCounters, SendErrors};
 #[cfg(feature = "metrics")]
 pub use metrics::Metrics;
-pub use outgoing::Outgoing;
+pub use outgoing::{BoxFuture, Outgoing};
 pub use path_map::{PathMap, PathMapError};
 pub use sending::Sending;
 pub use streams::{Incoming, PeerSink};

@@ -2,7 +2,7 @@
 
 use crate::driver::Process;
 use crate::endpoint::Endpoint;
-use crate::paths::reaches;
+use crate::path_map::reaches;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::{io, thread};
 use tokio::sync::oneshot;
@@ -19,21 +19,6 @@ impl Endpoint {
     /// # Errors
     ///
     /// The error of the resolver; [`io::ErrorKind::NotFound`] if it knows no usable address.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
-    /// let peer = endpoint.resolve("localhost:7000").await?;
-    /// assert_eq!(peer, "127.0.0.1:7000".parse()?);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn resolve(&self, name: impl Into<String>) -> io::Result<SocketAddr> {
         let (found, wait) = oneshot::channel();
         let (name, local) = (name.into(), self.local_addr());

@@ -22,25 +22,6 @@ use std::net::SocketAddr;
 ///
 /// It holds a clone of the endpoint. Any number of streams and of other receivers may be used at a
 /// time: each message goes to one of them. Dropping a stream loses no message.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, Incoming, Message, Security};
-/// # use futures_util::StreamExt;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?, build()?);
-/// client.send(server.local_addr(), "hello").await?;
-/// let mut messages: Incoming<Message> = server.messages();
-/// let first = messages.next().await.map(|message| message.bytes);
-/// assert_eq!(first, Some("hello".into()));
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "streams do nothing unless they are polled"]
 pub struct Incoming<T>(Pin<Box<dyn Stream<Item = T> + Send + Sync>>);
 
@@ -58,26 +39,6 @@ pub struct Incoming<T>(Pin<Box<dyn Stream<Item = T> + Send + Sync>>);
 /// `poll_close`; the sink can still be used. If it matters which message failed, use
 /// [`Endpoint::send`]. Dropping the sink stops the bursts of messages that are under way: flush it
 /// first.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, Security, SendOptions};
-/// # use futures_util::SinkExt;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?, build()?);
-/// let urgent = SendOptions::default().priority(7);
-/// let mut sink = client.sink(server.local_addr()).options(urgent);
-/// assert_eq!(sink.peer(), server.local_addr());
-/// sink.feed("one".into()).await?; // it is on its way
-/// sink.send("two".into()).await?; // the server has both
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "sinks do nothing unless they are polled"]
 pub struct PeerSink {
     endpoint: Endpoint,
@@ -116,30 +77,6 @@ impl Endpoint {
 
     /// Returns a [`Stream`] of the requests that arrive, as from
     /// [`recv_request`](Self::recv_request).
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # use futures_util::StreamExt;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
-    /// # let address = server.local_addr();
-    /// let serving = server.requests().for_each_concurrent(100, async |request| {
-    ///     let answer = request.bytes().to_ascii_uppercase();
-    ///     let _ = request.reply(answer).await; // a caller that has gone needs no answer
-    /// });
-    /// tokio::select! {
-    ///     () = serving => {}
-    ///     answer = client.call(address, "hello") => assert_eq!(answer?, "HELLO"),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn requests(&self) -> Incoming<Request> {
         let next = async |endpoint: Self| Some((endpoint.recv_request().await.ok()?, endpoint));
         Incoming(Box::pin(stream::unfold(self.clone(), next).fuse()))
@@ -224,14 +161,14 @@ impl Sink<Bytes> for PeerSink {
 
     fn start_send(mut self: Pin<&mut Self>, bytes: Bytes) -> Result<(), SendError> {
         let (peer, options) = (self.peer, self.options);
-        match self.endpoint.burst(peer, Role::Plain, bytes.clone(), &options) {
+        match self.endpoint.inner.try_send(peer, Role::Plain, bytes.clone(), &options) {
             Ok(sending) => self.under_way.push(sending),
             Err(SendError::Full { .. }) => {
                 let endpoint = self.endpoint.clone();
-                let until = endpoint.inner.end_of(&options);
+                let until = endpoint.inner.deadline_of(&options);
                 self.waiting = Some(Box::pin(async move {
                     let options = left(options, until);
-                    endpoint.burst_when_room(peer, Role::Plain, bytes, options).await
+                    endpoint.inner.send_when_possible(peer, Role::Plain, bytes, options).await
                 }));
             }
             Err(error) => return Err(error),

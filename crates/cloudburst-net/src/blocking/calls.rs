@@ -11,25 +11,6 @@ use std::time::Instant;
 
 /// Calls in flight: an iterator over their responses, in order of arrival. See
 /// [`Calls`](AsyncCalls).
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, Security};
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?.blocking(), build()?.blocking());
-/// # let servers = [server.local_addr(); 2];
-/// # let service = server.clone();
-/// # std::thread::spawn(move || service.serve(2, |request| request.bytes));
-/// let mut calls = client.call_many(servers.map(|server| (server, "query")));
-/// for response in &mut calls {
-///     println!("{} from {}: {:?}", response.index, response.peer, response.result);
-/// }
-/// assert_eq!(calls.left(), 0);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug)]
 #[must_use = "dropping it cancels the calls"]
 pub struct Calls(pub(super) AsyncCalls);
@@ -42,22 +23,6 @@ impl Calls {
 
     /// Waits until all calls have ended, by their deadline at the latest. Returns the results in
     /// the order of the requests.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// # let servers = [server.local_addr(); 2];
-    /// # let service = server.clone();
-    /// # std::thread::spawn(move || service.serve(2, |request| request.bytes));
-    /// let calls = client.call_many([(servers[0], "one"), (servers[1], "two")]);
-    /// assert_eq!(calls.results(), [Ok("one".into()), Ok("two".into())]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn results(self) -> Vec<Result<Bytes, SendError>> {
         block_on(Inner::engine_of(self.0.endpoint()), self.0.results())
     }
@@ -72,29 +37,6 @@ impl Iterator for Calls {
 }
 
 /// A request that has arrived. See [`Request`](AsyncRequest).
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, Security};
-/// # use std::{thread, time::Instant};
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?.blocking(), build()?.blocking());
-/// let address = server.local_addr();
-/// let caller = thread::spawn(move || client.call(address, "a job"));
-///
-/// let request = server.recv_request()?;
-/// println!("{} bytes from {}", request.bytes().len(), request.peer());
-/// if request.is_cancelled() || Instant::now() > request.deadline() {
-///     drop(request); // the caller no longer waits
-/// } else {
-///     request.reply("done")?;
-/// }
-/// # assert_eq!(caller.join().map_err(|_| "it panicked")??, "done");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug)]
 #[must_use = "dropping it tells the caller that there is no answer"]
 pub struct Request {
@@ -114,29 +56,6 @@ impl Request {
     }
 
     /// Returns the parts of the request that a handler needs. See [`AsyncRequest::parts`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use std::thread;
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// # let address = server.local_addr();
-    /// let caller = thread::spawn(move || client.call(address, "a job"));
-    /// let request = server.recv_request()?;
-    /// let parts = request.parts();
-    /// let worker = thread::spawn(move || {
-    ///     // Works on, while nobody has replied, and sees whether that is still wanted.
-    ///     parts.bytes.iter().take_while(|_| !parts.is_cancelled()).count()
-    /// });
-    /// request.reply("begun")?;
-    /// # worker.join().map_err(|_| "it panicked")?;
-    /// # assert_eq!(caller.join().map_err(|_| "it panicked")??, "begun");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn parts(&self) -> RequestParts {
         self.request.parts()
     }
@@ -171,22 +90,6 @@ impl Request {
     /// # Errors
     ///
     /// See [`SendError`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security, SendError};
-    /// # use std::thread;
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// # let address = server.local_addr();
-    /// let caller = thread::spawn(move || client.call(address, "a job"));
-    /// server.recv_request()?.refuse()?; // while there is too much work
-    /// # assert_eq!(caller.join().map_err(|_| "it panicked")?, Err(SendError::Overloaded));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn refuse(self) -> Result<Receipt, SendError> {
         self.reply_or_refuse(None)
     }
@@ -196,22 +99,6 @@ impl Request {
     /// # Errors
     ///
     /// See [`SendError`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # use std::thread;
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// # let address = server.local_addr();
-    /// let caller = thread::spawn(move || client.call(address, "a job"));
-    /// server.recv_request()?.accept()?;
-    /// # assert_eq!(caller.join().map_err(|_| "it panicked")??, "");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn accept(self) -> Result<Receipt, SendError> {
         self.reply(Bytes::new())
     }

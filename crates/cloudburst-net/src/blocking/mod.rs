@@ -66,22 +66,6 @@ pub struct Endpoint {
 ///
 /// It holds a clone of the endpoint. Any number of iterators and of other receivers may be used at a time:
 /// each message goes to one of them.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Message, blocking::Incoming};
-/// # use cloudburst_net::{Endpoint, Security};
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?.blocking(), build()?.blocking());
-/// client.send(server.local_addr(), "hello")?;
-/// let mut messages: Incoming<Message> = server.messages();
-/// let first = messages.next().map(|message| message.bytes);
-/// assert_eq!(first, Some("hello".into()));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[must_use = "iterators do nothing unless they are consumed"]
 pub struct Incoming<T> {
     endpoint: Endpoint,
@@ -104,18 +88,6 @@ impl<T> fmt::Debug for Incoming<T> {
 
 impl AsyncEndpoint {
     /// The same endpoint, with blocking methods.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
-    /// let blocking = endpoint.blocking();
-    /// assert_eq!(blocking.local_addr(), endpoint.local_addr());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn blocking(&self) -> Endpoint {
         self.clone().into()
     }
@@ -125,66 +97,17 @@ impl Endpoint {
     /// Returns a handle of the same endpoint whose messages, calls and replies have these settings,
     /// and whose connects have their deadline. Other handles keep their own: unlike the `options` of an
     /// [`Outgoing`], this sets nothing of the handle that it is called on.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security, SendOptions};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// let urgent = client.with(SendOptions::default().priority(7));
-    /// urgent.send(server.local_addr(), "hello")?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn with(&self, options: SendOptions) -> Self {
         Self { settings: Settings::new(options), ..self.clone() }
     }
 
     /// Returns a handle of the same endpoint whose messages, calls, replies and connects must have ended at
     /// `at`, instead of within a duration. Its other settings are those of this handle.
-    ///
-    /// # Example
-    ///
-    /// A service that calls another one, for as long as its caller waits:
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// # use std::thread;
-    /// # let (front, back) = (build()?.blocking(), server);
-    /// # let (front_address, address) = (front.local_addr(), back.local_addr());
-    /// # thread::spawn(move || back.serve(1, |request| request.bytes.to_ascii_uppercase()));
-    /// let here = front.clone();
-    /// thread::spawn(move || {
-    ///     front.try_serve(8, |request| here.deadline_at(request.deadline).call(address, request.bytes))
-    /// });
-    /// assert_eq!(client.call(front_address, "hello")?, "HELLO");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn deadline_at(&self, at: Instant) -> Self {
         Self { settings: self.settings.deadline_at(at), ..self.clone() }
     }
 
     /// The same endpoint for async callers.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// // The async endpoint has methods that need no blocking form.
-    /// let addresses = client.as_async().local_addrs();
-    /// assert!(addresses.contains(&client.local_addr()));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub const fn as_async(&self) -> &AsyncEndpoint {
         &self.endpoint
     }
@@ -195,21 +118,6 @@ impl Endpoint {
     }
 
     /// The sizes of the socket buffers that the system granted.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// let granted = server.granted_buffers();
-    /// if granted.receive < granted.wanted {
-    ///     eprintln!("raise it: sysctl -w net.core.rmem_max={}", granted.wanted);
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn granted_buffers(&self) -> GrantedBuffers {
         self.endpoint.granted_buffers()
     }
@@ -221,18 +129,6 @@ impl Endpoint {
 
     /// The claimed source address of the last handshake under an unknown key. See
     /// [`AsyncEndpoint::refused_from`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// assert_eq!(server.refused_from(), None); // every handshake was under its key
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn refused_from(&self) -> Option<SocketAddr> {
         self.endpoint.refused_from()
     }
@@ -243,20 +139,6 @@ impl Endpoint {
     }
 
     /// The traffic with each peer. See [`AsyncEndpoint::peers`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// client.send(server.local_addr(), "hello")?;
-    /// let delivered = client.peer(server.local_addr()).map(|stats| stats.sent.delivered);
-    /// assert_eq!((client.peers().len(), delivered), (1, Some(1)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn peers(&self) -> Vec<PeerStats> {
         self.endpoint.peers()
     }
@@ -276,18 +158,6 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`PathMapError`]. On error, nothing changes.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, PathMap, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// client.set_paths(PathMap::ecmp(8))?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn set_paths(&self, paths: PathMap) -> Result<(), PathMapError> {
         self.endpoint.set_paths(paths)
     }
@@ -309,7 +179,8 @@ impl Endpoint {
     /// See [`SendError`].
     pub fn send(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Result<Receipt, SendError> {
         let options = self.settings.now();
-        let sending = self.endpoint.burst_when_room(peer, Role::Plain, bytes.into(), options);
+        let sending =
+            self.endpoint.inner.send_when_possible(peer, Role::Plain, bytes.into(), options);
         Sending::new(self.block_on(sending)?).wait()
     }
 
@@ -340,7 +211,7 @@ impl Endpoint {
         bytes: impl Into<Bytes>,
     ) -> Result<Sending, SendError> {
         let options = self.settings.now();
-        self.endpoint.burst(peer, Role::Plain, bytes.into(), &options).map(Sending::new)
+        self.endpoint.inner.try_send(peer, Role::Plain, bytes.into(), &options).map(Sending::new)
     }
 
     /// Waits for the next message.
@@ -353,7 +224,7 @@ impl Endpoint {
             if let Some(message) = self.endpoint.try_recv()? {
                 return Ok(message);
             }
-            if self.endpoint.inner.drive_to_message(None) != Driven::Done {
+            if self.endpoint.inner.drive_until_message(None) != Driven::Done {
                 return self.block_on(self.endpoint.recv());
             }
         }
@@ -364,31 +235,13 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`recv`](Self::recv).
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # use std::time::Duration;
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// client.send(server.local_addr(), "hello")?;
-    /// let mut messages = 0;
-    /// while let Some(message) = server.recv_timeout(Duration::from_millis(1))? {
-    ///     messages += 1;
-    /// }
-    /// assert_eq!(messages, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Option<Message>, Closed> {
         let deadline = self.endpoint.now() + timeout;
         loop {
             if let Some(message) = self.endpoint.try_recv()? {
                 return Ok(Some(message));
             }
-            match self.endpoint.inner.drive_to_message(Some(deadline)) {
+            match self.endpoint.inner.drive_until_message(Some(deadline)) {
                 Driven::Done => {}
                 Driven::TimedOut => return Ok(None),
                 Driven::ByAnother | Driven::Stopped => {
@@ -404,41 +257,11 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`recv`](Self::recv).
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// assert_eq!(server.try_recv()?, None);
-    /// client.send(server.local_addr(), "hello")?; // Ok: it is in the queue
-    /// assert_eq!(server.try_recv()?.map(|message| message.bytes), Some("hello".into()));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn try_recv(&self) -> Result<Option<Message>, Closed> {
         self.endpoint.try_recv()
     }
 
     /// Returns an iterator over the messages that arrive, as from [`recv`](Self::recv).
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// for number in 0..3 {
-    ///     client.send(server.local_addr(), number.to_string())?;
-    /// }
-    /// let lengths = server.messages().map(|message| message.bytes.len());
-    /// assert_eq!(lengths.take(3).collect::<Vec<_>>(), [1, 1, 1]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn messages(&self) -> Incoming<Message> {
         Incoming { endpoint: self.clone(), next: Self::recv }
     }
@@ -448,18 +271,6 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`AsyncEndpoint::resolve`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// assert_eq!(client.resolve("localhost:7000")?, "127.0.0.1:7000".parse()?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn resolve(&self, name: &str) -> io::Result<SocketAddr> {
         names::resolve(name, self.local_addr())
     }
@@ -494,23 +305,6 @@ impl Endpoint {
     }
 
     /// Sends several requests at once, each to its peer. See [`AsyncEndpoint::call_many`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// # let servers = [server.local_addr(); 2];
-    /// # let service = server.clone();
-    /// # std::thread::spawn(move || service.serve(2, |request| request.bytes));
-    /// for response in client.call_many(servers.map(|server| (server, "query"))) {
-    ///     println!("{}: {:?}", response.peer, response.result?);
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn call_many<B: Into<Bytes>>(
         &self,
         requests: impl IntoIterator<Item = (SocketAddr, B)>,
@@ -523,24 +317,6 @@ impl Endpoint {
     /// # Errors
     ///
     /// [`Closed`] when the endpoint is shutting down.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # use std::thread;
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// # let address = server.local_addr();
-    /// let caller = thread::spawn(move || client.call(address, "hello"));
-    /// let request = server.recv_request()?;
-    /// let answer = request.bytes().to_ascii_uppercase();
-    /// request.reply(answer)?;
-    /// # assert_eq!(caller.join().map_err(|_| "it panicked")??, "HELLO");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn recv_request(&self) -> Result<Request, Closed> {
         self.block_on(self.endpoint.recv_request()).map(|request| self.take(request))
     }
@@ -554,45 +330,11 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`recv_request`](Self::recv_request).
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// if let Some(request) = server.try_recv_request()? {
-    ///     request.reply("hello")?;
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn try_recv_request(&self) -> Result<Option<Request>, Closed> {
         Ok(self.endpoint.try_recv_request()?.map(|request| self.take(request)))
     }
 
     /// Returns an iterator over the requests that arrive, as from [`recv_request`](Self::recv_request).
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use std::thread;
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// # let address = server.local_addr();
-    /// thread::spawn(move || {
-    ///     for request in server.requests() {
-    ///         let answer = request.bytes().to_ascii_uppercase();
-    ///         let _ = request.reply(answer); // a caller that has gone needs no answer
-    ///     }
-    /// });
-    /// assert_eq!(client.call(address, "hello")?, "HELLO");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn requests(&self) -> Incoming<Request> {
         Incoming { endpoint: self.clone(), next: Self::recv_request }
     }
@@ -602,21 +344,6 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`recv_request`](Self::recv_request).
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # use std::time::Duration;
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// if let Some(request) = server.recv_request_timeout(Duration::from_millis(1))? {
-    ///     request.reply("hello")?;
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn recv_request_timeout(&self, timeout: Duration) -> Result<Option<Request>, Closed> {
         let came = self.block_on_for(timeout, self.endpoint.recv_request()).transpose()?;
         Ok(came.map(|request| self.take(request)))
@@ -635,25 +362,6 @@ impl Endpoint {
 
     /// Serves requests with a `handler` that may fail, as [`serve`](Self::serve) does with one that cannot.
     /// Errors are as with [`AsyncEndpoint::try_serve`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Overloaded, Security, SendError};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// let address = server.local_addr();
-    /// std::thread::spawn(move || {
-    ///     server.try_serve(8, |request| {
-    ///         if request.bytes.len() > 5 { Err(Overloaded) } else { Ok(request.bytes) }
-    ///     });
-    /// });
-    /// assert_eq!(client.call(address, "hello"), Ok("hello".into()));
-    /// assert_eq!(client.call(address, "too much"), Err(SendError::Overloaded));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn try_serve<B, E>(
         &self,
         limit: usize,
@@ -701,20 +409,6 @@ impl Endpoint {
     }
 
     /// Whether the endpoint is closed. See [`AsyncEndpoint::is_closed`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// # use std::time::Duration;
-    /// server.clone().shutdown(Duration::ZERO); // in another thread, perhaps
-    /// assert!(server.is_closed() && !client.is_closed());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn is_closed(&self) -> bool {
         self.endpoint.is_closed()
     }

@@ -11,21 +11,6 @@ use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
 /// A send under way. Dropping it stops the burst at once.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, Security};
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?.blocking(), build()?.blocking());
-/// let sending = client.try_send(server.local_addr(), "hello")?;
-/// println!("message {} is on its way", sending.id());
-/// let receipt = sending.wait()?;
-/// assert_eq!(receipt.bytes, 5);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug)]
 #[must_use = "dropping it cancels the send"]
 pub struct Sending {
@@ -62,25 +47,6 @@ impl Sending {
     /// # Errors
     ///
     /// See [`SendError`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// let mut sending = client.try_send(server.local_addr(), "hello")?;
-    /// let receipt = loop {
-    ///     match sending.try_wait()? {
-    ///         Some(receipt) => break receipt,
-    ///         None => std::thread::yield_now(), // time for other work
-    ///     }
-    /// };
-    /// assert_eq!(receipt.bytes, 5);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn try_wait(&mut self) -> Result<Option<Receipt>, SendError> {
         self.poll().clone().transpose()
     }
@@ -91,22 +57,6 @@ impl Sending {
     /// # Errors
     ///
     /// See [`SendError`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// # use std::time::Duration;
-    /// let mut sending = client.try_send(server.local_addr(), "hello")?;
-    /// while sending.wait_timeout(Duration::from_millis(10))?.is_none() {
-    ///     println!("message {} is still on its way", sending.id());
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<Receipt>, SendError> {
         if self.ended.is_none() {
             let engine = Inner::engine_of(self.sending.endpoint());

@@ -1,14 +1,15 @@
 //! One call, from the caller's side.
 
-use super::Permit;
-use crate::driver::Inner;
+use crate::driver::{Inner, Permit};
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::outgoing::{Call, Outgoing};
+use crate::outgoing::{BoxFuture, Outgoing};
 use crate::settings::left;
 use bytes::Bytes;
 use cloudburst_core::burst::OnAnswer;
 use cloudburst_core::proto::{CallId, Prepared, SendOptions};
+use core::fmt;
+use core::future::IntoFuture;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use tokio::sync::oneshot;
@@ -27,6 +28,35 @@ impl Drop for InFlight {
         if let Some(engine) = Inner::engine_of(&self.endpoint) {
             engine.hang_up(self.call);
         }
+    }
+}
+
+/// A call: see [`Endpoint::call`].
+#[derive(Clone)]
+pub struct Call<'a> {
+    endpoint: &'a Endpoint,
+    peer: SocketAddr,
+    bytes: Bytes,
+}
+
+impl IntoFuture for Outgoing<Call<'_>> {
+    type Output = Result<Bytes, SendError>;
+    type IntoFuture = BoxFuture<Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let Call { endpoint, peer, bytes } = self.operation;
+        let (endpoint, settings) = (endpoint.clone(), self.settings);
+        Box::pin(async move { endpoint.call_with(peer, bytes, settings.now()).await })
+    }
+}
+
+impl fmt::Debug for Call<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { endpoint: _, peer, bytes } = self;
+        f.debug_struct("Call")
+            .field("peer", peer)
+            .field("len", &bytes.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -81,10 +111,11 @@ impl Endpoint {
     ) -> Result<Bytes, SendError> {
         self.inner.check_process()?;
         let Inner { call_limit, process, .. } = &*self.inner;
-        match call_limit.try_room(process) {
+        match call_limit.try_acquire(process) {
             Err(SendError::TooManyCalls { .. }) => {
-                let until = self.inner.end_of(&options);
-                let permit = self.inner.within(until, call_limit.room(process)).await??;
+                let until = self.inner.deadline_of(&options);
+                let permit = call_limit.acquire(process);
+                let permit = self.inner.until_deadline(until, permit).await??;
                 self.call_permitted(permit, peer, bytes, left(options, until)).await
             }
             permit => self.call_permitted(permit?, peer, bytes, options).await,
@@ -101,7 +132,7 @@ impl Endpoint {
     ) -> Result<Bytes, SendError> {
         self.inner.check_process()?;
         let (mut request, mut call) = self.prepare(&bytes, &options, permit);
-        let mut claimed = options.deadline.unwrap_or(self.inner.patience);
+        let mut claimed = options.deadline.unwrap_or(self.inner.default_deadline);
         let begin = |options: &SendOptions| {
             if let Some(left) = options.deadline.filter(|left| *left < claimed) {
                 // The request tells the callee how much time is left. Claiming a little less saves copying it
@@ -117,7 +148,7 @@ impl Endpoint {
             let on_answer = Box::new(move |result| drop(end.send(result)));
             self.request(&request, peer, options, on_answer).map(|()| ended)
         };
-        let ended = self.when_room(options, begin).await?;
+        let ended = self.inner.retry_while_full(options, begin).await?;
         drop(request);
         let ended = self.inner.process.wait(ended).await?;
         // Dropped without an answer: the engine was stopped.

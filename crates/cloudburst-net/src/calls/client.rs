@@ -1,6 +1,6 @@
 //! Calls to one peer, as a `tower` service.
 
-use crate::calls::Permit;
+use crate::driver::Permit;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
 use crate::outgoing::BoxFuture;
@@ -20,30 +20,6 @@ use tower_service::Service;
 ///
 /// Each clone reserves room of its own, even while it is ready and idle: if you balance over many clients,
 /// leave room for other calls in `Config::send_messages`.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Bytes, Endpoint, Security, SendOptions};
-/// # use std::time::Duration;
-/// # use tower::ServiceExt;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?, build()?);
-/// # let address = server.local_addr();
-/// # tokio::spawn(async move {
-/// #     server.serve(100, |request| async move { request.bytes.to_ascii_uppercase() }).await
-/// # });
-/// let soon = SendOptions::default().deadline(Duration::from_secs(1));
-/// let service = client.client(address).options(soon);
-/// assert_eq!(service.peer(), address);
-/// assert_eq!(service.oneshot(Bytes::from("hello")).await?, "HELLO");
-/// # Ok(())
-/// # }
-/// ```
 pub struct Client {
     endpoint: Endpoint,
     peer: SocketAddr,
@@ -115,7 +91,7 @@ impl Service<Bytes> for Client {
                 let inner = endpoint.inner.clone();
                 Box::pin(async move {
                     inner.check_process()?;
-                    inner.call_limit.room(&inner.process).await
+                    inner.call_limit.acquire(&inner.process).await
                 })
             });
             let permit = ready!(waiting.as_mut().poll(context));

@@ -4,7 +4,7 @@ use super::call::InFlight;
 use crate::driver::{Inner, Process};
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::outgoing::{CallMany, Outgoing};
+use crate::outgoing::Outgoing;
 use bytes::Bytes;
 use cloudburst_core::error::CallFailure;
 use cloudburst_core::proto::SendOptions;
@@ -20,29 +20,6 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 type Ended = (usize, Result<Bytes, SendError>);
 
 /// The result of one of many calls.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, Response, Security};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?, build()?);
-/// # let servers = [server.local_addr(); 2];
-/// # tokio::spawn(async move { server.serve(3, |request| async move { request.bytes }).await });
-/// let mut calls = client.call_many(servers.map(|server| (server, "query"))).begin();
-/// while let Some(Response { index, peer, result, .. }) = calls.next().await {
-///     match result {
-///         Ok(answer) => println!("request {index}: {peer} answered {answer:?}"),
-///         Err(error) => eprintln!("request {index}: {error}"),
-///     }
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Response {
@@ -70,27 +47,6 @@ impl fmt::Debug for Response {
 
 /// Calls in flight, made by [`Endpoint::call_many`]: a [`Stream`] of their responses, in order of
 /// arrival. Dropping this stops the bursts, and forgets the calls that have not ended.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, Security};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?, build()?);
-/// # let servers = [server.local_addr(); 3];
-/// # tokio::spawn(async move { server.serve(3, |request| async move { request.bytes }).await });
-/// // Takes the first answer, and cancels the other calls.
-/// let mut calls = client.call_many(servers.map(|server| (server, "query"))).begin();
-/// let first = calls.next().await;
-/// assert_eq!(calls.left(), 2);
-/// drop(calls);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug)]
 #[must_use = "dropping it cancels the calls"]
 pub struct Calls {
@@ -122,24 +78,6 @@ impl Calls {
 
     /// Waits until all calls have ended, by their deadline at the latest. Returns the results in
     /// the order of the requests.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
-    /// # let servers = [server.local_addr(); 2];
-    /// # tokio::spawn(async move { server.serve(3, |request| async move { request.bytes }).await });
-    /// let calls = client.call_many([(servers[0], "one"), (servers[1], "two")]).begin();
-    /// assert_eq!(calls.results().await, [Ok("one".into()), Ok("two".into())]);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn results(mut self) -> Vec<Result<Bytes, SendError>> {
         let mut results = vec![Err(SendError::Closed); self.calls.len()];
         while let Some(Response { index, result, .. }) = self.next().await {
@@ -178,6 +116,27 @@ impl Stream for Calls {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.left, Some(self.left))
+    }
+}
+
+/// Several calls: see [`Endpoint::call_many`].
+#[derive(Clone)]
+pub struct CallMany<'a> {
+    endpoint: &'a Endpoint,
+    requests: Vec<(SocketAddr, Bytes)>,
+}
+
+impl Outgoing<CallMany<'_>> {
+    /// Begins all calls, and returns the stream of their responses.
+    pub fn begin(self) -> Calls {
+        self.operation.endpoint.call_many_with(self.operation.requests, &self.settings.now())
+    }
+}
+
+impl fmt::Debug for CallMany<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let requests = self.requests.len();
+        f.debug_struct("CallMany").field("requests", &requests).finish_non_exhaustive()
     }
 }
 
@@ -250,7 +209,7 @@ impl Endpoint {
         end: UnboundedSender<Ended>,
     ) -> Result<InFlight, SendError> {
         self.inner.check_process()?;
-        let permit = self.inner.call_limit.try_room(&self.inner.process)?;
+        let permit = self.inner.call_limit.try_acquire(&self.inner.process)?;
         let (request, call) = self.prepare(&bytes, options, permit);
         let on_answer = Box::new(move |result: Result<Bytes, CallFailure>| {
             drop(end.send((index, result.map_err(SendError::from))));

@@ -5,15 +5,14 @@ mod call;
 #[cfg(feature = "tower")]
 mod client;
 mod interest;
-mod limit;
 mod many;
 mod request;
 mod serve;
 
+pub use call::Call;
 #[cfg(feature = "tower")]
 pub use client::Client;
-pub use many::{Calls, Response};
-pub use request::{Request, RequestParts};
+pub use many::{CallMany, Calls, Response};
+pub use request::{Reply, Request, RequestParts};
 
-pub(crate) use limit::{CallLimit, Permit};
 pub(crate) use serve::Handled;

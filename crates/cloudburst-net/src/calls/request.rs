@@ -5,13 +5,14 @@ use crate::driver::{Inner, contained};
 use crate::endpoint::Endpoint;
 use crate::error::{Closed, SendError};
 use crate::io::UdpIo;
-use crate::outgoing::{Outgoing, Reply};
+use crate::outgoing::{BoxFuture, Outgoing};
 use bytes::Bytes;
 use cloudburst_core::burst::OnWithdrawn;
 use cloudburst_core::error::{Outcome, Receipt, Rejection};
 use cloudburst_core::proto::{self, Calls, SendOptions, response};
 use cloudburst_core::wire::Role;
 use core::fmt;
+use core::future::IntoFuture;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -22,31 +23,6 @@ use std::time::Instant;
 /// does a panic that unwinds past it.
 ///
 /// [`SendError::Unanswered`]: crate::SendError::Unanswered
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, Security};
-/// # use std::time::Instant;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?, build()?);
-/// let address = server.local_addr();
-/// let job = tokio::spawn(async move { client.call(address, "a job").await });
-///
-/// let request = server.recv_request().await?;
-/// println!("{} bytes from {}", request.bytes().len(), request.peer());
-/// if request.is_cancelled() || Instant::now() > request.deadline() {
-///     return Ok(()); // the caller no longer waits
-/// }
-/// request.reply("done").await?;
-/// assert_eq!(job.await??, "done");
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "dropping it tells the caller that there is no answer"]
 pub struct Request {
     request: proto::Request,
@@ -59,31 +35,6 @@ pub struct Request {
 }
 
 /// A request as its handler sees it: see [`Endpoint::serve`] and [`Request::parts`].
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{Endpoint, RequestParts, Security};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?, build()?);
-/// let address = server.local_addr();
-/// let handler = |request: RequestParts| async move {
-///     println!("{} waits until {:?}", request.peer, request.deadline);
-///     // A long computation can check whether its result is still wanted.
-///     let computed = tokio::task::spawn_blocking(move || {
-///         request.bytes.chunks(2).take_while(|_| !request.is_cancelled()).count().to_string()
-///     });
-///     computed.await.unwrap_or_default()
-/// };
-/// tokio::spawn(async move { server.serve(100, handler).await });
-/// assert_eq!(client.call(address, "hello").await?, "3");
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RequestParts {
@@ -104,34 +55,6 @@ impl RequestParts {
     }
 
     /// Waits until [`is_cancelled`](Self::is_cancelled) is true.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
-    /// # let address = server.local_addr();
-    /// # let caller = client.clone();
-    /// # let call = tokio::spawn(async move { client.call(address, "hello").await });
-    /// let request = server.recv_request().await?;
-    /// let parts = request.parts();
-    /// let watch = tokio::spawn(async move {
-    ///     parts.cancelled().await;
-    ///     println!("{} no longer waits", parts.peer);
-    /// });
-    /// # while caller.counters().sender.delivered == 0 {
-    /// #     tokio::task::yield_now().await; // until the caller knows that the request is there
-    /// # }
-    /// # call.abort();
-    /// watch.await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn cancelled(&self) {
         self.interest.over().await;
     }
@@ -149,30 +72,6 @@ impl Request {
 
     /// Returns the parts of the request that a handler needs. Their holder can see whether the request is
     /// cancelled, while another task replies.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
-    /// let address = server.local_addr();
-    /// let call = tokio::spawn(async move { client.call(address, "hello").await });
-    /// let request = server.recv_request().await?;
-    /// let parts = request.parts();
-    /// let work = async { parts.bytes.to_ascii_uppercase() };
-    /// tokio::select! {
-    ///     answer = work => drop(request.reply(answer).await?),
-    ///     () = parts.cancelled() => println!("{} has given up", parts.peer),
-    /// }
-    /// assert_eq!(call.await??, "HELLO");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn parts(&self) -> RequestParts {
         RequestParts {
             peer: self.peer(),
@@ -192,30 +91,6 @@ impl Request {
     }
 
     /// Waits until [`is_cancelled`](Self::is_cancelled) is true.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
-    /// let address = server.local_addr();
-    /// # let caller = client.clone();
-    /// let call = tokio::spawn(async move { client.call(address, "hello").await });
-    /// let request = server.recv_request().await?;
-    /// # while caller.counters().sender.delivered == 0 {
-    /// #     tokio::task::yield_now().await; // until the caller knows that the request is there
-    /// # }
-    /// call.abort(); // the caller no longer waits, and says so
-    /// request.cancelled().await;
-    /// assert!(request.is_cancelled());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn cancelled(&self) {
         self.interest.0.over().await;
     }
@@ -250,26 +125,6 @@ impl Request {
     /// # Errors
     ///
     /// See [`SendError`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
-    /// let address = server.local_addr();
-    /// let call = tokio::spawn(async move { client.call(address, "hello").await });
-    /// let request = server.recv_request().await?;
-    /// let answer = request.bytes().to_ascii_uppercase();
-    /// request.reply(answer).priority(7).await?;
-    /// assert_eq!(call.await??, "HELLO");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn reply(self, bytes: impl Into<Bytes>) -> Outgoing<Reply> {
         Outgoing::new(Reply { request: self, bytes: Some(bytes.into()) })
     }
@@ -282,7 +137,8 @@ impl Request {
         let endpoint = self.upgrade()?;
         let (options, frame) = (self.options(options)?, self.frame(&endpoint, bytes.as_deref())?);
         let peer = self.request.peer;
-        let sending = endpoint.burst_when_room(peer, Role::Response, frame, options).await?;
+        let sending =
+            endpoint.inner.send_when_possible(peer, Role::Response, frame, options).await?;
         self.begun(&endpoint, bytes.as_deref());
         // Neither messages under way nor requests keep an endpoint alive.
         drop(endpoint);
@@ -296,24 +152,6 @@ impl Request {
     /// # Errors
     ///
     /// See [`SendError`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
-    /// # let address = server.local_addr();
-    /// let job = tokio::spawn(async move { client.call(address, "a job").await });
-    /// server.recv_request().await?.accept().await?;
-    /// assert_eq!(job.await??, "");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn accept(self) -> Outgoing<Reply> {
         self.reply(Bytes::new())
     }
@@ -325,24 +163,6 @@ impl Request {
     /// # Errors
     ///
     /// See [`SendError`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security, SendError};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
-    /// let address = server.local_addr();
-    /// let job = tokio::spawn(async move { client.call(address, "a job").await });
-    /// server.recv_request().await?.refuse().await?; // while there is too much work
-    /// assert_eq!(job.await?, Err(SendError::Overloaded));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn refuse(self) -> Outgoing<Reply> {
         Outgoing::new(Reply { request: self, bytes: None })
     }
@@ -373,9 +193,9 @@ impl Request {
                     ended.replied = true;
                 }
             };
-            endpoint.start(peer, Role::Response, frame.clone(), options, on_end)
+            endpoint.inner.start_send(peer, Role::Response, frame.clone(), options, on_end)
         };
-        endpoint.when_room(options, begin).await?;
+        endpoint.inner.retry_while_full(options, begin).await?;
         self.begun(&endpoint, bytes.as_deref());
         self.replied = true;
         Ok(())
@@ -420,13 +240,37 @@ impl Request {
     /// Limits the deadline to the time that is left. If the caller claims to wait for longer than the
     /// configured deadline, the latter applies.
     fn options(&self, options: SendOptions) -> Result<SendOptions, SendError> {
-        let most = options.deadline.unwrap_or(self.upgrade()?.inner.patience);
+        let most = options.deadline.unwrap_or(self.upgrade()?.inner.default_deadline);
         match self.deadline.saturating_duration_since(Instant::now()).min(most) {
             left if left.is_zero() => Err(SendError::NotStarted),
             // Once a response is begun, a withdrawal comes too late.
             _ if self.held && self.is_cancelled() => Err(SendError::Cancelled),
             left => Ok(options.deadline(left)),
         }
+    }
+}
+
+/// A reply: see [`Request::reply`].
+pub struct Reply {
+    request: Request,
+    /// `None`: the application is overloaded.
+    bytes: Option<Bytes>,
+}
+
+impl IntoFuture for Outgoing<Reply> {
+    type Output = Result<Receipt, SendError>;
+    type IntoFuture = BoxFuture<Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let Self { operation: Reply { request, bytes }, settings } = self;
+        Box::pin(async move { request.reply_with(bytes, settings.now()).await })
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let len = self.bytes.as_ref().map(Bytes::len);
+        f.debug_struct("Reply").field("request", &self.request).field("len", &len).finish()
     }
 }
 
@@ -462,7 +306,8 @@ impl Drop for Request {
         if let Ok(options) = options {
             // If there is no room or time for this, the caller waits until its deadline.
             let frame = response(self.request.call, None);
-            let _ = endpoint.start(self.request.peer, Role::Response, frame, &options, |_| {});
+            let peer = self.request.peer;
+            let _ = endpoint.inner.start_send(peer, Role::Response, frame, &options, |_| {});
         }
         self.release(&endpoint);
     }
@@ -500,7 +345,7 @@ impl Endpoint {
     pub async fn recv_request(&self) -> Result<Request, Closed> {
         let _ = self.inner.join_runtime();
         loop {
-            let readable = self.inner.readable.requests.notified();
+            let readable = self.inner.notifier.requests.notified();
             if let Some(request) = self.try_recv_request()? {
                 return Ok(request);
             }
@@ -513,30 +358,6 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`recv_request`](Self::recv_request).
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
-    /// # let address = server.local_addr();
-    /// assert!(server.try_recv_request()?.is_none());
-    /// let call = tokio::spawn(async move { client.call(address, "hello").await });
-    /// # while server.counters().receiver.messages_delivered == 0 {
-    /// #     tokio::task::yield_now().await;
-    /// # }
-    /// if let Some(request) = server.try_recv_request()? {
-    ///     request.reply("hello yourself").await?;
-    /// }
-    /// assert_eq!(call.await??, "hello yourself");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn try_recv_request(&self) -> Result<Option<Request>, Closed> {
         let closing = self.inner.is_closing()?;
         let interest = Arc::new(Interest::new(self.inner.process.clone()));

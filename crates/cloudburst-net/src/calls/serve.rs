@@ -209,8 +209,8 @@ impl Endpoint {
     /// Requires the feature `tower`.
     ///
     /// While one request waits for the service to be ready, no further request is taken: they wait at their
-    /// callers. Errors with which the service answers are those of [`try_serve`](Self::try_serve): a service
-    /// that sheds load answers with [`Overloaded`], as in the second example.
+    /// callers. Errors with which the service answers are those of [`try_serve`](Self::try_serve): map the error
+    /// with which a service sheds load to [`Overloaded`].
     ///
     /// # Errors
     ///
@@ -239,26 +239,6 @@ impl Endpoint {
     /// tokio::spawn(async move { server.serve_with(100, service).await });
     /// assert_eq!(client.call(address, "hello").await?, "HELLO");
     /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// A service that refuses requests instead of letting them wait:
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Overloaded, RequestParts};
-    /// # use std::convert::Infallible;
-    /// # use tower::{BoxError, ServiceBuilder, load_shed, service_fn};
-    /// # async fn serve(server: Endpoint) -> Result<(), BoxError> {
-    /// fn overloaded(error: BoxError) -> BoxError {
-    ///     if error.is::<load_shed::error::Overloaded>() { Overloaded.into() } else { error }
-    /// }
-    ///
-    /// let service = ServiceBuilder::new()
-    ///     .map_err(overloaded)
-    ///     .load_shed()
-    ///     .concurrency_limit(10)
-    ///     .service(service_fn(async |request: RequestParts| Ok::<_, Infallible>(request.bytes)));
-    /// server.serve_with(100, service).await
     /// # }
     /// ```
     #[cfg(feature = "tower")]

@@ -13,14 +13,14 @@ use std::thread::{self, Thread};
 use std::time::Instant;
 
 /// A waker of a thread that may be waiting for packets.
-struct Notice {
+struct ThreadWaker {
     engine: Option<Arc<Engine<UdpIo>>>,
     woken: AtomicBool,
-    drives: AtomicBool,
+    is_driving: AtomicBool,
     thread: Thread,
 }
 
-impl Wake for Notice {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -29,7 +29,7 @@ impl Wake for Notice {
         self.woken.store(true, SeqCst);
         if thread::current().id() != self.thread.id() {
             self.thread.unpark();
-            if self.drives.load(SeqCst)
+            if self.is_driving.load(SeqCst)
                 && let Some(engine) = &self.engine
             {
                 engine.io().wake();
@@ -38,7 +38,7 @@ impl Wake for Notice {
     }
 }
 
-impl Notice {
+impl ThreadWaker {
     /// Waits until it is woken, or until the deadline.
     fn wait(&self, deadline: Option<Instant>) {
         if self.drive(deadline) {
@@ -59,11 +59,11 @@ impl Notice {
     fn drive(&self, deadline: Option<Instant>) -> bool {
         let Some(engine) = &self.engine else { return false };
         let until = deadline.map(|at| engine.io().now() + left(at));
-        self.drives.store(true, SeqCst);
+        self.is_driving.store(true, SeqCst);
         // A bare round trip of 1.5 KB and 5 KB over one socket takes 14 us, and 36 with a thread in
         // between at each end: so the caller takes its packets itself, if no other one does.
         let driven = engine.drive(until, || self.woken.load(SeqCst));
-        self.drives.store(false, SeqCst);
+        self.is_driving.store(false, SeqCst);
         // Another thread that drives may not see for a while what this one has put off.
         engine.flush();
         matches!(driven, Driven::Done | Driven::TimedOut)
@@ -73,7 +73,7 @@ impl Notice {
 /// Waits until `future` is done. Meanwhile, this thread receives packets, unless another one does.
 /// `engine` is `None` if it belongs to another process, or is gone.
 pub(crate) fn block_on<F: Future>(engine: Option<Arc<Engine<UdpIo>>>, future: F) -> F::Output {
-    loop_until(engine, None, future).expect("there is no deadline")
+    block_until(engine, None, future).expect("there is no deadline")
 }
 
 /// Like [`block_on`], for at most `timeout`. Returns `None` if `future` was not done by then; it is
@@ -84,21 +84,21 @@ pub(crate) fn block_on_for<F: Future>(
     future: F,
 ) -> Option<F::Output> {
     // A timeout beyond the range of the clock is no timeout.
-    loop_until(engine, Instant::now().checked_add(timeout), future)
+    block_until(engine, Instant::now().checked_add(timeout), future)
 }
 
-fn loop_until<F: Future>(
+fn block_until<F: Future>(
     engine: Option<Arc<Engine<UdpIo>>>,
     deadline: Option<Instant>,
     future: F,
 ) -> Option<F::Output> {
-    let notice = Arc::new(Notice {
+    let thread_waker = Arc::new(ThreadWaker {
         engine,
         woken: AtomicBool::new(false),
-        drives: AtomicBool::new(false),
+        is_driving: AtomicBool::new(false),
         thread: thread::current(),
     });
-    let waker = Waker::from(notice.clone());
+    let waker = Waker::from(thread_waker.clone());
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {
@@ -108,8 +108,8 @@ fn loop_until<F: Future>(
         if deadline.map(left) == Some(Duration::ZERO) {
             return None;
         }
-        notice.wait(deadline);
-        notice.woken.store(false, SeqCst);
+        thread_waker.wait(deadline);
+        thread_waker.woken.store(false, SeqCst);
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_with_the_future_or_with_the_time() {
+    fn it_ends_with_the_future_or_at_the_timeout() {
         for engine in engines() {
             let ready = future::ready(7);
             assert_eq!(block_on_for(engine.clone(), Duration::ZERO, ready), Some(7));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn another_thread_wakes_it() {
+    fn another_thread_can_complete_the_future() {
         for engine in engines() {
             let (sender, receiver) = oneshot::channel();
             let other = thread::spawn(move || sender.send(7));

@@ -1,6 +1,7 @@
 //! The limit on calls in flight.
 
-use crate::driver::{Process, contained};
+use super::process::Process;
+use super::wakers::contained;
 use crate::error::SendError;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
@@ -37,20 +38,19 @@ impl CallLimit {
     }
 
     /// Waits until one more call may be in flight. Fails in a fork, and once the endpoint is closing.
-    pub(crate) async fn room(&self, process: &Process) -> Result<Permit, SendError> {
-        // Usually, there is room.
-        match self.try_room(process) {
+    pub(crate) async fn acquire(&self, process: &Process) -> Result<Permit, SendError> {
+        // Usually, a permit is free.
+        match self.try_acquire(process) {
             Err(SendError::TooManyCalls { .. }) => {
-                let room = contained(self.permits.clone().acquire_owned());
-                let room = process.wait(room).await?;
-                let permit = room.map_err(|_| SendError::Closing)?;
+                let permit = contained(self.permits.clone().acquire_owned());
+                let permit = process.wait(permit).await?.map_err(|_| SendError::Closing)?;
                 Ok(Permit { permit: Some(permit), process: process.clone() })
             }
             other => other,
         }
     }
 
-    pub(crate) fn try_room(&self, process: &Process) -> Result<Permit, SendError> {
+    pub(crate) fn try_acquire(&self, process: &Process) -> Result<Permit, SendError> {
         match self.permits.clone().try_acquire_owned() {
             Ok(permit) => Ok(Permit { permit: Some(permit), process: process.clone() }),
             Err(TryAcquireError::Closed) => Err(SendError::Closing),
@@ -58,7 +58,7 @@ impl CallLimit {
         }
     }
 
-    /// Admits no more calls, and ends the waits for room.
+    /// Admits no more calls, and ends the waits for permits.
     pub(crate) fn close(&self) {
         self.permits.close();
     }

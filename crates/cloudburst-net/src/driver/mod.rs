@@ -5,23 +5,29 @@
 //! | `inner` | the state that all clones of an endpoint share: the engine of the core, and the shutdown |
 //! | `block_on` | a blocked caller runs its future, and receives packets while it waits |
 //! | `reactor` | a task of a tokio runtime receives packets |
+//! | `notifier` | notifies callers that wait for a message, a request or capacity |
 //! | `waiters` | senders that wait until there is capacity for their messages |
-//! | `deadlines` | a thread that wakes callers at their deadlines |
+//! | `call_limit` | callers that wait until one more call may be in flight |
+//! | `timer` | a thread that wakes callers at their deadlines |
+//! | `exact_timers` | starts the threads of the engine, which wake up to the microsecond |
 //! | `wakers` | contains the panics of callers' wakers |
 //! | `process` | detects forks, in which none of the above threads exist |
 //!
 //! The threads of the engine, which receive and send when nobody else does, are in `cloudburst_core::burst`.
 
 mod block_on;
-mod deadlines;
+mod call_limit;
+mod exact_timers;
 mod inner;
+mod notifier;
 mod process;
 mod reactor;
+mod timer;
 mod waiters;
 mod wakers;
 
 pub(crate) use block_on::{block_on, block_on_for};
-pub(crate) use inner::{Inner, Readable, tell};
+pub(crate) use call_limit::Permit;
+pub(crate) use inner::Inner;
 pub(crate) use process::Process;
-pub(crate) use waiters::Room;
 pub(crate) use wakers::contained;

@@ -29,16 +29,19 @@ impl Inner {
     /// is tried.
     pub(crate) fn join_runtime(self: &Arc<Self>) -> Option<Handle> {
         let runtime = Handle::try_current().ok()?;
-        if !self.driven.load(Relaxed) && !self.is_forked() && !self.driven.swap(true, Relaxed) {
-            let undriven = Undriven(Arc::downgrade(self));
-            let drive = self.drive();
+        if !self.has_reactor.load(Relaxed)
+            && !self.is_forked()
+            && !self.has_reactor.swap(true, Relaxed)
+        {
+            let guard = ReactorGuard(Arc::downgrade(self));
+            let receive = self.receive_in_task();
             // At once and unasked: with 64 messages of 5 KB in flight, packets taken in the runtime
             // make 195,000 messages a second, and by a thread that wakes its tasks 135,000. No call
             // tells whether a runtime has I/O; in one without, this task panics with a message that
             // says what to enable, and a thread takes the packets.
             drop(runtime.spawn(async move {
-                let _undriven = undriven;
-                if let Err(error) = drive.await {
+                let _guard = guard;
+                if let Err(error) = receive.await {
                     tracing::debug!(%error, "cannot receive packets in this runtime: a thread does");
                 }
             }));
@@ -46,20 +49,21 @@ impl Inner {
         Some(runtime)
     }
 
-    fn drive(self: &Arc<Self>) -> impl Future<Output = io::Result<()>> + Send + use<> {
+    fn receive_in_task(self: &Arc<Self>) -> impl Future<Output = io::Result<()>> + Send + use<> {
         let inner = Arc::downgrade(self);
-        let mut over = self.over.subscribe();
+        let mut closed = self.closed.subscribe();
         let fd = self.engine.io().readiness();
         let busy_poll = self.engine.busy_poll();
         async move {
             #[expect(deprecated, reason = "unsound only for types that misreport their descriptor")]
             let fd = AsyncFd::<OwnedFd>::with_interest(fd?, Interest::READABLE)?;
-            let mut over = pin!(contained(over.wait_for(|over| *over)));
+            let mut closed = pin!(contained(closed.wait_for(|closed| *closed)));
             let take = || Inner::engine_of(&inner).is_some_and(|engine| engine.take());
             // Packets that arrived soon are likely to be followed by others as soon.
             let mut soon = false;
             loop {
-                let (begun, mut taken) = (Instant::now(), false);
+                let begun = Instant::now();
+                let mut taken = false;
                 // All other tasks of this runtime go first, each time.
                 while soon && !taken && begun.elapsed() < busy_poll {
                     yield_now().await;
@@ -67,7 +71,7 @@ impl Inner {
                 }
                 if !taken {
                     let mut readable = pin!(fd.readable());
-                    let ready = poll_fn(|context| match over.as_mut().poll(context) {
+                    let ready = poll_fn(|context| match closed.as_mut().poll(context) {
                         Poll::Ready(_) => Poll::Ready(None),
                         Poll::Pending => readable.as_mut().poll(context).map(Some),
                     });
@@ -89,13 +93,13 @@ impl Inner {
 }
 
 /// Lets another runtime receive the packets when the task that received them ends.
-struct Undriven(Weak<Inner>);
+struct ReactorGuard(Weak<Inner>);
 
-impl Drop for Undriven {
+impl Drop for ReactorGuard {
     fn drop(&mut self) {
         // A runtime without I/O would panic again and again.
         if let Some(inner) = self.0.upgrade().filter(|_| !panicking()) {
-            inner.driven.store(false, Relaxed);
+            inner.has_reactor.store(false, Relaxed);
         }
     }
 }

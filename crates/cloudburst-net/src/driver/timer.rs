@@ -1,4 +1,4 @@
-//! Deadlines of callers that wait for room.
+//! A timer for callers that wait for capacity.
 
 use cloudburst_core::burst::contain;
 use core::future::Future;
@@ -12,50 +12,51 @@ use std::time::Instant;
 /// Wakes callers at their deadlines, from a thread of its own: there may be no runtime with a timer, and the
 /// threads of the engine know only what is under way. The thread starts with the first caller that waits.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Deadlines(Arc<Shared>);
+pub(super) struct Timer(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    state: Mutex<State>,
+    sleepers: Mutex<Sleepers>,
     /// Notified when the first deadline has changed, or the thread is to end.
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Sleepers {
     /// By deadline and number.
-    waiting: BTreeMap<(Instant, u64), Waker>,
+    wakers: BTreeMap<(Instant, u64), Waker>,
     next: u64,
     // A thread of our own: a runtime may have no timer, and tokio panics when asked for one; the
     // engine times only what is under way. It starts with the first wait and is joined at shutdown,
     // where that of `futures-timer` would outlive all endpoints.
     thread: Option<JoinHandle<()>>,
-    over: bool,
+    stopped: bool,
 }
 
 /// A future that resolves at a deadline.
-pub(crate) struct Reached {
+pub(super) struct Sleep {
     shared: Arc<Shared>,
     at: Instant,
     /// The number under which its waker is kept, once it has been polled.
     number: Option<u64>,
 }
 
-impl Deadlines {
-    pub(crate) fn reached(&self, at: Instant) -> Reached {
-        Reached { shared: self.0.clone(), at, number: None }
+impl Timer {
+    pub(super) fn sleep_until(&self, at: Instant) -> Sleep {
+        Sleep { shared: self.0.clone(), at, number: None }
     }
 
-    /// Ends the thread. Deadlines wake nobody any more.
-    pub(crate) fn stop(&self) {
+    /// Ends the thread. Nobody is woken any more.
+    pub(super) fn stop(&self) {
         let thread = {
-            let mut state = self.0.lock();
-            state.over = true;
-            state.thread.take()
+            let mut sleepers = self.0.lock();
+            sleepers.stopped = true;
+            sleepers.thread.take()
         };
         self.0.changed.notify_one();
         // A waker may drop the endpoint, and so call this from the thread itself.
-        if let Some(thread) = thread.filter(|it| it.thread().id() != thread::current().id()) {
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id())
+        {
             // It contains the panics of wakers.
             let _ = thread.join();
         }
@@ -64,47 +65,47 @@ impl Deadlines {
 
 impl Shared {
     fn run(&self) {
-        let mut state = self.lock();
-        while !state.over {
+        let mut sleepers = self.lock();
+        while !sleepers.stopped {
             let now = Instant::now();
-            let first = state.waiting.first_key_value().map(|(&(at, _), _)| at);
-            state = match first {
+            let first = sleepers.wakers.first_key_value().map(|(&(at, _), _)| at);
+            sleepers = match first {
                 Some(at) if at <= now => {
-                    let first = state.waiting.pop_first();
+                    let first = sleepers.wakers.pop_first();
                     // Without the lock: the waker may run the task that it wakes.
-                    drop(state);
+                    drop(sleepers);
                     contain(|| first.into_iter().for_each(|(_, waker)| waker.wake()));
                     self.lock()
                 }
                 Some(at) => {
-                    let woken = self.changed.wait_timeout(state, at - now);
+                    let woken = self.changed.wait_timeout(sleepers, at - now);
                     woken.unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => self.changed.wait(sleepers).unwrap_or_else(PoisonError::into_inner),
             };
         }
     }
 
-    fn start_thread(self: &Arc<Self>, state: &mut State) {
-        if state.thread.is_some() || state.over {
+    fn start_thread(self: &Arc<Self>, sleepers: &mut Sleepers) {
+        if sleepers.thread.is_some() || sleepers.stopped {
             return;
         }
         let shared = self.clone();
         let run = move || shared.run();
         match thread::Builder::new().name("cbrst-deadlines".into()).spawn(run) {
-            Ok(thread) => state.thread = Some(thread),
+            Ok(thread) => sleepers.thread = Some(thread),
             Err(error) => {
-                tracing::warn!(%error, "cannot start the deadline thread: a send may wait for room beyond its deadline");
+                tracing::warn!(%error, "cannot start the timer thread: a send may wait for capacity beyond its deadline");
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Sleepers> {
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Future for Reached {
+impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -113,14 +114,14 @@ impl Future for Reached {
         }
         let waker = context.waker().clone();
         let shared = self.shared.clone();
-        let mut state = shared.lock();
-        let number = *self.number.get_or_insert(state.next);
-        state.next = state.next.max(number + 1);
+        let mut sleepers = shared.lock();
+        let number = *self.number.get_or_insert(sleepers.next);
+        sleepers.next = sleepers.next.max(number + 1);
         let key = (self.at, number);
-        let replaced = state.waiting.insert(key, waker);
-        shared.start_thread(&mut state);
-        let is_first = state.waiting.first_key_value().is_some_and(|(first, _)| *first == key);
-        drop(state);
+        let replaced = sleepers.wakers.insert(key, waker);
+        shared.start_thread(&mut sleepers);
+        let is_first = sleepers.wakers.first_key_value().is_some_and(|(first, _)| *first == key);
+        drop(sleepers);
         if is_first {
             shared.changed.notify_one();
         }
@@ -130,10 +131,10 @@ impl Future for Reached {
     }
 }
 
-impl Drop for Reached {
+impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            let waker = self.shared.lock().waiting.remove(&(self.at, number));
+            let waker = self.shared.lock().wakers.remove(&(self.at, number));
             drop(waker);
         }
     }
@@ -150,35 +151,35 @@ mod tests {
     }
 
     #[test]
-    fn each_is_woken_at_its_own_deadline_whatever_their_order() {
-        let deadlines = Deadlines::default();
+    fn each_caller_is_woken_at_its_own_deadline_whatever_their_order() {
+        let timer = Timer::default();
         let [late, early] = [soon(40), soon(20)];
         thread::scope(|scope| {
             for at in [late, early] {
-                let reached = deadlines.reached(at);
+                let sleep = timer.sleep_until(at);
                 scope.spawn(move || {
-                    block_on(None, reached);
+                    block_on(None, sleep);
                     assert!(Instant::now() >= at);
                 });
             }
         });
-        assert!(deadlines.0.lock().waiting.is_empty());
+        assert!(timer.0.lock().wakers.is_empty());
     }
 
     #[test]
-    fn whoever_no_longer_waits_is_forgotten_and_the_thread_ends() {
-        let deadlines = Deadlines::default();
+    fn a_caller_that_no_longer_waits_is_forgotten_and_the_thread_ends() {
+        let timer = Timer::default();
         let mut context = Context::from_waker(Waker::noop());
-        let mut reached = deadlines.reached(soon(600_000));
+        let mut sleep = timer.sleep_until(soon(600_000));
         for _ in 0..2 {
-            assert!(Pin::new(&mut reached).poll(&mut context).is_pending());
+            assert!(Pin::new(&mut sleep).poll(&mut context).is_pending());
         }
-        assert_eq!(deadlines.0.lock().waiting.len(), 1);
-        drop(reached);
-        assert!(deadlines.0.lock().waiting.is_empty());
-        deadlines.stop();
-        assert_eq!(Arc::strong_count(&deadlines.0), 1, "the thread has ended");
-        let mut past = deadlines.reached(Instant::now());
+        assert_eq!(timer.0.lock().wakers.len(), 1);
+        drop(sleep);
+        assert!(timer.0.lock().wakers.is_empty());
+        timer.stop();
+        assert_eq!(Arc::strong_count(&timer.0), 1, "the thread has ended");
+        let mut past = timer.sleep_until(Instant::now());
         assert!(Pin::new(&mut past).poll(&mut context).is_ready());
     }
 }

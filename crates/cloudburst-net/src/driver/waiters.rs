@@ -1,4 +1,4 @@
-//! Senders that wait for room for their messages.
+//! Senders that wait until there is capacity for their messages.
 
 use super::process::Process;
 use cloudburst_core::burst::contain;
@@ -8,102 +8,101 @@ use core::task::{Poll, Waker};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many senders are woken when room becomes free. More than one, because a future that is woken may never
-/// be polled.
+/// How many senders are woken when capacity becomes free. More than one, because a future that is woken may
+/// never be polled.
 // One would do if it were polled. A future that is kept and not polled, as in a loop around
 // `select!`, takes the wake-up, and the others would sleep until their deadlines; to wake all would
 // give up the order of arrival.
-const AT_ONCE: usize = 8;
+const WOKEN_AT_ONCE: usize = 8;
 
-/// Senders that wait for room, in order of arrival.
+/// Senders that wait for capacity, in order of arrival.
 ///
-/// When room becomes free, the first of them are woken. If the room is too small for one, the next
-/// one tries, and so on: a message that fits does not wait behind one that does not.
+/// When capacity becomes free, the first of them are woken. If it is too small for one, the next one tries, and
+/// so on: a message that fits does not wait behind one that does not.
 #[derive(Debug, Default)]
-pub(crate) struct Room(Mutex<Waiters>);
+pub(crate) struct Waiters(Mutex<Queue>);
 
 #[derive(Debug, Default)]
-struct Waiters {
+struct Queue {
     next: u64,
-    waiting: BTreeMap<u64, Waiting>,
+    entries: BTreeMap<u64, Entry>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct Entry {
     waker: Option<Waker>,
     woken: bool,
 }
 
-/// A place in the queue, held until this is dropped.
+/// A sender in the queue, which leaves it when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    room: Arc<Room>,
+pub(crate) struct Waiter {
+    waiters: Arc<Waiters>,
     number: u64,
     process: Process,
 }
 
-impl Room {
-    /// Offers the room that is free to the senders that have waited longest.
-    pub(crate) fn left(&self) {
-        self.wake_next(Bound::Unbounded, AT_ONCE);
+impl Waiters {
+    /// Offers the capacity that is free to the senders that have waited longest.
+    pub(super) fn wake_first(&self) {
+        self.wake_next(Bound::Unbounded, WOKEN_AT_ONCE);
     }
 
     /// Lets all senders try at once: the endpoint is closing.
-    pub(crate) fn wake_all(&self) {
+    pub(super) fn wake_all(&self) {
         self.wake_next(Bound::Unbounded, usize::MAX);
     }
 
-    pub(crate) fn enter(self: &Arc<Self>, process: Process) -> Place {
-        let mut waiters = self.lock();
-        let number = waiters.next;
-        waiters.next += 1;
-        waiters.waiting.insert(number, Waiting::default());
-        Place { room: self.clone(), number, process }
+    pub(super) fn join(self: &Arc<Self>, process: Process) -> Waiter {
+        let mut queue = self.lock();
+        let number = queue.next;
+        queue.next += 1;
+        queue.entries.insert(number, Entry::default());
+        Waiter { waiters: self.clone(), number, process }
     }
 
     fn wake_next(&self, after: Bound<u64>, most: usize) {
-        let mut waiters = self.lock();
-        let after = waiters.waiting.range_mut((after, Bound::Unbounded)).map(|(_, next)| next);
-        let wake = |next: &mut Waiting| {
-            next.woken = true;
-            next.waker.take()
-        };
-        let wakers: Vec<Waker> =
-            after.filter(|next| !next.woken).take(most).filter_map(wake).collect();
+        let mut queue = self.lock();
+        let mut wakers = Vec::new();
+        let asleep = queue.entries.range_mut((after, Bound::Unbounded)).filter(|(_, it)| !it.woken);
+        for (_, entry) in asleep.take(most) {
+            entry.woken = true;
+            wakers.extend(entry.waker.take());
+        }
         // Without the lock: a waker may run the task that it wakes.
-        drop(waiters);
+        drop(queue);
         wakers.into_iter().for_each(|waker| contain(|| waker.wake()));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiters> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
-    /// Offers the room, which was too small for this sender, to the next one, and waits for more.
-    /// Does not wait in a fork, where no room becomes free.
-    pub(crate) async fn pass(&self) {
+impl Waiter {
+    /// Offers the capacity, which was too small for this sender, to the next one, and waits for more.
+    /// Does not wait in a fork, where no capacity becomes free.
+    pub(super) async fn wait(&self) {
         if self.process.check().is_ok() {
             // There is not enough room for this sender, but perhaps for the next: without passing
             // it on, a send that would have fitted waited 5.9 s instead of 0.3.
-            self.room.wake_next(Bound::Excluded(self.number), 1);
+            self.waiters.wake_next(Bound::Excluded(self.number), 1);
         }
         poll_fn(|context| {
             if self.process.check().is_err() {
                 return Poll::Ready(());
             }
-            // Cloned and dropped without the lock: a waker may own anything, even another place.
+            // Cloned and dropped without the lock: a waker may own anything, even another `Waiter`.
             let waker = context.waker().clone();
-            let mut waiters = self.room.lock();
-            let Some(waiting) = waiters.waiting.get_mut(&self.number) else {
+            let mut queue = self.waiters.lock();
+            let Some(entry) = queue.entries.get_mut(&self.number) else {
                 return Poll::Ready(());
             };
-            if core::mem::take(&mut waiting.woken) {
+            if core::mem::take(&mut entry.woken) {
                 return Poll::Ready(());
             }
-            let replaced = waiting.waker.replace(waker);
-            drop(waiters);
+            let replaced = entry.waker.replace(waker);
+            drop(queue);
             drop(replaced);
             Poll::Pending
         })
@@ -111,17 +110,17 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Waiter {
     fn drop(&mut self) {
         if self.process.check().is_err() {
             // The thread that held the lock at the fork does not exist here.
             return;
         }
-        let waited = self.room.lock().waiting.remove(&self.number);
-        // Without the lock, as in `pass`.
-        drop(waited);
-        // The sender has its room, or no longer needs it: there may be room for others.
-        self.room.left();
+        let entry = self.waiters.lock().entries.remove(&self.number);
+        // Without the lock, as in `wait`.
+        drop(entry);
+        // The sender has begun, or no longer wants to: there may be capacity for others.
+        self.waiters.wake_first();
     }
 }
 
@@ -132,60 +131,60 @@ mod tests {
     use core::pin::{Pin, pin};
     use core::task::Context;
 
-    fn is_woken(pass: &mut Pin<&mut impl Future<Output = ()>>) -> bool {
-        pass.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    fn is_woken(wait: &mut Pin<&mut impl Future<Output = ()>>) -> bool {
+        wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     #[test]
-    fn room_that_is_too_small_for_the_first_is_offered_to_the_next() {
-        let room = Arc::new(Room::default());
-        let first = room.enter(Process::this());
-        let mut one = pin!(first.pass());
+    fn capacity_that_is_too_small_for_the_first_sender_is_offered_to_the_next() {
+        let waiters = Arc::new(Waiters::default());
+        let first = waiters.join(Process::this());
+        let mut one = pin!(first.wait());
         assert!(!is_woken(&mut one));
-        let second = room.enter(Process::this());
-        let mut two = pin!(second.pass());
+        let second = waiters.join(Process::this());
+        let mut two = pin!(second.wait());
         assert!(!is_woken(&mut two));
-        room.left();
+        waiters.wake_first();
         assert!(is_woken(&mut one));
-        let mut again = pin!(first.pass());
+        let mut again = pin!(first.wait());
         assert!(!is_woken(&mut again), "it has tried");
         assert!(is_woken(&mut two));
-        room.left();
+        waiters.wake_first();
         assert!(is_woken(&mut again), "and is the first again");
     }
 
     #[test]
-    fn whoever_is_not_polled_holds_up_nobody() {
-        let room = Arc::new(Room::default());
-        let first = room.enter(Process::this());
-        assert!(!is_woken(&mut pin!(first.pass())));
-        let second = room.enter(Process::this());
-        let mut two = pin!(second.pass());
+    fn a_sender_that_is_not_polled_holds_up_nobody() {
+        let waiters = Arc::new(Waiters::default());
+        let first = waiters.join(Process::this());
+        assert!(!is_woken(&mut pin!(first.wait())));
+        let second = waiters.join(Process::this());
+        let mut two = pin!(second.wait());
         assert!(!is_woken(&mut two));
-        room.left();
+        waiters.wake_first();
         assert!(is_woken(&mut two), "although the first does not try");
     }
 
     #[test]
-    fn room_that_is_left_before_anybody_sleeps_is_not_lost() {
-        let room = Arc::new(Room::default());
-        let place = room.enter(Process::this());
-        room.left();
-        assert!(is_woken(&mut pin!(place.pass())));
+    fn capacity_that_becomes_free_before_a_sender_waits_is_not_missed() {
+        let waiters = Arc::new(Waiters::default());
+        let waiter = waiters.join(Process::this());
+        waiters.wake_first();
+        assert!(is_woken(&mut pin!(waiter.wait())));
     }
 
     #[test]
-    fn whoever_leaves_makes_way() {
-        let room = Arc::new(Room::default());
-        let (first, second) = (room.enter(Process::this()), room.enter(Process::this()));
-        let mut two = pin!(second.pass());
+    fn a_sender_that_leaves_the_queue_wakes_the_next() {
+        let waiters = Arc::new(Waiters::default());
+        let (first, second) = (waiters.join(Process::this()), waiters.join(Process::this()));
+        let mut two = pin!(second.wait());
         assert!(!is_woken(&mut two));
         drop(first);
         assert!(is_woken(&mut two));
-        let third = room.enter(Process::this());
-        let mut three = pin!(third.pass());
+        let third = waiters.join(Process::this());
+        let mut three = pin!(third.wait());
         assert!(!is_woken(&mut three));
-        room.wake_all();
+        waiters.wake_all();
         assert!(is_woken(&mut three));
     }
 }

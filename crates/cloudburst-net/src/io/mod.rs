@@ -69,28 +69,6 @@ use waiting::Waiter;
 const FAR: Duration = Duration::from_secs(3_155_760_000);
 
 /// Sockets, one for each egress, and the monotonic clock that all endpoints of the process share.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_net::{DEFAULT_DSCP, io::UdpConfig, io::UdpIo};
-/// # let config = UdpConfig {
-/// #     bind: "127.0.0.1:0".parse()?,
-/// #     reuse_port: false,
-/// #     sockets: 4,
-/// #     ports: 1,
-/// #     flow_labels: 0,
-/// #     encapsulates: false,
-/// #     dscps: vec![DEFAULT_DSCP],
-/// #     trim_dscp: None,
-/// #     socket_buffers: 1 << 20,
-/// # };
-/// let io = UdpIo::open(&config, Vec::new())?;
-/// assert_eq!(io.local_addr(), io.local_addrs()[0]);
-/// assert_eq!(io.counters().datagrams_sent, 0);
-/// println!("{} bytes in each receive buffer", io.granted_buffers().receive);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug)]
 pub struct UdpIo {
     sockets: Sockets,

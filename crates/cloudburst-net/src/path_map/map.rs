@@ -1,10 +1,10 @@
 //! The path maps that users give.
 
+use super::address::reaches;
 use super::error::PathMapError;
 use super::file::Table;
 use super::uniform::{Encapsulation, Needs, Uniform};
 use crate::limits::MAX_PATHS;
-use crate::paths::reaches;
 use cloudburst_core::path::Order;
 use core::fmt;
 use core::str::FromStr;
@@ -64,17 +64,6 @@ impl PathMap {
     /// spares. Answers to a peer go to the ports of the peer's own map, which therefore matters as much.
     ///
     /// The number is checked when the endpoint is built.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, PathMap, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let paths = PathMap::ecmp(8);
-    /// let endpoint = Endpoint::builder().bind(loopback).paths(paths).security(security).build()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub const fn ecmp(source_ports: u16) -> Self {
         Self::ecmp_pairs(source_ports, 1)
     }
@@ -85,19 +74,6 @@ impl PathMap {
     ///
     /// This endpoint takes messages at `destination_ports` ports itself: that of the builder's `bind` and
     /// those right after it. A device that forwards the first port to it must forward those, too.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, PathMap, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let paths = PathMap::ecmp_pairs(4, 4); // 16 hashes of 4 ports at either end
-    /// let endpoint = Endpoint::builder().bind(loopback).paths(paths).security(security).build()?;
-    /// let port = endpoint.local_addr().port();
-    /// assert_eq!(endpoint.local_addrs()[3].port(), port + 3);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub const fn ecmp_pairs(source_ports: u16, destination_ports: u16) -> Self {
         Self(Form::Uniform(Uniform::Ecmp { source_ports, destination_ports }))
     }
@@ -107,15 +83,6 @@ impl PathMap {
     /// choice. IPv4 peers cannot be reached.
     ///
     /// The number is checked when the endpoint is built.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::PathMap;
-    /// let paths = PathMap::flow_labels(8);
-    /// assert_eq!(paths, "flowlabel:8".parse()?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub const fn flow_labels(labels: u16) -> Self {
         Self(Form::Uniform(Uniform::FlowLabel { labels }))
     }
@@ -125,15 +92,6 @@ impl PathMap {
     /// routes). The peer must be bound to an unspecified address, so that it takes packets to any of them.
     ///
     /// Only the peer at these addresses can be reached. The addresses are checked when the endpoint is built.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::PathMap;
-    /// let paths = PathMap::xpath([[10, 101, 3, 7].into(), [10, 102, 3, 7].into()]);
-    /// assert_eq!(paths, "xpath:10.101.3.7,10.102.3.7".parse()?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn xpath(addresses: impl IntoIterator<Item = IpAddr>) -> Self {
         let nets = addresses.into_iter().map(|address| address.to_canonical().into());
         Self(Form::Uniform(Uniform::XPath { nets: nets.collect() }))
@@ -145,15 +103,6 @@ impl PathMap {
     ///
     /// Only IPv4 peers can be reached. The endpoint must be bound to a specific address of this host, and
     /// needs CAP_NET_RAW. The header takes 20 bytes of `Config::mtu`.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::PathMap;
-    /// let paths = PathMap::xpath_ipip([[10, 9, 0, 1].into(), [10, 9, 0, 2].into()]);
-    /// assert_eq!(paths, "xpath-ipip:10.9.0.1,10.9.0.2".parse()?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn xpath_ipip(path_ids: impl IntoIterator<Item = Ipv4Addr>) -> Self {
         let outer = path_ids.into_iter().collect();
         Self(Form::Uniform(Uniform::Encapsulated { by: Encapsulation::PathId, outer }))
@@ -165,16 +114,6 @@ impl PathMap {
     ///
     /// Only IPv4 peers can be reached. The endpoint must be bound to a specific address of this host, and
     /// needs CAP_NET_RAW. The header takes 20 bytes of `Config::mtu`.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::PathMap;
-    /// let spines = (1..=4).map(|spine| [10, 3, 0, spine].into());
-    /// let paths = PathMap::bounce(spines);
-    /// assert_eq!(paths, "bounce:10.3.0.1,10.3.0.2,10.3.0.3,10.3.0.4".parse()?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn bounce(spines: impl IntoIterator<Item = Ipv4Addr>) -> Self {
         let outer = spines.into_iter().collect();
         Self(Form::Uniform(Uniform::Encapsulated { by: Encapsulation::Spine, outer }))

@@ -1,7 +1,8 @@
 //! The text form of path maps, except files.
 
+use super::address::is_host;
 use super::error::PathMapError;
-use super::uniform::{Encapsulation, Uniform, is_host};
+use super::uniform::{Encapsulation, Uniform};
 use core::fmt;
 use ipnet::IpNet;
 use std::net::IpAddr;

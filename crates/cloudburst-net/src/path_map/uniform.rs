@@ -1,8 +1,8 @@
 //! Path maps that are the same for every destination, or for all of one prefix.
 
+use super::address::{is_host, is_of_a_host, reaches};
 use super::error::PathMapError;
 use crate::limits::MAX_PATHS;
-use crate::paths::reaches;
 use cloudburst_core::path::Order;
 use ipnet::IpNet;
 use std::collections::HashSet;
@@ -189,17 +189,6 @@ impl Uniform {
             None => Err(PathMapError::NoShape { given: self.to_string(), order }),
         }
     }
-}
-
-/// Whether the address can be that of a host.
-pub(crate) fn is_of_a_host(address: IpAddr) -> bool {
-    let broadcast = matches!(address, IpAddr::V4(ip) if ip.is_broadcast());
-    !(address.is_unspecified() || address.is_multicast() || broadcast)
-}
-
-/// Whether the prefix is a single address.
-pub(crate) fn is_host(net: &IpNet) -> bool {
-    net.prefix_len() == net.max_prefix_len()
 }
 
 fn repeated<T: Copy + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Option<T> {

@@ -1,5 +1,6 @@
 //! The addresses at which peers may reach an endpoint.
 
+use crate::path_map::reaches;
 use cloudburst_core::naming::Naming;
 use ipnet::IpNet;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
@@ -33,13 +34,6 @@ struct Interfaces {
     network: Option<u64>,
     local: Vec<IpNet>,
     looked: Option<Instant>,
-}
-
-/// Whether sockets bound to `bind` can send to `peer`. Both are plain.
-pub(crate) const fn reaches(bind: IpAddr, peer: IpAddr) -> bool {
-    // Sockets on all IPv6 addresses take IPv4 as well.
-    let both = bind.is_ipv6() && bind.is_unspecified();
-    both || bind.is_ipv4() == peer.is_ipv4()
 }
 
 impl Addresses {
