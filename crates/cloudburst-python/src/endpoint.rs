@@ -1,12 +1,15 @@
 //! An endpoint, and the thread that runs its operations.
 
+use crate::arguments::{address, check_process, deadline, options, seconds};
 use crate::failure::{Failure, not_opened};
 use crate::inbox::Inbox;
 use crate::operation::{Operation, Outcome, Value};
-use cloudburst::{Bytes, Closed, Message, PathMap, PathMapError, Security, SendError, SendOptions};
+use crate::request::Request;
+use cloudburst::{Bytes, Closed, Message, PathMap, PathMapError, Security, SendError};
 use core::mem;
 use core::time::Duration;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use std::net::SocketAddr;
@@ -57,18 +60,6 @@ impl Drop for Open {
             mem::forget(runtime);
         }
     }
-}
-
-/// Fails in a fork of the process that opened the endpoint.
-pub(crate) fn check_process(opened_in: u32) -> PyResult<()> {
-    let here = process::id();
-    if opened_in == here {
-        return Ok(());
-    }
-    Err(PyRuntimeError::new_err(format!(
-        "the endpoint belongs to process {opened_in}, and this is its fork {here}: open endpoints after \
-         the fork"
-    )))
 }
 
 impl Endpoint {
@@ -205,7 +196,10 @@ impl Endpoint {
             let inbox = open.requests.clone();
             async move {
                 let request = inbox.next(endpoint.recv_request()).await?;
-                Ok(Value::Request(request, Handle::current()))
+                let runtime = Handle::current();
+                Ok(Value::object(move |py| {
+                    Request::new(request.into_inner(), runtime).into_py_any(py)
+                }))
             }
         })
     }
@@ -237,33 +231,4 @@ impl Endpoint {
         }
         py.detach(|| drop(open));
     }
-}
-
-fn address(text: &str) -> PyResult<SocketAddr> {
-    text.parse().map_err(|_| {
-        PyValueError::new_err(format!(
-            "{text:?} is not an address: expected an IP address and a port, such as '10.0.0.2:7000'; \
-             `resolve` resolves names"
-        ))
-    })
-}
-
-fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(seconds).map_err(|_| {
-        PyValueError::new_err(format!("{name} is {seconds}: expected 0 or more seconds"))
-    })
-}
-
-fn deadline(timeout: Option<f64>) -> PyResult<Option<Duration>> {
-    timeout.map(|timeout| seconds("timeout", timeout)).transpose()
-}
-
-/// The settings of a message.
-pub(crate) fn options(timeout: Option<f64>, priority: u8) -> PyResult<SendOptions> {
-    if priority > SendOptions::MAX_PRIORITY {
-        return Err(PyValueError::new_err(format!("priority is {priority}: expected 0 to 7")));
-    }
-    let mut options = SendOptions::default().priority(priority);
-    options.deadline = deadline(timeout)?;
-    Ok(options)
 }

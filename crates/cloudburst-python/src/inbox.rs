@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 pub(crate) struct Inbox<T> {
     /// `None` once no receiver takes them any more.
     returned: Mutex<Option<VecDeque<T>>>,
-    news: Notify,
+    came_back: Notify,
 }
 
 /// An arrival that goes back to its inbox unless it is taken out.
@@ -21,7 +21,7 @@ pub(crate) struct Arrival<T> {
 
 impl<T> Inbox<T> {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { returned: Mutex::new(Some(VecDeque::new())), news: Notify::new() })
+        Arc::new(Self { returned: Mutex::new(Some(VecDeque::new())), came_back: Notify::new() })
     }
 
     /// Takes an arrival that came back or, if there is none, the next one from `receive`.
@@ -30,7 +30,7 @@ impl<T> Inbox<T> {
         receive: impl Future<Output = Result<T, E>>,
     ) -> Result<Arrival<T>, E> {
         let item = tokio::select! {
-            // Arrivals that came back go before the news that the endpoint is closed.
+            // Arrivals that came back go first, also if the endpoint is closed.
             biased;
             item = self.take() => item,
             item = receive => item?,
@@ -40,11 +40,11 @@ impl<T> Inbox<T> {
 
     async fn take(&self) -> T {
         loop {
-            let news = self.news.notified();
+            let came_back = self.came_back.notified();
             if let Some(item) = self.lock().as_mut().and_then(VecDeque::pop_front) {
                 return item;
             }
-            news.await;
+            came_back.await;
         }
     }
 
@@ -75,7 +75,7 @@ impl<T> Drop for Arrival<T> {
             };
             items.push_back(item);
             drop(returned);
-            self.inbox.news.notify_one();
+            self.inbox.came_back.notify_one();
         }
     }
 }

@@ -7,10 +7,12 @@
 //! | `request` | a request that has arrived |
 //! | `operation` | operations under way, and how they notify Python |
 //! | `inbox` | arrivals that an operation received, but its caller did not take |
+//! | `arguments` | conversion and checks of what Python passes |
 //! | `failure` | errors, as the exceptions of the package |
 //!
 //! Blocking calls, coroutines and threads that serve are written in Python, on top of this.
 
+mod arguments;
 mod endpoint;
 mod failure;
 mod inbox;

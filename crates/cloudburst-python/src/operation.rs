@@ -2,7 +2,6 @@
 
 use crate::failure::Failure;
 use crate::inbox::Arrival;
-use crate::request::Request;
 use cloudburst::{Bytes, Message, Receipt};
 use core::mem;
 use core::task::{Context, Poll, Waker};
@@ -15,8 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
+type IntoPython = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+
 /// The result of an operation.
-#[derive(Debug)]
 pub(crate) enum Value {
     Nothing,
     Flag(bool),
@@ -24,10 +24,17 @@ pub(crate) enum Value {
     Address(SocketAddr),
     Receipt(Receipt),
     Message(Arrival<Message>),
-    Request(Arrival<cloudburst::Request>, Handle),
+    /// An object of Python, which a thread that holds the interpreter makes.
+    Object(IntoPython),
 }
 
 impl Value {
+    pub(crate) fn object(
+        make: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> Self {
+        Self::Object(Box::new(make))
+    }
+
     fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match self {
             Self::Nothing => Ok(py.None()),
@@ -35,25 +42,22 @@ impl Value {
             Self::Bytes(bytes) => PyBytes::new(py, &bytes).into_py_any(py),
             Self::Address(address) => address.to_string().into_py_any(py),
             Self::Receipt(receipt) => {
-                let (waited, completed) = (receipt.waited, receipt.completed_in);
-                let seconds = (waited.as_secs_f64(), completed.as_secs_f64());
-                (receipt.bytes, receipt.source_symbols, receipt.packets, seconds.0, seconds.1)
+                let waited = receipt.waited.as_secs_f64();
+                let completed_in = receipt.completed_in.as_secs_f64();
+                (receipt.bytes, receipt.source_symbols, receipt.packets, waited, completed_in)
                     .into_py_any(py)
             }
             Self::Message(message) => {
                 let message = message.into_inner();
                 (message.peer.to_string(), PyBytes::new(py, &message.bytes)).into_py_any(py)
             }
-            Self::Request(request, runtime) => {
-                Request::new(request.into_inner(), runtime).into_py_any(py)
-            }
+            Self::Object(make) => make(py),
         }
     }
 }
 
 pub(crate) type Outcome = Result<Value, Failure>;
 
-#[derive(Debug)]
 enum Slot {
     /// With the callable to call when it has ended. It is dropped by threads that hold the interpreter: others
     /// would take a lock of PyO3, at which a process that forks meanwhile hangs.
@@ -66,7 +70,6 @@ enum Slot {
 /// An operation under way, such as a send. When it has ended by itself, it calls the callable that it was
 /// begun with, in a thread of the library or, if it has ended at once, in the one that began it.
 #[pyclass(frozen, module = "cloudburst._native")]
-#[derive(Debug)]
 pub(crate) struct Operation {
     slot: Arc<Mutex<Slot>>,
     /// `None` if it ended at once.
@@ -74,7 +77,8 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// Polls `future` once on this thread and, if it is pending, spawns it on `runtime`. If the endpoint is closed meanwhile, the operation fails with `closed`.
+    /// Polls `future` once on this thread and, if it is pending, spawns it on `runtime`. If the endpoint is closed
+    /// meanwhile, the operation fails with `closed`.
     pub(crate) fn begin(
         py: Python<'_>,
         runtime: &Handle,

@@ -1,6 +1,6 @@
 //! A request that has arrived.
 
-use crate::endpoint::{check_process, options};
+use crate::arguments::{check_process, options};
 use crate::operation::{Operation, Value};
 use cloudburst::{Bytes, Closed, RequestParts, SendError};
 use pyo3::exceptions::PyRuntimeError;
