@@ -9,6 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// The result of a function. The numbers are stable.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// Fewer than the reasons of `SendError`: one for each thing that a caller can do next. The reason
+// in detail is text.
 pub enum Status {
     /// Success. A message that was sent is in the queue of the receiver's application; a call has been
     /// answered.

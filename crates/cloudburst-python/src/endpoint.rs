@@ -40,6 +40,7 @@ struct Open {
 impl Open {
     fn new(endpoint: cloudburst::Endpoint) -> PyResult<Self> {
         let runtime = Builder::new_multi_thread()
+            // One thread is enough to wake Python, which runs one thread at a time.
             .worker_threads(1)
             .thread_name("cbrst-python")
             .enable_io()

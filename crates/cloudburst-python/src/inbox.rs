@@ -1,4 +1,7 @@
 //! Arrivals whose receiver gave up just as they arrived: they go to the next receiver.
+//!
+//! In `asyncio.wait_for(endpoint.recv(), 1)`, for example, the receiver is cancelled in one thread while a message
+//! arrives in another. The crate `pyo3-async-runtimes` has no way to give it back, so that it would be lost.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -70,6 +70,8 @@ enum Slot {
 /// An operation under way, such as a send. When it has ended by itself, it calls the callable that it was
 /// begun with, in a thread of the library or, if it has ended at once, in the one that began it.
 #[pyclass(frozen, module = "cloudburst._native")]
+// One mechanism for both kinds of endpoints: asyncio has its loop woken, and blocking methods wait
+// for a lock of Python, so that signals interrupt them.
 pub(crate) struct Operation {
     slot: Arc<Mutex<Slot>>,
     /// `None` if it ended at once.
