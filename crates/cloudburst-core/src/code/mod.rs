@@ -26,7 +26,7 @@
 //!
 //! Nothing here deals with packets or time, and nothing depends on the platform: equal
 //! (code, shape, data, id) give equal bytes everywhere. That mapping is part of the wire contract
-//! (`docs/spec.md`) and is pinned by the golden vectors in `tests/golden/codes.rs`.
+//! (`docs/spec.md`) and is pinned by `docs/vectors/codes.txt`.
 //!
 //! ```
 //! use bytes::Bytes;

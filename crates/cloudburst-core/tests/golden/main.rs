@@ -1,8 +1,12 @@
-//! Bytes on the wire that must never change.
+//! Bytes on the wire that must never change: those of `docs/vectors`.
+//!
+//! A failure here means that the wire format has changed: old and new endpoints cannot communicate.
 
 #![allow(clippy::unwrap_used, reason = "tests end where anything fails")]
 
 mod codes;
 #[path = "../codes/common.rs"]
 mod common;
-mod wire;
+mod handshake;
+mod session;
+mod vectors;
