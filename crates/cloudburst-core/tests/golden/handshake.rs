@@ -4,8 +4,7 @@ use crate::vectors::{Section, Vectors, hex};
 use cloudburst_core::id::{Incarnation, PathId, SessionId};
 use cloudburst_core::wire::Capabilities;
 use cloudburst_core::wire::handshake::{
-    Accept, AcceptFields, Hello, HelloKey, Initiation, Open, OpenFields, Retry, TokenKey,
-    Versions,
+    Accept, AcceptFields, Hello, HelloKey, Initiation, Open, OpenFields, Retry, TokenKey, Versions,
 };
 use cloudburst_core::wire::keys::{DirectionKey, SessionKeys, SessionSecrets};
 use cloudburst_core::wire::seal::Sealer;
