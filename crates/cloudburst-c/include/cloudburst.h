@@ -57,7 +57,7 @@ enum cbrst_status
     CBRST_INDETERMINATE = 6,
     // The deadline passed. The message may have been delivered, or not.
     CBRST_INDETERMINATE_TIMED_OUT = 7,
-    // The deadline passed, and the receiver had no room when it last answered. The message may have been
+    // The deadline passed, and the receiver was full when it last answered. The message may have been
     // delivered, or not.
     CBRST_INDETERMINATE_BUSY = 8,
     // The endpoint was shut down, and nothing more arrives.
@@ -246,7 +246,7 @@ void cbrst_request_free(cbrst_request *request);
 // Whether a deadline or a time limit has passed: more time may help.
 bool cbrst_is_timeout(int32_t status);
 
-// Whether one end had no room: send less, or later.
+// Whether one end was full: send less, or later.
 bool cbrst_is_busy(int32_t status);
 
 // Whether the receiver may have the message or the request: sending it again may deliver it twice. If

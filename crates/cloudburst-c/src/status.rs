@@ -31,7 +31,7 @@ pub enum Status {
     CbrstIndeterminate = 6,
     /// The deadline passed. The message may have been delivered, or not.
     CbrstIndeterminateTimedOut = 7,
-    /// The deadline passed, and the receiver had no room when it last answered. The message may have been
+    /// The deadline passed, and the receiver was full when it last answered. The message may have been
     /// delivered, or not.
     CbrstIndeterminateBusy = 8,
     /// The endpoint was shut down, and nothing more arrives.
@@ -50,7 +50,7 @@ pub const extern "C" fn cbrst_is_timeout(status: i32) -> bool {
         || status == CbrstIndeterminateBusy as i32
 }
 
-/// Whether one end had no room: send less, or later.
+/// Whether one end was full: send less, or later.
 #[unsafe(no_mangle)]
 pub const extern "C" fn cbrst_is_busy(status: i32) -> bool {
     status == CbrstBusy as i32 || status == CbrstIndeterminateBusy as i32

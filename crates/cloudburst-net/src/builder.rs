@@ -5,7 +5,7 @@ use crate::endpoint::Endpoint;
 use crate::error::BuildError;
 use crate::io::{UdpConfig, UdpIo, link_speed, plain};
 use crate::path_map::{PathMap, is_of_a_host};
-use crate::paths::{Addresses, Usable};
+use crate::paths::{Addresses, Resolver};
 use crate::qlog::Qlog;
 use cloudburst_core::burst::PacketIo;
 use cloudburst_core::config::{Capacity, Config, ConfigError, Security};
@@ -567,7 +567,7 @@ impl Builder {
         let udp = UdpConfig {
             bind,
             reuse_port: config.reuse_port,
-            sockets: needs.sockets + needs.spares,
+            sockets: needs.sockets + needs.reserve,
             ports: needs.ports,
             flow_labels: needs.labels,
             encapsulates: !needs.outer.is_empty(),
@@ -676,8 +676,8 @@ impl Parts {
             .collect::<Vec<_>>();
         let ip = self.bind.ip();
         let addresses = Addresses::new(ip, ports, self.known_as);
-        let usable = Usable { bind: ip, order: self.config.order, addresses: addresses.into() };
-        let path_map = Box::new(usable.resolve(self.paths.clone(), &self.paths, &io)?);
+        let resolver = Resolver { bind: ip, order: self.config.order, addresses: addresses.into() };
+        let path_map = Box::new(resolver.resolve(self.paths.clone(), &self.paths, &io)?);
         let mut protocol =
             proto::Endpoint::new(io.now(), self.config.clone(), &self.security, seed, path_map)?;
         let qlog = self.qlog.map(|dir| {
@@ -690,7 +690,7 @@ impl Parts {
             protocol.observe(qlog.observer());
         }
         let paths = self.paths.clone();
-        let inner = Inner::start(protocol, io, &self.config, usable, paths, qlog)?;
+        let inner = Inner::start(protocol, io, &self.config, resolver, paths, qlog)?;
         Endpoint::new(inner, &self.paths).map_err(BuildError::refused("a thread"))
     }
 }

@@ -25,7 +25,7 @@ pub struct Connect<'a> {
 
 impl Connect<'_> {
     /// How long it may take, from when it is first polled. Default:
-    /// [`Config::deadline`](crate::Config::deadline). This includes the wait for room.
+    /// [`Config::deadline`](crate::Config::deadline). This includes the wait for capacity.
     pub const fn deadline(mut self, deadline: Duration) -> Self {
         self.settings = self.settings.deadline(deadline);
         self
@@ -76,8 +76,8 @@ impl Endpoint {
     /// round trip; after two and a half minutes, the peer has forgotten it.
     ///
     /// A connect under way counts as a message under way
-    /// ([`Config::send_messages`](crate::Config::send_messages)); if there is no room, this first waits for
-    /// it. Dropping the future cancels the connect.
+    /// ([`Config::send_messages`](crate::Config::send_messages)); if there are too many, this first
+    /// waits. Dropping the future cancels the connect.
     ///
     /// # Errors
     ///

@@ -106,7 +106,7 @@ impl Endpoint {
     }
 
     /// The addresses that packets leave from. In a pool of source ports, the `k`-th is the address of path
-    /// `k`; the spares, which are tried for peers that do not answer, come after these. All belong to this
+    /// `k`; the reserve sockets, which are tried for peers that do not answer, come after these. All belong to this
     /// endpoint alone. With [`Builder::reuse_port`](crate::Builder::reuse_port), [`local_addr`] is not among
     /// them, and messages to the first one reach this endpoint only.
     ///
@@ -230,7 +230,7 @@ impl Endpoint {
     /// [`Outgoing`], or [begin](Outgoing::begin) it. Before that, you can set a priority, a code, a burst
     /// policy, and a deadline.
     ///
-    /// If the limits on messages under way are reached, the future first waits for room, as long as the
+    /// If the limits on messages under way are reached, the future first waits, as long as the
     /// deadline allows. Dropping it stops the burst at once.
     ///
     /// # Errors
@@ -304,7 +304,7 @@ impl Endpoint {
 
     /// Shuts the endpoint down gracefully. Returns whether everything under way ended in time.
     ///
-    /// 1. At once, it refuses new messages, connects and calls, and those that wait for room, with
+    /// 1. At once, it refuses new messages, connects and calls, and those that wait for capacity, with
     ///    [`SendError::Closing`]: nothing of them was sent. It also refuses requests that the application has
     ///    not taken. Peers are told [`RejectReason::Closing`](crate::RejectReason::Closing), after which it is
     ///    safe to try elsewhere. [`serve`](Self::serve) and [`recv_request`](Self::recv_request) take no more
@@ -376,7 +376,7 @@ pub struct Plain<'a> {
 }
 
 impl Outgoing<Plain<'_>> {
-    /// Begins to burst the message, without waiting for room: when this returns, its first packets have left,
+    /// Begins to burst the message, without waiting for capacity: when this returns, its first packets have left,
     /// or are about to leave together with those of other messages.
     ///
     /// # Errors

@@ -140,7 +140,7 @@ pub use calls::{Call, CallMany, Calls, Reply, Request, RequestParts, Response};
 pub use connect::Connect;
 pub use endpoint::{Counters, Endpoint, Plain};
 pub use error::{BuildError, Closed, Overloaded, SendError};
-pub use io::{EcnCounts, GrantedBuffers, IoCounters, SendErrors};
+pub use io::{EcnCounts, GrantedBuffers, IoCounters, RefusedDatagrams};
 #[cfg(feature = "metrics")]
 pub use metrics::Metrics;
 pub use outgoing::{BoxFuture, Outgoing};

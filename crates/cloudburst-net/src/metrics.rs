@@ -57,7 +57,7 @@ const COUNTERS: &[Series<Counters, u64>] = &[
         ("", |c| c.receiver.bytes_delivered),
     ]),
     (family("cloudburst_messages_dropped_total", Unit::Count, "cause", "Messages received in part or whole that were dropped."), &[
-        ("no_room", |c| c.receiver.messages_dropped),
+        ("no_capacity", |c| c.receiver.messages_dropped),
         ("incomplete", |c| c.receiver.decoders_expired),
     ]),
     (family("cloudburst_symbols_needed_total", Unit::Count, "", "Source symbols of the messages delivered to peers: the packets that a loss-free network needs."), &[
@@ -110,7 +110,7 @@ const COUNTERS: &[Series<Counters, u64>] = &[
     (family("cloudburst_handshakes_refused_total", Unit::Count, "cause", "Handshakes of peers that were refused."), &[
         ("forged", |c| c.receiver.refused_handshakes),
         ("misdirected", |c| c.receiver.misdirected),
-        ("no_room", |c| c.receiver.peers_refused),
+        ("no_capacity", |c| c.receiver.peers_refused),
     ]),
     (family("cloudburst_packets_refused_total", Unit::Count, "cause", "Packets received and dropped."), &[
         ("malformed", |c| c.sender.malformed + c.receiver.malformed),
@@ -209,7 +209,7 @@ const PATH_GAUGES: &[Reading<EgressState, f64>] = &[
 
 #[rustfmt::skip]
 const HISTOGRAMS: &[Times] = &[
-    (family("cloudburst_send_duration_seconds", Unit::Seconds, "", "Time from when there was room for a message to STOP, of messages delivered to peers."), |l| &l.sent),
+    (family("cloudburst_send_duration_seconds", Unit::Seconds, "", "Time from when a message was accepted to STOP, of messages delivered to peers."), |l| &l.sent),
     (family("cloudburst_receive_duration_seconds", Unit::Seconds, "", "Time from the first symbol of a message to the one that completed it."), |l| &l.received),
 ];
 

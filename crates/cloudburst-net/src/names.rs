@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_those_that_the_endpoint_reaches() {
+    fn a_name_resolves_to_an_address_that_the_endpoint_reaches() {
         let on = |local: &str, name| resolve(name, local.parse().unwrap());
         let four: SocketAddr = "127.0.0.1:7".parse().unwrap();
         let six: SocketAddr = "[::1]:7".parse().unwrap();

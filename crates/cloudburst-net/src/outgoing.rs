@@ -46,7 +46,7 @@ impl<T> Outgoing<T> {
     }
 
     /// How long it may take, from when it is first polled or [begun](Self::begin). Default:
-    /// [`Config::deadline`](crate::Config::deadline). This includes the wait for room, if
+    /// [`Config::deadline`](crate::Config::deadline). This includes the wait for capacity, if
     /// [`Config::send_messages`](crate::Config::send_messages) or `send_bytes` are reached, and the response
     /// to a call. If the deadline passes during that wait, the error is [`SendError::NotStarted`].
     pub const fn deadline(mut self, deadline: Duration) -> Self {
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_settings_it_has_those_of_the_endpoint() {
+    fn an_operation_without_options_has_those_of_the_endpoint() {
         assert_eq!(Outgoing::new(()).settings.now(), SendOptions::default());
         let options = Outgoing::new(())
             .deadline(Duration::from_secs(1))

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn events_that_come_faster_than_they_are_written_are_counted() {
+    fn qlog_events_that_are_dropped_are_counted() {
         let dir = tempfile::tempdir().unwrap();
         let (events, queue) = mpsc::sync_channel(2);
         let dropped = Arc::new(AtomicU64::new(0));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_full_grows_no_more() {
+    fn a_full_qlog_file_grows_no_more() {
         let dir = tempfile::tempdir().unwrap();
         let qlog = Qlog::start(dir.path(), local()).unwrap();
         drop(qlog);

@@ -14,12 +14,12 @@ use tower_service::Service;
 /// Calls one peer: a `tower` [`Service`], made by [`Endpoint::client`].
 ///
 /// `poll_ready` waits while the limit on calls in flight
-/// ([`Config::send_messages`](crate::Config::send_messages)) is reached, and then reserves room for one call,
-/// which `call` uses and dropping the client returns. A `call` without `poll_ready` waits for room itself.
+/// ([`Config::send_messages`](crate::Config::send_messages)) is reached, and then reserves a permit for one call,
+/// which `call` uses and dropping the client returns. A `call` without `poll_ready` waits for a permit itself.
 /// Dropping the future of a call cancels it, so that layers with timeouts stop its burst at once.
 ///
-/// Each clone reserves room of its own, even while it is ready and idle: if you balance over many clients,
-/// leave room for other calls in `Config::send_messages`.
+/// Each clone reserves a permit of its own, even while it is ready and idle: if you balance over many clients,
+/// allow for other calls in `Config::send_messages`.
 pub struct Client {
     endpoint: Endpoint,
     peer: SocketAddr,

@@ -145,7 +145,7 @@ impl Endpoint {
     ///
     /// [Begin](Outgoing::begin) the returned [`Outgoing`], whose settings you can change before.
     /// The deadline applies to each call; as all calls begin together, all end by it. They do not
-    /// wait for room: a request for which there is none ends with [`SendError::TooManyCalls`] or
+    /// wait for capacity: a request for which there is none ends with [`SendError::TooManyCalls`] or
     /// [`SendError::Full`].
     ///
     /// # Example

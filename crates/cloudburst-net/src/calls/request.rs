@@ -29,8 +29,8 @@ pub struct Request {
     deadline: Instant,
     interest: EndOnDrop,
     endpoint: Weak<Inner>,
-    /// Whether the engine still holds the request. Once it does not, another request may have the same id.
-    held: bool,
+    /// Whether the request is registered with the engine. Once it does not, another request may have the same id.
+    registered: bool,
     replied: bool,
 }
 
@@ -67,7 +67,7 @@ impl Request {
         interest: EndOnDrop,
         endpoint: Weak<Inner>,
     ) -> Self {
-        Self { request, deadline, interest, endpoint, held: true, replied: false }
+        Self { request, deadline, interest, endpoint, registered: true, replied: false }
     }
 
     /// Returns the parts of the request that a handler needs. Their holder can see whether the request is
@@ -185,7 +185,7 @@ impl Request {
                 // The request has been released. Dropping `ended` counts it as unanswered and tells the
                 // caller, which is needed only after a refusal.
                 let mut ended = Self::new(request, deadline, EndOnDrop(interest), endpoint_here);
-                ended.held = false;
+                ended.registered = false;
                 if let Outcome::Rejected(rejection @ Rejection::ByPeer(_)) = outcome {
                     tracing::warn!(%peer, %rejection, "a response was refused by its caller");
                 } else {
@@ -212,7 +212,7 @@ impl Request {
     /// Releases the request: its response is under way, or there is none, so that a shutdown need not wait
     /// for it.
     fn release(&mut self, endpoint: &Endpoint) {
-        if core::mem::take(&mut self.held)
+        if core::mem::take(&mut self.registered)
             && let Some(engine) = endpoint.inner.engine_here()
         {
             engine.release(self.request.id());
@@ -244,7 +244,7 @@ impl Request {
         match self.deadline.saturating_duration_since(Instant::now()).min(most) {
             left if left.is_zero() => Err(SendError::NotStarted),
             // Once a response is begun, a withdrawal comes too late.
-            _ if self.held && self.is_cancelled() => Err(SendError::Cancelled),
+            _ if self.registered && self.is_cancelled() => Err(SendError::Cancelled),
             left => Ok(options.deadline(left)),
         }
     }
@@ -300,11 +300,11 @@ impl Drop for Request {
         let Ok(endpoint) = self.upgrade() else { return };
         let options = self.options(SendOptions::default());
         // If no reply was begun, only if the response is still awaited.
-        if options.is_ok() || !self.held {
+        if options.is_ok() || !self.registered {
             self.count_unanswered();
         }
         if let Ok(options) = options {
-            // If there is no room or time for this, the caller waits until its deadline.
+            // If there is no capacity or time for this, the caller waits until its deadline.
             let frame = response(self.request.call, None);
             let peer = self.request.peer;
             let _ = endpoint.inner.start_send(peer, Role::Response, frame, &options, |_| {});

@@ -104,7 +104,7 @@ impl Endpoint {
     /// others: hand such work to `spawn_blocking`. To use more cores, run this in several tasks, each with a
     /// clone of the endpoint. A `limit` of 0 counts as 1. Further requests wait in a queue of
     /// [`Config::receive_messages`](crate::Config::receive_messages), and then at their callers. A response
-    /// is sent when its handler ends, and the handler's place is free before the response has arrived.
+    /// is sent when its handler ends, and the next handler may start before the response has arrived.
     ///
     /// A handler is dropped when its caller has stopped waiting: see [`Request::is_cancelled`]. If `handler`
     /// panics, its caller is told that there is no answer, the panic is counted and logged, and serving
@@ -256,14 +256,14 @@ impl Endpoint {
                 handling.next().await;
                 continue;
             }
-            let Ok(request) = beside(&mut handling, self.recv_request()).await else { break };
+            let Ok(request) = poll_beside(&mut handling, self.recv_request()).await else { break };
             let ready = {
                 let mut cancelled = pin!(request.cancelled());
                 let ready = poll_fn(|context| match service.poll_ready(context) {
                     Poll::Ready(ready) => Poll::Ready(Some(ready)),
                     Poll::Pending => cancelled.as_mut().poll(context).map(|()| None),
                 });
-                beside(&mut handling, ready).await
+                poll_beside(&mut handling, ready).await
             };
             let Some(ready) = ready else { continue };
             ready?;
@@ -346,7 +346,7 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
 }
 
 /// Waits for `future`, and runs `handling` meanwhile.
-async fn beside<F: Future>(
+async fn poll_beside<F: Future>(
     handling: &mut (impl Stream<Item = ()> + Unpin),
     future: F,
 ) -> F::Output {

@@ -9,7 +9,7 @@ use super::waiters::Waiters;
 use crate::error::{BuildError, Closed, SendError};
 use crate::io::{UdpIo, plain};
 use crate::path_map::{PathMap, PathMapError};
-use crate::paths::{Paths, Usable};
+use crate::paths::{Paths, Resolver};
 use crate::qlog::Qlog;
 use crate::settings::left;
 use bytes::Bytes;
@@ -63,7 +63,7 @@ impl Inner {
         protocol: proto::Endpoint,
         io: UdpIo,
         config: &Config,
-        usable: Usable,
+        resolver: Resolver,
         paths: PathMap,
         qlog: Option<Qlog>,
     ) -> Result<Self, BuildError> {
@@ -83,7 +83,7 @@ impl Inner {
             closing: AtomicBool::new(false),
             process: Process::this(),
             has_reactor: AtomicBool::new(false),
-            paths: Arc::new(Paths::new(usable, paths)),
+            paths: Arc::new(Paths::new(resolver, paths)),
             qlog,
         })
     }

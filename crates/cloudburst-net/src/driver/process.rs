@@ -104,7 +104,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     #[test]
-    fn a_wait_ends_in_a_fork_and_what_it_waited_for_is_left_behind() {
+    fn a_wait_ends_in_a_fork_and_leaks_its_future() {
         let here = process::id();
         let built_in = here.wrapping_add(1);
         let process = Process::other(built_in);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_goes_on_in_the_process_that_began_it() {
+    fn a_wait_continues_in_the_process_that_began_it() {
         let mut context = Context::from_waker(Waker::noop());
         let (done, wait) = oneshot::channel();
         let process = Process::this();

@@ -84,7 +84,7 @@ impl Waiter {
     /// Does not wait in a fork, where no capacity becomes free.
     pub(super) async fn wait(&self) {
         if self.process.check().is_ok() {
-            // There is not enough room for this sender, but perhaps for the next: without passing
+            // There is not enough capacity for this sender, but perhaps for the next: without passing
             // it on, a send that would have fitted waited 5.9 s instead of 0.3.
             self.waiters.wake_next(Bound::Excluded(self.number), 1);
         }

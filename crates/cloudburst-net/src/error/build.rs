@@ -207,7 +207,7 @@ mod tests {
     use std::error::Error;
 
     #[test]
-    fn an_io_error_has_the_kind_of_the_systems_and_the_error_itself() {
+    fn an_io_error_has_the_kind_of_the_systems_error_and_contains_the_build_error() {
         let (addr, source) = ("127.0.0.1:7".parse().unwrap(), Errno::EADDRINUSE.into());
         let error = io::Error::from(BuildError::Bind { addr, source });
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_tells_the_systems_error_once() {
+    fn an_error_prints_the_systems_error_once() {
         let system = |errno: Errno| io::Error::from(errno);
         let addr = "127.0.0.1:7".parse().unwrap();
         for (error, cause) in [
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remedy_is_named_only_for_what_it_remedies() {
+    fn an_error_names_a_remedy_only_where_it_helps() {
         let raw = |errno: Errno| {
             let source = io::Error::from(errno);
             BuildError::NoRawSocket { map: "bounce:10.0.0.9".into(), source }.to_string()

@@ -135,7 +135,7 @@ pub enum SendError {
          not send the last packets: {0}; {advice}", advice = after_local(*.0)
     )]
     NotSent(LocalError),
-    /// The deadline passed before the first packet: there was no room for the message
+    /// The deadline passed before the first packet: there was no capacity for the message
     /// ([`Config::send_messages`](crate::Config::send_messages) and `send_bytes`), or the rate or other
     /// messages left it no transmit opportunity, or the deadline was zero.
     #[error(
@@ -155,10 +155,10 @@ pub enum SendError {
          before sending again"
     )]
     Deadline,
-    /// As [`Deadline`](Self::Deadline), and the receiver had no room when it last answered: its
+    /// As [`Deadline`](Self::Deadline), and the receiver was full when it last answered: its
     /// application does not take messages, or not fast enough.
     #[error(
-        "perhaps not delivered: no STOP came before the deadline: the receiver had no room when it \
+        "perhaps not delivered: no STOP came before the deadline: the receiver was full when it \
          last answered; have the receiver take messages faster, or raise `receive_messages` and \
          `receive_bytes` there"
     )]
@@ -218,7 +218,7 @@ pub enum SendError {
 }
 
 impl SendError {
-    /// Whether one end had no room: the receiver, whose application does not take messages fast enough or is
+    /// Whether one end was full: the receiver, whose application does not take messages fast enough or is
     /// overloaded, or this endpoint, which has too many under way. Send less, or later.
     pub const fn is_busy(&self) -> bool {
         matches!(
@@ -441,7 +441,7 @@ mod tests {
     use std::error::Error;
 
     #[test]
-    fn who_may_send_again_and_who_may_wait_longer_is_told() {
+    fn predicates_say_whether_to_send_again_and_whether_to_wait_longer() {
         for (error, is_timeout, may_have_been_delivered) in [
             (SendError::TooLarge { len: 2, max: 1 }, false, false),
             (SendError::TooManyCalls { calls: 1 }, false, false),
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_core_is_certain_of_stays_certain() {
+    fn an_outcome_that_is_certain_in_the_core_stays_certain() {
         let local = LocalError::Denied;
         for rejection in [
             Rejection::ByPeer(RejectReason::Corrupt),
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_without_room_is_told_from_one_that_refuses_or_is_closed() {
+    fn busy_refused_and_closed_are_distinguished() {
         for (error, [is_busy, is_refused, is_closed]) in [
             (SendError::Full { messages: 1, bytes: 1 }, [true, false, false]),
             (SendError::TooManyCalls { calls: 1 }, [true, false, false]),
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_tells_its_cause_once() {
+    fn an_error_prints_its_cause_once() {
         let (peer, local) = (SocketAddr::from(([10, 0, 0, 1], 7)), LocalError::Denied);
         let option = ConfigError { field: "priority", value: "9".into(), expected: "at most 7" };
         for (error, cause) in [
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn an_io_error_times_out_where_the_error_does_and_keeps_it() {
+    fn an_io_error_has_the_kind_of_the_send_error_and_contains_it() {
         for (error, kind) in [
             (SendError::Deadline, io::ErrorKind::TimedOut),
             (SendError::NoAnswer, io::ErrorKind::TimedOut),
@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_say_what_is_certain_and_what_to_do() {
+    fn error_texts_say_whether_the_message_was_delivered_and_what_to_do() {
         let lines = [
             SendError::TooLarge { len: 2, max: 1 }.to_string(),
             SendError::NoAnswer.to_string(),

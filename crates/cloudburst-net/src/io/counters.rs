@@ -14,7 +14,7 @@ pub struct IoCounters {
     /// Sockets whose device cannot segment batches (GSO), and which send datagrams one by one.
     pub gso_fallbacks: u64,
     /// Datagrams that the system refused to send. They count as lost.
-    pub send_errors: SendErrors,
+    pub send_errors: RefusedDatagrams,
     /// Datagrams that arrived.
     pub datagrams_received: u64,
     /// Buffers that they arrived in: the system coalesces datagrams of one flow (GRO).
@@ -55,7 +55,7 @@ pub struct EcnCounts {
 /// Datagrams that the system refused to send, by error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SendErrors {
+pub struct RefusedDatagrams {
     /// A buffer or a queue of this host is full (EAGAIN, ENOBUFS, ENOMEM).
     pub no_buffer: u64,
     /// The peer's host reported a closed port (ECONNREFUSED).
@@ -72,7 +72,7 @@ pub struct SendErrors {
     pub other: u64,
 }
 
-impl SendErrors {
+impl RefusedDatagrams {
     /// The total of all classes.
     pub const fn total(&self) -> u64 {
         let Self { no_buffer, refused, unreachable, denied, too_large, other } = *self;
@@ -123,7 +123,7 @@ impl Meter {
             datagrams_sent: self.datagrams_sent.read(),
             batches_sent: self.batches_sent.read(),
             gso_fallbacks: self.gso_fallbacks.read(),
-            send_errors: SendErrors {
+            send_errors: RefusedDatagrams {
                 no_buffer: self.no_buffer.read(),
                 refused: self.refused.read(),
                 unreachable: self.unreachable.read(),

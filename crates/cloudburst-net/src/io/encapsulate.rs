@@ -59,8 +59,8 @@ impl Encapsulator {
         Ok(Self { socket, source, outer: RwLock::default() })
     }
 
-    /// Returns the numbers of all destinations so far, those in `wanted` included. If there is no
-    /// room for all in `wanted`, the new ones get no number.
+    /// Returns the numbers of all destinations so far, those in `wanted` included. If there are
+    /// not enough numbers for all in `wanted`, the new ones get none.
     pub(super) fn numbers(&self, wanted: &[Ipv4Addr]) -> HashMap<Ipv4Addr, u16> {
         numbers(&mut self.outer.write().unwrap_or_else(PoisonError::into_inner), wanted)
     }
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn destinations_that_do_not_all_fit_use_up_no_numbers() {
+    fn outer_destinations_that_do_not_all_fit_use_up_no_numbers() {
         let address = |number: usize| Ipv4Addr::from_bits(0x0a00_0000 + number as u32);
         let mut outer = Vec::new();
         let most: Vec<_> = (0..MAX_OUTER).map(address).collect();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn both_headers_have_the_byte_of_the_packet_and_the_ends_that_they_lead_to() {
+    fn both_ip_headers_have_the_dscp_of_the_packet_and_their_own_destination() {
         let (from, to) = ("10.0.0.1:7".parse().unwrap(), "10.0.0.2:8".parse().unwrap());
         let headers = headers(46 << 2 | 2, [10, 3, 0, 1].into(), from, to, 100);
         let (outer, inner) = (&headers[..IP_LEN], &headers[IP_LEN..2 * IP_LEN]);

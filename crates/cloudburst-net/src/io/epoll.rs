@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A set of descriptors, of which it reports those that are readable.
 #[derive(Debug)]
-pub(super) struct Readiness {
+pub(super) struct EpollSet {
     epoll: Epoll,
     /// Whether the system has `epoll_pwait2` (Linux 5.11), as far as is known.
     // A wait that is rounded up to a millisecond lasts many round trips: waits of 100 us end 943 us
@@ -34,7 +34,7 @@ impl From<Duration> for Timespec {
     }
 }
 
-impl Readiness {
+impl EpollSet {
     pub(super) fn new() -> Result<Self, Errno> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         Ok(Self { epoll, is_exact: AtomicBool::new(true) })
@@ -78,8 +78,8 @@ impl Readiness {
     #[allow(unsafe_code, reason = "the system call has no safe form")]
     fn wait_exactly(&self, events: &mut [EpollEvent], timeout: Duration) -> Result<usize, Errno> {
         let timeout = Timespec::from(timeout);
-        let room = libc::c_int::try_from(events.len()).unwrap_or(libc::c_int::MAX);
-        // SAFETY: the descriptor is open as long as `self` is. `events` is writable for `room`
+        let capacity = libc::c_int::try_from(events.len()).unwrap_or(libc::c_int::MAX);
+        // SAFETY: the descriptor is open as long as `self` is. `events` is writable for `capacity`
         // events, and `EpollEvent` is a transparent `epoll_event`, any bits of which are valid.
         // `timeout` outlives the call and has the layout that the system wants. Without a signal
         // mask, its size is ignored.
@@ -91,7 +91,7 @@ impl Readiness {
                 libc::SYS_epoll_pwait2,
                 self.epoll.0.as_raw_fd(),
                 events.as_mut_ptr().cast::<libc::epoll_event>(),
-                room,
+                capacity,
                 &raw const timeout,
                 ptr::null::<libc::sigset_t>(),
                 0_usize,
@@ -139,27 +139,27 @@ mod tests {
     }
 
     #[test]
-    fn waits_end_alike_with_and_without_the_exact_system_call() {
-        let readiness = Readiness::new().unwrap();
+    fn waits_end_alike_with_and_without_epoll_pwait2() {
+        let set = EpollSet::new().unwrap();
         let event = EventFd::from_flags(EfdFlags::EFD_NONBLOCK).unwrap();
-        readiness.add(&event, 7).unwrap();
+        set.add(&event, 7).unwrap();
         let ends = || {
             let mut events = [EpollEvent::empty(); 4];
-            assert_eq!(readiness.wait(&mut events, Duration::ZERO), Ok(0));
-            assert_eq!(readiness.wait(&mut events, Duration::from_nanos(1)), Ok(0));
+            assert_eq!(set.wait(&mut events, Duration::ZERO), Ok(0));
+            assert_eq!(set.wait(&mut events, Duration::from_nanos(1)), Ok(0));
             event.write(1).unwrap();
-            assert_eq!(readiness.wait(&mut events, Duration::MAX), Ok(1));
+            assert_eq!(set.wait(&mut events, Duration::MAX), Ok(1));
             assert_eq!((events[0].data(), events[0].events()), (7, EpollFlags::EPOLLIN));
             event.read().unwrap();
         };
         ends();
         for waited in [Ok(0), Ok(1), Err(Errno::EINTR)] {
-            assert_eq!(readiness.unless_missing(waited), Some(waited));
+            assert_eq!(set.unless_missing(waited), Some(waited));
         }
         for missing in [Errno::ENOSYS, Errno::EPERM] {
-            readiness.is_exact.store(true, Relaxed);
-            assert_eq!(readiness.unless_missing(Err(missing)), None);
-            assert!(!readiness.is_exact.load(Relaxed), "it is not tried again");
+            set.is_exact.store(true, Relaxed);
+            assert_eq!(set.unless_missing(Err(missing)), None);
+            assert!(!set.is_exact.load(Relaxed), "it is not tried again");
             ends();
         }
     }

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_speed_is_in_megabits() {
+    fn the_reported_speed_is_in_megabits_per_second() {
         assert_eq!(parse_speed("10000\n"), Some(10_000_000_000));
         for unknown in ["-1\n", "0\n", "4294967295\n", "", "fast"] {
             assert_eq!(parse_speed(unknown), None);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_and_strangers_have_their_defaults() {
+    fn loopback_and_unknown_addresses_have_default_speeds() {
         assert_eq!(detect(IpAddr::from([127, 0, 0, 1])), LOOPBACK);
         assert_eq!(detect("::1".parse().unwrap()), LOOPBACK);
         // TEST-NET-3: no interface holds it.

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_the_byte_of_its_socket_needs_no_mark() {
+    fn a_packet_with_the_dscp_of_its_socket_needs_no_control_message() {
         let (v4, v6) = ("10.0.0.1:1".parse().unwrap(), "[fd00::1]:1".parse().unwrap());
         let (one, two) = (dscps([43]), dscps([46, 43]));
         for class in 0..3 {

@@ -3,7 +3,7 @@
 //! An egress is a socket or, for outgoing packets, a flow label or an outer header of packets that egress 0
 //! sends. Egress 0 has the address that peers send to. The next egresses have the ports right after it, if
 //! messages are taken there as well; the other sockets have ports that the system picks, and exist so that
-//! switches hash their packets onto other paths. The last ones are spares.
+//! switches hash their packets onto other paths. The last ones are the reserve.
 //!
 //! The caller may supply the sockets that take messages, already bound; all others are opened here.
 //!
@@ -43,7 +43,7 @@ mod source;
 mod waiting;
 
 pub use config::UdpConfig;
-pub use counters::{EcnCounts, IoCounters, SendErrors};
+pub use counters::{EcnCounts, IoCounters, RefusedDatagrams};
 pub(crate) use egresses::EgressNumbers;
 pub(crate) use encapsulate::OUTER_LEN;
 pub use socket::GrantedBuffers;
@@ -150,7 +150,7 @@ impl UdpIo {
     }
 
     /// The numbers of the egresses, including those of the destinations `outer` of outer headers, as far as
-    /// there is room for them.
+    /// there are numbers for them.
     pub(crate) fn egresses(&self, outer: &[Ipv4Addr]) -> EgressNumbers {
         self.sockets.numbers(outer)
     }

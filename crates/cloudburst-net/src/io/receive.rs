@@ -112,13 +112,13 @@ impl Inbox {
     }
 
     fn take_batches(&self) -> Batches {
-        let spare = self.batches.lock().ok().and_then(|mut spare| spare.pop());
-        spare.unwrap_or_else(|| Batches(vec![0; BUFFERS * BUFFER_LEN]))
+        let unused = self.batches.lock().ok().and_then(|mut unused| unused.pop());
+        unused.unwrap_or_else(|| Batches(vec![0; BUFFERS * BUFFER_LEN]))
     }
 
     fn return_batches(&self, batches: Batches) {
-        if let Ok(mut spare) = self.batches.lock() {
-            spare.push(batches);
+        if let Ok(mut unused) = self.batches.lock() {
+            unused.push(batches);
         }
     }
 }
@@ -165,10 +165,11 @@ impl Sockets {
         arrived: &mut [Option<Arrived>; BUFFERS],
     ) -> Result<usize, Errno> {
         // New headers for each call: the system shortens them to what it wrote, and the next call
-        // might not have enough room in shortened ones. Room for the segment size, the drops, the
+        // might not have enough space in shortened ones. Space for the segment size, the drops, the
         // mark, and the destination, which is longer for IPv6.
-        let room = cmsg_space!(i32, u32, i32, libc::in6_pktinfo);
-        let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(BUFFERS, Some(room));
+        let control_space = cmsg_space!(i32, u32, i32, libc::in6_pktinfo);
+        let mut headers =
+            MultiHeaders::<SockaddrStorage>::preallocate(BUFFERS, Some(control_space));
         let mut buffers = batches.0.chunks_mut(BUFFER_LEN);
         let mut slices: [[IoSliceMut<'_>; 1]; BUFFERS] =
             array::from_fn(|_| [IoSliceMut::new(buffers.next().unwrap_or_default())]);
@@ -193,7 +194,9 @@ impl Sockets {
         egress: &EgressSocket,
         message: &RecvMsg<'_, '_, SockaddrStorage>,
     ) -> Option<Arrived> {
-        let (mut segment, mut mark, mut local) = (message.bytes.max(1), None, None);
+        let mut segment = message.bytes.max(1);
+        let mut mark = None;
+        let mut local = None;
         let whole = !message.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC);
         let Some(control) = message.cmsgs().ok().filter(|_| whole) else {
             self.meter.truncated.add(1);

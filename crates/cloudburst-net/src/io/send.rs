@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_cannot_segment_gets_single_datagrams_from_then_on() {
+    fn a_device_without_gso_gets_single_datagrams_from_then_on() {
         let rig = Rig::new(|_| Some(Errno::EIO));
         (0..8).chain(0..8).for_each(|egress| rig.send_all(egress, 4));
         let counters = rig.sockets.meter.read();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_carries_64_datagrams_or_one_where_the_device_cannot_segment() {
+    fn a_system_call_sends_64_datagrams_or_one_without_gso() {
         for (datagrams, calls) in [(64, 1), (65, 2), (130, 3)] {
             let rig = Rig::new(|_| None);
             rig.send_all(0, datagrams);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_midway_alone_is_lost() {
+    fn only_the_datagrams_that_the_system_refuses_are_lost() {
         let rig = Rig::new(|batch| (batch == 1).then_some(Errno::ENOBUFS));
         assert_eq!(rig.send(0, 130), Ok(()), "some of it was sent");
         rig.expect(130, (0..64).chain(128..130));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_ceases_to_segment_midway_costs_nothing() {
+    fn a_device_that_loses_gso_midway_loses_no_datagram() {
         let rig = Rig::new(|batch| (batch == 1).then_some(Errno::EIO));
         rig.send_all(0, 130);
         let counters = rig.sockets.meter.read();

@@ -100,8 +100,8 @@ impl EgressSocket {
         if reuse_port {
             socket.set_reuse_port(true).map_err(|e| failed("SO_REUSEPORT", e))?;
         }
-        ask_to_receive(&socket, buffers)?;
-        ask_to_send(&socket, buffers)?;
+        request_receive_buffer(&socket, buffers)?;
+        request_send_buffer(&socket, buffers)?;
         set_options(&socket, addr, family, tos)?;
         socket.bind(&addr.into()).map_err(refused)?;
         Ok(Self::new(socket))
@@ -129,10 +129,10 @@ impl EgressSocket {
         }
         // The process that bound it may have had the privilege for larger buffers, which this one may lack.
         if granted_receive(&socket)? < buffers {
-            ask_to_receive(&socket, buffers)?;
+            request_receive_buffer(&socket, buffers)?;
         }
         if granted_send(&socket)? < buffers {
-            ask_to_send(&socket, buffers)?;
+            request_send_buffer(&socket, buffers)?;
         }
         set_options(&socket, addr, family, tos)?;
         Ok(Self::new(socket))
@@ -188,7 +188,7 @@ fn set_options(
         let _ = setsockopt(socket, sockopt::Ipv6RecvTClass, &true);
     }
     if addr.ip().is_unspecified() {
-        tell_destinations(socket, family)?;
+        report_destinations(socket, family)?;
     }
     mark(socket, family, tos)?;
     socket.set_nonblocking(true).map_err(|e| failed("O_NONBLOCK", e))
@@ -196,7 +196,7 @@ fn set_options(
 
 /// Makes the system report the destination of each packet. On sockets for both families, that of IPv4 packets
 /// is mapped.
-fn tell_destinations(socket: &Socket, family: Family) -> Result<(), BuildError> {
+fn report_destinations(socket: &Socket, family: Family) -> Result<(), BuildError> {
     match family {
         Family::V4 => {
             setsockopt(socket, sockopt::Ipv4PacketInfo, &true).map_err(|e| failed("IP_PKTINFO", e))
@@ -230,7 +230,7 @@ fn mark(socket: &Socket, family: Family, tos: u8) -> Result<(), BuildError> {
 }
 
 /// Requests a receive buffer, within the system's limits first, and beyond them if that is allowed.
-fn ask_to_receive(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
+fn request_receive_buffer(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
     let wanted = wanted.min(i32::MAX as usize);
     socket.set_recv_buffer_size(wanted).map_err(|e| failed("SO_RCVBUF", e))?;
     if granted_receive(socket)? < wanted {
@@ -241,7 +241,7 @@ fn ask_to_receive(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
 }
 
 /// The same for a send buffer.
-fn ask_to_send(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
+fn request_send_buffer(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
     let wanted = wanted.min(i32::MAX as usize);
     socket.set_send_buffer_size(wanted).map_err(|e| failed("SO_SNDBUF", e))?;
     if granted_send(socket)? < wanted {
@@ -275,7 +275,7 @@ pub(super) fn granted<'a>(
     Ok(least)
 }
 
-/// Linux doubles the requested size, to make room for its own bookkeeping, and reports the doubled one.
+/// Linux doubles the requested size, for its own bookkeeping, and reports the doubled one.
 fn granted_receive(socket: &impl std::os::fd::AsFd) -> Result<usize, BuildError> {
     Ok(getsockopt(socket, sockopt::RcvBuf).map_err(|e| failed("SO_RCVBUF", e))? / 2)
 }
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ipv4_addresses_are_plain_outside_and_mapped_inside_of_sockets_for_both() {
+    fn ipv4_addresses_are_mapped_only_inside_dual_stack_sockets() {
         let (v4, v6): (SocketAddr, SocketAddr) =
             ("10.0.0.1:7".parse().unwrap(), "[fe80::1]:7".parse().unwrap());
         let both = Family::of("[::]:0".parse().unwrap());

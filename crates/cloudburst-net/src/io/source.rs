@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_of_one_host_are_answered_from() {
+    fn answers_leave_only_from_unicast_addresses() {
         for ip in ["10.0.0.2", "127.0.0.1"] {
             assert_eq!(told_v4(ip), ip.parse().ok());
             assert_eq!(told_v6(&format!("::ffff:{ip}")), ip.parse().ok(), "to a socket for both");

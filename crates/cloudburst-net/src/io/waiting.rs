@@ -1,6 +1,6 @@
 //! Waits until sockets are readable, and ends the waits of other threads.
 
-use super::epoll::Readiness;
+use super::epoll::EpollSet;
 use super::socket::EgressSocket;
 use core::time::Duration;
 use nix::errno::Errno;
@@ -28,7 +28,7 @@ pub(super) struct Waiter {
     /// The number of tokens that there are, or are about to be.
     tokens: AtomicUsize,
     /// Reports readable egresses, and tokens.
-    ready: Readiness,
+    ready: EpollSet,
     /// Threads that are waiting.
     waiting: AtomicUsize,
     /// How often in a row sockets were ready without a packet.
@@ -75,7 +75,7 @@ impl Waiter {
     ) -> Result<Self, Errno> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_SEMAPHORE;
         let wakes = EventFd::from_flags(flags)?;
-        let ready = Readiness::new()?;
+        let ready = EpollSet::new()?;
         ready.add(&wakes, WAKE)?;
         for (number, egress) in egresses {
             ready.add(&egress.socket, number.into())?;
@@ -110,9 +110,9 @@ impl Waiter {
             Err(Errno::EINTR) => 0,
             ready => ready?,
         };
-        let told = events[..count].iter().any(|event| event.data() == WAKE);
+        let has_token = events[..count].iter().any(|event| event.data() == WAKE);
         // Threads that do not wait take no token: it would be that of a thread that does.
-        let woken = told && (!waits || self.take_token());
+        let woken = has_token && (!waits || self.take_token());
         Ok(Ready { events, count, waits, woken })
     }
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_up_is_kept_for_whoever_is_about_to_wait() {
+    fn a_wake_up_is_kept_for_a_thread_that_is_about_to_wait() {
         let waiter = Arc::new(waiter());
         let (woken, ends) = channel();
         let wait = || {
@@ -185,14 +185,14 @@ mod tests {
             thread::yield_now();
         }
         waiter.wake();
-        assert!(ended(), "who was waiting");
+        assert!(ended(), "a thread that was waiting");
         waiter.wait(Duration::ZERO).unwrap();
         wait();
-        assert!(ended(), "who waits from now on, and looked for packets before");
+        assert!(ended(), "a thread that waits from now on, and polled before");
     }
 
     #[test]
-    fn wake_ups_that_nobody_waits_for_do_not_pile_up() {
+    fn wake_ups_without_a_waiting_thread_do_not_pile_up() {
         let waiter = waiter();
         (0..1_000).for_each(|_| waiter.wake());
         assert!(waiter.take_token());

@@ -58,10 +58,10 @@ impl PathMap {
     /// path of their own choice (ECMP), so more ports use more paths.
     ///
     /// If only one path of four is alive, all of 16 ports miss it for one peer in a hundred (0.75^16), and
-    /// all of 64 for practically none. The endpoint therefore opens as many spare sockets as ports, up to
+    /// all of 64 for practically none. The endpoint therefore opens as many reserve sockets as ports, up to
     /// [`MAX`](Self::MAX) sockets in all. If a peer has not answered eight handshake attempts, which take a
     /// quarter of a second, the next `source_ports` sockets are tried, cyclically. A single port has no
-    /// spares. Answers to a peer go to the ports of the peer's own map, which therefore matters as much.
+    /// reserve. Answers to a peer go to the ports of the peer's own map, which therefore matters as much.
     ///
     /// The number is checked when the endpoint is built.
     pub const fn ecmp(source_ports: u16) -> Self {
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_and_map_are_the_same() {
+    fn a_map_survives_formatting_and_parsing() {
         assert_eq!("ecmp:16".parse(), Ok(PathMap::default()));
         for text in [
             "ecmp:1",
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_came_and_what_is_accepted() {
+    fn an_unknown_map_is_refused_with_the_accepted_forms() {
         for given in [
             "",
             "ecmp",
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_of_too_many_paths_or_none_says_how_many_are_possible() {
+    fn a_map_of_too_many_paths_or_none_is_refused_with_the_limits() {
         for (given, paths) in [
             ("ecmp:0", 0),
             ("ecmp:65", 65),
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_are_one_are_named_and_so_are_prefixes_of_nobody() {
+    fn repeated_addresses_and_addresses_of_no_host_are_refused() {
         for (text, twice) in [
             ("xpath:10.0.0.1,10.0.0.2,::ffff:10.0.0.1", "10.0.0.1"),
             ("bounce:10.3.0.1,10.3.0.1", "10.3.0.1"),

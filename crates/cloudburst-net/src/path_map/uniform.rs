@@ -42,8 +42,8 @@ pub(crate) enum Encapsulation {
 pub(crate) struct Needs {
     /// UDP source ports.
     pub(crate) sockets: u16,
-    /// Spare sockets, for peers to which all of `sockets` are hashed onto dead paths.
-    pub(crate) spares: u16,
+    /// Reserve sockets, for peers to which all of `sockets` are hashed onto dead paths.
+    pub(crate) reserve: u16,
     /// How many of the sockets have consecutive ports and take messages.
     pub(crate) ports: u16,
     pub(crate) labels: u16,
@@ -68,12 +68,12 @@ impl Uniform {
         match self {
             &Self::Ecmp { source_ports, destination_ports } => {
                 let sockets = source_ports.max(destination_ports);
-                // One socket is no pool: a map of one path has no spares.
+                // One socket is no pool: a map of one path has no reserve.
                 // Opened in advance, since opening a socket while the endpoint runs would take a
                 // lock for each packet. They cost a descriptor each: waiting does not depend on
                 // their number.
-                let spares = if sockets > 1 { sockets.min(MAX_PATHS - sockets) } else { 0 };
-                Needs { sockets, spares, ports: destination_ports, ..one }
+                let reserve = if sockets > 1 { sockets.min(MAX_PATHS - sockets) } else { 0 };
+                Needs { sockets, reserve, ports: destination_ports, ..one }
             }
             &Self::FlowLabel { labels } => Needs { labels, ..one },
             Self::XPath { .. } => one,

@@ -11,10 +11,10 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the addresses of the interfaces are cached. A look-up takes 15 to 120 us with a few
+/// How long the addresses of the interfaces are cached. A look_up-up takes 15 to 120 us with a few
 /// addresses and 1 ms with 450 addresses of 300 interfaces, and unauthenticated packets can cause
 /// it.
-const BELIEVED: Duration = Duration::from_millis(200);
+const CACHED_FOR: Duration = Duration::from_millis(200);
 
 /// All addresses at which peers may reach an endpoint.
 #[derive(Debug)]
@@ -26,14 +26,14 @@ pub(crate) struct Addresses {
     interfaces: Mutex<Interfaces>,
 }
 
-/// The prefixes that are local to this host, as of the last look-up: single addresses, and on
+/// The prefixes that are local to this host, as of the last look_up-up: single addresses, and on
 /// loopback interfaces whole IPv4 prefixes.
 #[derive(Debug, Default)]
 struct Interfaces {
     /// The network namespace of the sockets.
     network: Option<u64>,
     local: Vec<IpNet>,
-    looked: Option<Instant>,
+    looked_up_at: Option<Instant>,
 }
 
 impl Addresses {
@@ -81,24 +81,27 @@ impl Addresses {
 
     fn is_of_an_interface(&self, ip: IpAddr) -> bool {
         let mut interfaces = self.interfaces.lock().unwrap_or_else(PoisonError::into_inner);
-        interfaces.refresh(Instant::now(), look);
+        interfaces.refresh(Instant::now(), look_up);
         interfaces.local.iter().any(|net| net.contains(&ip))
     }
 }
 
 impl Interfaces {
-    /// Looks the addresses up again unless the last look-up is recent. If the system refuses, the
+    /// Looks the addresses up again unless the last look_up-up is recent. If the system refuses, the
     /// previous ones remain.
-    fn refresh(&mut self, now: Instant, look: impl FnOnce() -> nix::Result<Vec<IpNet>>) {
-        if self.looked.is_some_and(|looked| now.duration_since(looked) < BELIEVED) {
+    fn refresh(&mut self, now: Instant, look_up: impl FnOnce() -> nix::Result<Vec<IpNet>>) {
+        if self
+            .looked_up_at
+            .is_some_and(|looked_up_at| now.duration_since(looked_up_at) < CACHED_FOR)
+        {
             return;
         }
         // A thread of another namespace sees the addresses of another network.
-        if self.looked.is_some() && network() != self.network {
+        if self.looked_up_at.is_some() && network() != self.network {
             return;
         }
-        self.looked = Some(now);
-        match look() {
+        self.looked_up_at = Some(now);
+        match look_up() {
             Ok(local) => self.local = local,
             Err(error) => tracing::debug!(%error, "the system does not list its addresses"),
         }
@@ -110,7 +113,7 @@ fn network() -> Option<u64> {
     fs::metadata("/proc/thread-self/ns/net").ok().map(|namespace| namespace.ino())
 }
 
-fn look() -> nix::Result<Vec<IpNet>> {
+fn look_up() -> nix::Result<Vec<IpNet>> {
     Ok(getifaddrs()?.filter_map(|interface| local(&interface)).collect())
 }
 
@@ -147,12 +150,12 @@ mod tests {
     /// An address of this host that is not a loopback one, if it has any.
     fn of_an_interface() -> Option<IpAddr> {
         let single = |net: &IpNet| net.prefix_len() == net.max_prefix_len();
-        let mut local = look().unwrap().into_iter().filter(single).map(|net| net.addr());
+        let mut local = look_up().unwrap().into_iter().filter(single).map(|net| net.addr());
         local.find(|ip| ip.is_ipv4() && !ip.is_loopback())
     }
 
     #[test]
-    fn a_certain_address_is_the_only_one() {
+    fn an_endpoint_bound_to_one_address_has_no_other() {
         let addresses = addresses("127.0.0.1", &[]);
         for own in ["127.0.0.1:7000", "127.0.0.1:41000", "[::ffff:127.0.0.1]:7000"] {
             assert_eq!(naming(&addresses, own), Naming::Own, "{own}");
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_of_the_host_is_own_with_a_wildcard() {
+    fn an_endpoint_bound_to_all_addresses_has_every_address_of_the_host() {
         for bind in ["0.0.0.0", "::"] {
             let addresses = addresses(bind, &[]);
             let ip = of_an_interface();
@@ -187,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_to_no_address_stay_on_this_host() {
+    fn the_unspecified_address_is_own() {
         for (bind, address) in
             [("0.0.0.0", "0.0.0.0:7000"), ("10.0.0.1", "0.0.0.0:7000"), ("::", "[::]:7000")]
         {
@@ -196,14 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_is_no_part_of_a_name() {
+    fn the_scope_of_a_link_local_address_is_ignored() {
         let addresses = addresses("fe80::1", &["[fe80::2]:443"]);
         assert_eq!(naming(&addresses, "[fe80::1%3]:7000"), Naming::Own);
         assert_eq!(naming(&addresses, "[fe80::2%3]:443"), Naming::Translated);
     }
 
     #[test]
-    fn what_the_application_says_is_translated_even_if_it_is_an_own_address() {
+    fn an_address_in_known_as_is_translated_even_if_it_is_own() {
         let addresses = addresses("127.0.0.1", &["203.0.113.7:443", "127.0.0.1:7000"]);
         assert_eq!(naming(&addresses, "203.0.113.7:443"), Naming::Translated);
         assert_eq!(naming(&addresses, "[::ffff:203.0.113.7]:443"), Naming::Translated);
@@ -213,25 +216,25 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_are_looked_at_again_but_not_all_the_time() {
+    fn interface_addresses_are_cached_for_a_while() {
         let net = |text: &str| Ok(vec![text.parse().unwrap()]);
         let start = Instant::now();
         let mut interfaces = Interfaces { network: network(), ..Interfaces::default() };
         interfaces.refresh(start, || net("10.0.0.1/32"));
-        interfaces.refresh(start + BELIEVED / 2, || panic!("looked a moment ago"));
+        interfaces.refresh(start + CACHED_FOR / 2, || panic!("looked up a moment ago"));
         assert_eq!(interfaces.local, net("10.0.0.1/32").unwrap());
-        interfaces.refresh(start + BELIEVED, || net("10.0.0.2/32"));
-        assert_eq!(interfaces.local, net("10.0.0.2/32").unwrap(), "the other one is gone");
+        interfaces.refresh(start + CACHED_FOR, || net("10.0.0.2/32"));
+        assert_eq!(interfaces.local, net("10.0.0.2/32").unwrap(), "the old address is gone");
         interfaces.network = None;
-        interfaces.refresh(start + 2 * BELIEVED, || panic!("from another network"));
+        interfaces.refresh(start + 2 * CACHED_FOR, || panic!("from another network"));
         interfaces.network = network();
-        interfaces.refresh(start + 2 * BELIEVED, || Err(Errno::EMFILE));
+        interfaces.refresh(start + 2 * CACHED_FOR, || Err(Errno::EMFILE));
         assert_eq!(interfaces.local, net("10.0.0.2/32").unwrap());
     }
 
     #[test]
-    fn a_prefix_of_the_loopback_interface_is_local_as_a_whole() {
-        let local = look().unwrap();
+    fn a_whole_prefix_of_the_loopback_interface_is_local() {
+        let local = look_up().unwrap();
         assert!(local.contains(&"127.0.0.1/8".parse().unwrap()), "{local:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! The path map of an endpoint, which can be replaced while it runs.
 
 use super::addresses::Addresses;
-use super::resolve::Usable;
+use super::resolve::Resolver;
 use super::watch::Watch;
 use crate::io::UdpIo;
 use crate::path_map::{PathMap, PathMapError};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The path map that an endpoint uses, and the watch on its file.
 #[derive(Debug)]
 pub(crate) struct Paths {
-    usable: Usable,
+    resolver: Resolver,
     /// Held while the map is replaced.
     current: Mutex<Current>,
 }
@@ -27,13 +27,13 @@ struct Current {
 }
 
 impl Paths {
-    pub(crate) const fn new(usable: Usable, map: PathMap) -> Self {
+    pub(crate) const fn new(resolver: Resolver, map: PathMap) -> Self {
         let current = Mutex::new(Current { whole: map, watch: None, replaced: 0 });
-        Self { usable, current }
+        Self { resolver, current }
     }
 
     pub(crate) fn addresses(&self) -> &Addresses {
-        &self.usable.addresses
+        &self.resolver.addresses
     }
 
     /// Replaces the map, and watches the file of the new one, if it has one, instead of that of the previous
@@ -98,7 +98,7 @@ impl Paths {
         map: PathMap,
         engine: &Engine<UdpIo>,
     ) -> Result<(), PathMapError> {
-        let resolved = self.usable.resolve(map, &current.whole, engine.io())?;
+        let resolved = self.resolver.resolve(map, &current.whole, engine.io())?;
         let whole = resolved.whole().clone();
         engine.set_path_map(Arc::new(resolved))?;
         current.whole = whole;

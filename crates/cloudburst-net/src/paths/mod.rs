@@ -14,4 +14,4 @@ mod watch;
 
 pub(crate) use addresses::Addresses;
 pub(crate) use current::Paths;
-pub(crate) use resolve::Usable;
+pub(crate) use resolve::Resolver;

@@ -22,13 +22,13 @@ pub(crate) struct Resolved {
 
 /// What all path maps of an endpoint share, and the settings that they must suit.
 #[derive(Clone, Debug)]
-pub(crate) struct Usable {
+pub(crate) struct Resolver {
     pub(crate) bind: IpAddr,
     pub(crate) order: Order,
     pub(crate) addresses: Arc<Addresses>,
 }
 
-impl Usable {
+impl Resolver {
     /// Resolves `map` to the endpoint's sockets. If the order does not fit the paths of `map`, it
     /// must fit those of `whole`, of which `map` must be a subset.
     pub(crate) fn resolve(
@@ -76,8 +76,8 @@ impl Resolved {
         &self.whole
     }
 
-    /// The paths of `map` to `peer`, redrawn `draw` times.
-    fn of(&self, map: &PathMap, peer: SocketAddr, ports: u16, draw: u32) -> Vec<Via> {
+    /// The paths of `map` to `peer`, of generation `generation`.
+    fn vias(&self, map: &PathMap, peer: SocketAddr, ports: u16, generation: u32) -> Vec<Via> {
         let ip = peer.ip();
         let egresses = &self.egresses;
         let Some((prefix, map)) = map.to(ip) else { return Vec::new() };
@@ -89,8 +89,8 @@ impl Resolved {
                     Some(to)
                 });
                 let sockets = u32::from(egresses.sockets);
-                // Each draw takes the next part of the pool, spares included.
-                let first = u32::from(source_ports) * (draw % sockets);
+                // Each generation takes the next part of the pool, its reserve included.
+                let first = u32::from(source_ports) * (generation % sockets);
                 let pool = |remote| {
                     let egress = move |nth| ((first + u32::from(nth)) % sockets) as u16;
                     let via = move |nth| Via { egress: egress(nth), local: None, remote };
@@ -127,20 +127,20 @@ impl CorePathMap for Resolved {
         if peer.port() == 0 || !self.addresses.reach(peer.ip()) {
             return Vec::new();
         }
-        self.of(&self.map, peer, ports, 0)
+        self.vias(&self.map, peer, ports, 0)
     }
 
     fn places(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
-        self.of(&self.whole, peer, ports, 0)
+        self.vias(&self.whole, peer, ports, 0)
     }
 
     /// With hashed ports, the next window of all sockets, cyclically.
-    fn redraw(&self, peer: SocketAddr, ports: u16, draw: u32) -> Vec<Via> {
+    fn redraw(&self, peer: SocketAddr, ports: u16, generation: u32) -> Vec<Via> {
         match self.map.to(peer.ip()) {
             Some((_, &Uniform::Ecmp { source_ports, .. }))
                 if source_ports < self.egresses.sockets =>
             {
-                self.of(&self.map, peer, ports, draw)
+                self.vias(&self.map, peer, ports, generation)
             }
             _ => Vec::new(),
         }
@@ -194,17 +194,17 @@ mod tests {
     }
 
     #[test]
-    fn other_ports_are_drawn_from_all_sockets_in_turn() {
-        let drawn = |map: &str, draw| {
+    fn each_generation_takes_the_next_sockets_of_the_pool() {
+        let egresses = |map: &str, generation| {
             let paths =
-                resolved(map.parse().unwrap()).redraw("10.0.0.1:7".parse().unwrap(), 1, draw);
+                resolved(map.parse().unwrap()).redraw("10.0.0.1:7".parse().unwrap(), 1, generation);
             paths.iter().map(|via| via.egress).collect::<Vec<_>>()
         };
-        assert_eq!(drawn("ecmp:3", 1), [3, 4, 5]);
-        assert_eq!(drawn("ecmp:3", 2), [6, 7, 0]);
-        assert_eq!(drawn("ecmp:3", 8), [0, 1, 2]);
-        assert_eq!(drawn("ecmp:3", u32::MAX), [5, 6, 7]);
-        assert!(drawn("xpath:10.0.0.1,10.1.0.1", 1).is_empty());
+        assert_eq!(egresses("ecmp:3", 1), [3, 4, 5]);
+        assert_eq!(egresses("ecmp:3", 2), [6, 7, 0]);
+        assert_eq!(egresses("ecmp:3", 8), [0, 1, 2]);
+        assert_eq!(egresses("ecmp:3", u32::MAX), [5, 6, 7]);
+        assert!(egresses("xpath:10.0.0.1,10.1.0.1", 1).is_empty());
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_opened_is_named() {
+    fn a_map_that_needs_more_than_was_opened_is_refused() {
         let map = PathMap::ecmp(16);
         let egresses = resolved(PathMap::default()).egresses;
         let error = check(&egresses, &map, &map.needs()).unwrap_err();

@@ -62,12 +62,12 @@ fn watch(
             Err(error) => Some(Err(error)),
         };
         let Some(replaced) = replaced else { return };
-        tell(path, replaced);
+        log(path, replaced);
         last = now;
     }
 }
 
-fn tell(path: &Path, result: Result<(), PathMapError>) {
+fn log(path: &Path, result: Result<(), PathMapError>) {
     let path = path.display();
     match result {
         Ok(()) => tracing::info!(%path, "the path map file has changed: using the new map"),

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 #[test]
-fn try_send_says_full_and_how_full() {
+fn try_send_refuses_beyond_the_limits_with_the_numbers() {
     let config = Config { send_messages: 2, ..Config::default() };
     let client = builder().config(config).build().unwrap();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -25,7 +25,7 @@ fn try_send_says_full_and_how_full() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sends_that_wait_for_room_all_get_their_turn() {
+async fn sends_that_wait_for_capacity_are_all_delivered() {
     const MESSAGES: u64 = 400;
     // Room for three messages, or for fewer long ones.
     let config = Config { send_messages: 3, send_bytes: 30_000, ..Config::default() };

@@ -41,7 +41,7 @@ async fn every_peer_answers_its_own_request_once() {
 }
 
 #[test]
-fn those_that_answer_do_not_wait_for_those_that_do_not() {
+fn responses_arrive_while_other_peers_do_not_answer() {
     let client = blocking();
     let (_servers, mut addresses) = servers(3);
     let (slow, silent) = (blocking(), UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -61,7 +61,7 @@ fn those_that_answer_do_not_wait_for_those_that_do_not() {
 }
 
 #[test]
-fn dropping_them_stops_all_that_have_not_ended() {
+fn dropping_calls_cancels_those_that_have_not_ended() {
     let client = blocking();
     let silent: Vec<_> = (0..4).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
     let peers = silent.iter().map(|peer| (peer.local_addr().unwrap(), bytes(10_000, 1)));
@@ -73,7 +73,7 @@ fn dropping_them_stops_all_that_have_not_ended() {
 }
 
 #[test]
-fn what_finds_no_room_is_refused_at_once() {
+fn requests_beyond_the_limits_are_refused_at_once() {
     let config = Config { send_messages: 2, ..Config::default() };
     let client = builder().config(config).build().unwrap().blocking();
     let (_servers, addresses) = servers(3);

@@ -84,7 +84,7 @@ async fn calls_and_plain_messages_share_an_endpoint_and_do_not_mix() {
 }
 
 #[test]
-fn an_application_that_never_receives_can_call_all_the_same() {
+fn an_application_that_never_receives_can_still_call() {
     let config = Config { receive_messages: 1, ..Config::default() };
     let client = builder().config(config).build().unwrap().blocking();
     let server = blocking();
@@ -98,7 +98,7 @@ fn an_application_that_never_receives_can_call_all_the_same() {
 }
 
 #[test]
-fn a_request_that_is_dropped_has_no_answer_and_the_caller_is_told_at_once() {
+fn a_caller_learns_at_once_that_its_request_was_dropped() {
     let (client, server) = (blocking(), blocking());
     let to = server.local_addr();
     let dropping = server.clone();
@@ -109,7 +109,7 @@ fn a_request_that_is_dropped_has_no_answer_and_the_caller_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn handlers_that_panic_take_nothing_with_them() {
+async fn a_handler_that_panics_stops_nothing_else() {
     let (client, server) = (endpoint(), endpoint());
     let to = server.local_addr();
     let service = server.clone();
@@ -131,7 +131,7 @@ async fn handlers_that_panic_take_nothing_with_them() {
 }
 
 #[test]
-fn blocking_handlers_may_panic_too() {
+fn a_blocking_handler_that_panics_stops_nothing_else() {
     let (client, server) = (blocking(), blocking());
     let service = server.clone();
     thread::spawn(move || {
@@ -145,7 +145,7 @@ fn blocking_handlers_may_panic_too() {
 }
 
 #[test]
-fn errors_say_whether_the_callee_has_the_request() {
+fn errors_of_calls_say_whether_the_callee_has_the_request() {
     let (client, server) = (blocking(), blocking());
     let deadline = Duration::from_millis(200);
     let late = client.with(within(deadline)).call(server.local_addr(), "request");
@@ -167,7 +167,7 @@ fn errors_say_whether_the_callee_has_the_request() {
 }
 
 #[test]
-fn a_request_that_is_too_late_is_counted_and_not_handed_out() {
+fn an_expired_request_is_counted_and_not_delivered() {
     let (client, server) = (blocking(), blocking());
     let to = server.local_addr();
     let gone = client.with(within(Duration::from_millis(100))).call(to, "one");
@@ -199,7 +199,7 @@ fn calls_end_with_their_endpoint() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_in_flight_are_bounded_and_all_get_their_turn() {
+async fn calls_in_flight_are_bounded_and_all_are_answered() {
     let config = Config { send_messages: 3, ..Config::default() };
     let (client, server) = (builder().config(config).build().unwrap(), endpoint());
     let to = server.local_addr();
@@ -230,7 +230,7 @@ async fn calls_in_flight_are_bounded_and_all_get_their_turn() {
 }
 
 #[test]
-fn blocking_callers_and_callees_take_their_packets_themselves() {
+fn blocking_callers_and_callees_receive_their_packets_themselves() {
     const CALLS: usize = 100;
     let (client, server) = (blocking(), blocking());
     let to = server.local_addr();

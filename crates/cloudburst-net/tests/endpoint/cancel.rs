@@ -52,7 +52,7 @@ async fn dropping_a_send_future_stops_it() {
 }
 
 #[tokio::test]
-async fn a_send_that_waits_for_room_is_dropped_without_a_trace() {
+async fn dropping_a_send_that_waits_for_capacity_sends_nothing() {
     let (client, _server, relay) = cut_off();
     let sending = client.send(relay.addr(), bytes(1_000, 2)).begin().unwrap();
     let waiting = client.send(relay.addr(), "waits");

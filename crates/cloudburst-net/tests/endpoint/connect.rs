@@ -51,7 +51,7 @@ async fn several_tasks_connect_to_one_peer_and_to_their_own_endpoint() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_no_answer() {
+async fn a_connect_to_a_closed_port_ends_with_no_answer() {
     let (_silent, address) = nobody();
     let client = endpoint();
     let start = Instant::now();
@@ -70,7 +70,7 @@ async fn an_address_without_a_path_is_refused() {
 }
 
 #[tokio::test]
-async fn dropping_a_connect_cancels_it_and_makes_room() {
+async fn dropping_a_connect_cancels_it_and_frees_capacity() {
     let (_silent, address) = nobody();
     let config = Config { send_messages: 1, ..Config::default() };
     let client: Endpoint = builder().config(config).build().unwrap();
@@ -111,7 +111,7 @@ async fn a_closed_endpoint_does_not_connect() {
 }
 
 #[test]
-fn a_thread_connects_and_is_told_of_nobody() {
+fn a_blocking_connect_fails_if_no_peer_answers() {
     let (client, server) = (blocking(), blocking());
     client.connect(server.local_addr()).unwrap();
     client.send(server.local_addr(), "hello").unwrap();
@@ -122,7 +122,7 @@ fn a_thread_connects_and_is_told_of_nobody() {
 }
 
 #[test]
-fn closing_waits_for_a_connect_that_can_still_succeed() {
+fn a_shutdown_waits_for_a_connect_that_can_still_succeed() {
     let client = blocking();
     let (silent, address) = nobody();
     let connecting = client.clone();

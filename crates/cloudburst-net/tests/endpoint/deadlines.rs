@@ -35,7 +35,7 @@ fn of_few_bytes() -> Config {
 }
 
 #[test]
-fn an_operation_that_gets_no_room_by_its_deadline_was_certainly_not_delivered() {
+fn an_operation_without_capacity_by_its_deadline_was_not_delivered() {
     for config in [of_one_message(), of_few_bytes()] {
         let full = Full::with(config.clone(), PATIENCE);
         let (this, other) = (&full.endpoint, endpoint());
@@ -103,7 +103,7 @@ fn call_that_waits(client: &Endpoint, wait: Duration) {
 }
 
 #[test]
-fn a_call_that_had_to_wait_for_room_has_what_is_left_of_its_deadline() {
+fn a_call_that_waited_for_capacity_has_the_rest_of_its_deadline() {
     const WAIT: Duration = Duration::from_secs(1);
     for config in [of_one_message(), of_few_bytes()] {
         call_that_waits(&Full::with(config, WAIT).endpoint, WAIT);
@@ -119,7 +119,7 @@ fn a_call_that_had_to_wait_for_room_has_what_is_left_of_its_deadline() {
 }
 
 #[test]
-fn a_reply_that_waits_for_room_in_vain_ends_at_its_deadline() {
+fn a_reply_without_capacity_ends_at_its_deadline() {
     let full = Full::with(of_one_message(), PATIENCE);
     let (client, server) = (endpoint().blocking(), full.endpoint.blocking());
     let to = server.local_addr();
@@ -134,7 +134,7 @@ fn a_reply_that_waits_for_room_in_vain_ends_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn a_deadline_that_has_passed_when_a_message_is_begun_leaves_nothing_to_send() {
+async fn a_message_begun_after_its_deadline_is_not_sent() {
     let (client, server) = (endpoint(), endpoint());
     let past = Instant::now();
     let begun = client.send(server.local_addr(), "late").deadline_at(past).begin().unwrap();
@@ -146,7 +146,7 @@ async fn a_deadline_that_has_passed_when_a_message_is_begun_leaves_nothing_to_se
 }
 
 #[test]
-fn a_call_that_waited_for_room_waits_for_its_response_until_its_deadline() {
+fn a_call_that_waited_for_capacity_waits_for_its_response_until_its_deadline() {
     let full = Full::with(of_one_message(), SOON / 2);
     let silent = blocking();
     let start = Instant::now();

@@ -21,7 +21,7 @@ fn within_deadline() -> SendOptions {
 }
 
 #[test]
-fn another_key_gets_no_answer() {
+fn an_endpoint_with_another_key_gets_no_answer() {
     let server = blocking();
     let stranger = Endpoint::builder()
         .bind("127.0.0.1:0".parse().unwrap())
@@ -40,7 +40,7 @@ fn another_key_gets_no_answer() {
 }
 
 #[test]
-fn nobody_there_is_no_answer() {
+fn a_send_to_a_closed_port_ends_with_no_answer() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     for nobody in [silent.local_addr().unwrap(), closed()] {
         let start = Instant::now();
@@ -52,7 +52,7 @@ fn nobody_there_is_no_answer() {
 
 /// The server knows no key: it returns what this endpoint has sent.
 #[test]
-fn what_an_echo_server_returns_delivers_nothing() {
+fn packets_that_an_echo_server_returns_deliver_nothing() {
     let echo = UdpSocket::bind("127.0.0.1:0").unwrap();
     let addr = echo.local_addr().unwrap();
     let serve = move || {
@@ -87,7 +87,7 @@ fn a_dead_peer_does_not_hold_up_another() {
 }
 
 #[test]
-fn what_the_caller_does_wrong_is_refused_at_once() {
+fn a_message_that_cannot_be_sent_is_refused_at_once() {
     let client = blocking();
     let too_long = Bytes::from(vec![0; Config::default().max_message + 1]);
     let v6 = "[::1]:9".parse().unwrap();
@@ -104,7 +104,7 @@ fn what_the_caller_does_wrong_is_refused_at_once() {
 }
 
 #[test]
-fn the_receivers_limit_is_its_own() {
+fn a_receiver_refuses_messages_beyond_its_own_limit() {
     let client = blocking();
     let config = Config { max_message: 10_000, ..Config::default() };
     let server = builder().config(config).build().unwrap().blocking();
@@ -115,7 +115,7 @@ fn the_receivers_limit_is_its_own() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_restarts_loses_nothing_silently() {
+async fn a_send_to_a_receiver_that_restarts_is_indeterminate() {
     // Room for one message: the second is under way when the receiver goes.
     let config = Config { receive_messages: 1, ..Config::default() };
     let first = builder().config(config).build().unwrap();
@@ -158,7 +158,7 @@ async fn a_receiver_that_restarts_loses_nothing_silently() {
 }
 
 #[tokio::test]
-async fn a_sender_that_restarts_is_another_one() {
+async fn a_sender_that_restarts_opens_a_session_of_its_own() {
     let server = endpoint();
     let client = endpoint();
     let addr = client.local_addr();
@@ -180,7 +180,7 @@ async fn a_sender_that_restarts_is_another_one() {
 }
 
 #[test]
-fn an_address_that_cannot_be_reached_from_here_is_named_as_such() {
+fn an_unreachable_address_is_reported_as_such() {
     for (peer, why) in [("127.0.0.1:0", "cannot be 0"), ("[::1]:7", "of the other family")] {
         let error = blocking().send(peer.parse().unwrap(), "hello").unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
@@ -188,14 +188,14 @@ fn an_address_that_cannot_be_reached_from_here_is_named_as_such() {
 }
 
 #[test]
-fn a_broadcast_address_is_named_as_such_and_not_as_a_firewall() {
+fn a_broadcast_address_is_not_reported_as_a_firewall() {
     let broadcast = "127.255.255.255:9".parse().unwrap();
     let result = blocking().with(within_deadline()).send(broadcast, "hello");
     assert_eq!(result, Err(SendError::NotSent(LocalError::Prohibited)));
 }
 
 #[test]
-fn what_has_no_time_is_certainly_not_delivered() {
+fn a_message_with_a_deadline_of_zero_is_not_delivered() {
     let (client, server) = (blocking(), blocking());
     client.send(server.local_addr(), "a session").unwrap();
     let no_time = SendOptions::default().deadline(Duration::ZERO);
@@ -206,7 +206,7 @@ fn what_has_no_time_is_certainly_not_delivered() {
 }
 
 #[test]
-fn a_send_goes_on_while_its_caller_looks_whether_it_has_ended() {
+fn a_send_continues_while_its_caller_polls_it() {
     let (client, server) = (blocking(), blocking());
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut lost = client.try_send(silent.local_addr().unwrap(), "hello").unwrap();

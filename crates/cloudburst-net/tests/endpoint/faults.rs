@@ -47,7 +47,7 @@ fn numbered(n: u64, len: usize) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn loss() {
+async fn messages_arrive_once_despite_loss() {
     let link = LinkConfig { loss: Loss::Independent(0.2), ..LinkConfig::default() };
     let (client, _server) = exactly_once_through(link).await;
     let sender = client.counters().sender;
@@ -55,13 +55,13 @@ async fn loss() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bursty_loss() {
+async fn messages_arrive_once_despite_bursty_loss() {
     let loss = Loss::Bursty { to_bad: 0.02, to_good: 0.1, loss_good: 0.0, loss_bad: 0.9 };
     exactly_once_through(LinkConfig { loss, ..LinkConfig::default() }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reordering() {
+async fn messages_arrive_once_despite_reordering() {
     let link = LinkConfig {
         delay: Duration::from_millis(1),
         reorder: 0.3,
@@ -72,14 +72,14 @@ async fn reordering() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn duplication() {
+async fn messages_arrive_once_despite_duplication() {
     let link = LinkConfig { duplicate: 0.5, ..LinkConfig::default() };
     let (_client, server) = exactly_once_through(link).await;
     assert!(server.counters().receiver.replayed > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn damage() {
+async fn messages_arrive_once_despite_damage() {
     let link = LinkConfig { corrupt: 0.2, truncate: 0.05, extend: 0.05, ..LinkConfig::default() };
     let (_client, server) = exactly_once_through(link).await;
     let receiver = server.counters().receiver;
@@ -88,7 +88,7 @@ async fn damage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_at_once() {
+async fn messages_arrive_once_despite_all_faults_at_once() {
     let link = LinkConfig {
         loss: Loss::Independent(0.1),
         delay: Duration::from_micros(300),
@@ -103,7 +103,7 @@ async fn all_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trimming() {
+async fn messages_arrive_once_despite_trimming() {
     // The relay sends each trimmed packet as a datagram of its own, so all lengths are right.
     let trim = Some(Trim { header: 96, queue: 1_000 });
     let link = LinkConfig { rate: Some(20_000_000), queue: 2, trim, ..LinkConfig::default() };

@@ -14,7 +14,7 @@ fn bound() -> (UdpSocket, SocketAddr) {
 }
 
 #[test]
-fn what_came_while_there_was_no_endpoint_is_received_by_the_next() {
+fn packets_queued_in_a_given_socket_are_received() {
     let (socket, addr) = bound();
     let build = || builder().bind(addr).build_on(vec![socket.try_clone().unwrap()]).unwrap();
     let first = build().blocking();
@@ -35,7 +35,7 @@ fn what_came_while_there_was_no_endpoint_is_received_by_the_next() {
 }
 
 #[test]
-fn a_socket_gets_the_options_of_the_endpoint_and_keeps_larger_buffers() {
+fn a_given_socket_gets_the_options_of_the_endpoint_and_keeps_larger_buffers() {
     let (socket, addr) = bound();
     let options = SockRef::from(&socket);
     for wanted in [50_000, 100_000] {
@@ -51,7 +51,7 @@ fn a_socket_gets_the_options_of_the_endpoint_and_keeps_larger_buffers() {
 }
 
 #[test]
-fn sockets_that_the_endpoint_does_not_need_and_those_that_it_misses_are_named() {
+fn superfluous_and_missing_sockets_are_named() {
     let said = |builder: Builder, sockets| builder.build_on(sockets).unwrap_err().to_string();
     let ((one, here), (two, there)) = (bound(), bound());
     let clone = |socket: &UdpSocket| socket.try_clone().unwrap();
@@ -84,7 +84,7 @@ fn sockets_that_the_endpoint_does_not_need_and_those_that_it_misses_are_named() 
 }
 
 #[test]
-fn each_port_that_takes_messages_may_be_given() {
+fn a_socket_can_be_given_for_each_port_that_takes_messages() {
     // The system picks only single ports: try until the next port is free, too.
     let sockets = (0..64).find_map(|_| {
         let (first, mut addr) = bound();

@@ -2,19 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "tests end where anything fails")]
 
-mod accounts;
-mod addressed;
-mod arrivals;
 mod back_pressure;
 mod call_many;
 mod calls;
 mod cancel;
+mod received_marks;
+mod source_addresses;
+mod statistics;
 
 #[path = "../common/mod.rs"]
 mod common;
 mod connect;
 mod deadlines;
-mod dropped;
+mod dropped_futures;
 mod failures;
 mod faults;
 mod given_sockets;

@@ -31,7 +31,7 @@ fn all_packets_carry_the_default_dscp() {
 }
 
 #[test]
-fn so_do_ipv4_packets_of_an_endpoint_on_all_ipv6_addresses() {
+fn ipv4_packets_of_a_dual_stack_endpoint_carry_the_default_dscp() {
     let client = builder_on("127.0.0.1").build().unwrap();
     let (_server, tap) = Tap::in_front_of(builder_on("::"), "127.0.0.1");
     client.blocking().send(tap.addr(), bytes(50_000, 1)).unwrap();
@@ -53,7 +53,7 @@ fn all_packets_carry_the_dscp_that_was_chosen() {
 }
 
 #[test]
-fn symbols_and_all_else_carry_the_dscps_of_their_classes() {
+fn symbols_and_control_packets_carry_the_dscps_of_their_classes() {
     let ecmp = PathMap::ecmp(4);
     for (bound, ip, paths) in [
         ("127.0.0.1", "127.0.0.1", ecmp.clone()),

@@ -27,7 +27,7 @@ fn value(page: &PrometheusHandle, series: &str) -> f64 {
 }
 
 #[test]
-fn what_is_published_is_what_was_counted_once() {
+fn published_metrics_equal_the_counters() {
     let (recorder, page) = recorder();
     let one = builder().paths(PathMap::ecmp(2)).build().unwrap().blocking();
     let other = blocking();
@@ -61,7 +61,7 @@ fn what_is_published_is_what_was_counted_once() {
 }
 
 #[test]
-fn metrics_do_not_keep_an_endpoint_and_say_when_it_is_gone() {
+fn metrics_do_not_keep_an_endpoint_alive_and_report_its_end() {
     let (recorder, page) = recorder();
     with_local_recorder(&recorder, || {
         let (one, other) = (blocking(), blocking());
@@ -171,7 +171,7 @@ fn strings<'a>(value: &'a Value, key: &str, found: &mut Vec<&'a str>) {
 }
 
 #[test]
-fn the_dashboard_asks_for_metrics_and_labels_that_exist() {
+fn the_dashboard_uses_metrics_and_labels_that_exist() {
     let metrics = published();
     let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
     let mut queries = Vec::new();

@@ -181,7 +181,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn what_a_panic_carries_may_panic() {
+fn a_panic_payload_may_panic_when_it_is_dropped() {
     let (endpoint, (_socket, nobody)) = (endpoint(), silent());
     let waker = ManuallyDrop::new(Waker::from(Arc::new(Bomb)));
     let mut sending = pin!(endpoint.send(nobody, "hello").options(soon()).begin().unwrap());
@@ -191,7 +191,7 @@ fn what_a_panic_carries_may_panic() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_panics_drops_what_it_holds() {
+async fn a_task_that_panics_releases_its_operations() {
     let (client, server) = (endpoint(), endpoint());
     let (_socket, nobody) = silent();
     let (to, sender) = (server.local_addr(), client.clone());

@@ -31,7 +31,7 @@ fn packets_visit_every_address_of_an_xpath_map() {
 }
 
 #[test]
-fn each_port_of_the_pool_meets_each_port_that_the_peer_has() {
+fn each_port_of_the_pool_is_paired_with_each_port_of_the_peer() {
     let server = builder().paths(PathMap::ecmp_pairs(1, 4)).build().unwrap();
     let first = server.local_addr().port();
     let ports: Vec<u16> = server.local_addrs().iter().map(|addr| addr.port()).collect();
@@ -54,7 +54,7 @@ fn in_use(client: &blocking::Endpoint, peer: SocketAddr) -> Vec<IpAddr> {
 }
 
 #[test]
-fn paths_come_and_go_while_the_endpoint_runs() {
+fn paths_can_be_replaced_while_the_endpoint_runs() {
     let server = builder_on("0.0.0.0").build().unwrap().blocking();
     let client = builder().paths(PathMap::xpath(aliases())).build().unwrap().blocking();
     let peer = SocketAddr::new(aliases()[0], server.local_addr().port());
@@ -101,7 +101,7 @@ fn a_path_that_fails_leaves_a_gap_in_a_digit_reversal_for_new_peers_too() {
 }
 
 #[test]
-fn a_file_of_paths_by_destination_is_used_and_looked_at_again() {
+fn a_path_file_is_used_and_reloaded() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("fabric.toml");
     let write = |paths: &str| {
@@ -135,7 +135,7 @@ fn a_file_of_paths_by_destination_is_used_and_looked_at_again() {
 }
 
 #[test]
-fn a_peer_at_none_of_the_addresses_is_refused() {
+fn a_peer_at_none_of_the_addresses_of_an_xpath_map_is_refused() {
     let client = builder().paths(PathMap::xpath(aliases())).build().unwrap().blocking();
     let error = client.send("127.0.0.9:7".parse().unwrap(), "question").unwrap_err();
     assert!(matches!(error, SendError::NoPath { .. }), "{error}");

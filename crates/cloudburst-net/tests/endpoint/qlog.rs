@@ -21,7 +21,7 @@ fn of<'a>(records: &'a [Value], name: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn a_qlog_tells_of_each_message_train_report_and_loss() {
+fn a_qlog_records_each_message_train_report_and_loss() {
     let [sends, receives] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let lossy = LinkConfig { loss: Loss::Independent(0.2), ..LinkConfig::default() };
     let links = vec![(lossy, LinkConfig::default()); 4];

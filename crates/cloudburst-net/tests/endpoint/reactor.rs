@@ -14,7 +14,7 @@ async fn serve(endpoint: Endpoint) {
 }
 
 #[test]
-fn calls_and_messages_get_through_between_driven_endpoints_of_one_thread() {
+fn endpoints_of_one_current_thread_runtime_exchange_calls_and_messages() {
     let (one, other) = (endpoint(), endpoint());
     runtime().block_on(async {
         tokio::spawn(serve(other.clone()));
@@ -31,7 +31,7 @@ fn calls_and_messages_get_through_between_driven_endpoints_of_one_thread() {
 }
 
 #[test]
-fn while_its_runtime_is_busy_the_endpoint_answers_all_the_same() {
+fn an_endpoint_answers_while_its_runtime_is_busy() {
     let (driven, other) = (endpoint(), endpoint().blocking());
     runtime().block_on(async {
         other.as_async().send(driven.local_addr(), "a session").await.unwrap();
@@ -48,7 +48,7 @@ fn while_its_runtime_is_busy_the_endpoint_answers_all_the_same() {
 }
 
 #[test]
-fn the_task_ends_with_the_endpoint_which_it_does_not_keep() {
+fn the_receiving_task_does_not_keep_the_endpoint_alive() {
     let driven = endpoint();
     let runtime = runtime();
     runtime.block_on(async {
@@ -63,7 +63,7 @@ fn the_task_ends_with_the_endpoint_which_it_does_not_keep() {
 }
 
 #[test]
-fn a_runtime_that_ends_leaves_an_endpoint_that_receives() {
+fn an_endpoint_receives_after_its_runtime_has_ended() {
     let (driven, other) = (endpoint(), endpoint().blocking());
     let runtime = runtime();
     runtime.block_on(async {

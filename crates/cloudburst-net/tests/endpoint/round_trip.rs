@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 #[tokio::test]
-async fn an_async_question_is_answered() {
+async fn async_endpoints_exchange_messages_both_ways() {
     let (client, server) = (endpoint(), endpoint());
     let receipt = client.send(server.local_addr(), "question").await.unwrap();
     assert_eq!((receipt.bytes, receipt.blocks), (8, 1));
@@ -56,7 +56,7 @@ async fn errors_and_messages_convert_to_the_types_of_others() {
 }
 
 #[test]
-fn a_blocking_question_is_answered_over_either_ip() {
+fn blocking_endpoints_exchange_messages_both_ways_over_ipv4_and_ipv6() {
     for ip in ["127.0.0.1", "::1"] {
         let client = builder_on(ip).build().unwrap().blocking();
         let server = builder_on(ip).build().unwrap().blocking();
@@ -79,7 +79,7 @@ fn a_message_of_93_kb_needs_66_packets_over_ipv4_and_67_over_ipv6() {
 }
 
 #[test]
-fn an_endpoint_on_all_ipv6_addresses_talks_to_ipv4_as_well() {
+fn a_dual_stack_endpoint_exchanges_messages_with_ipv4_peers() {
     let server = builder_on("::").build().unwrap().blocking();
     for ip in ["127.0.0.1", "::1"] {
         let client = builder_on(ip).build().unwrap().blocking();
@@ -202,7 +202,7 @@ fn an_endpoint_may_send_to_itself() {
 }
 
 #[test]
-fn threads_that_poll_busily_find_messages_and_their_end() {
+fn busy_polling_threads_receive_messages_and_the_shutdown() {
     let build = || builder().busy_poll(Duration::from_millis(2)).build().unwrap().blocking();
     let (one, other) = (build(), build());
     let echo = thread::spawn({
@@ -224,7 +224,7 @@ fn threads_that_poll_busily_find_messages_and_their_end() {
 }
 
 #[test]
-fn who_only_asks_and_never_waits_receives_too() {
+fn a_caller_that_only_calls_try_recv_receives() {
     let (from, to) = (endpoint().blocking(), endpoint().blocking());
     let address = to.local_addr();
     std::thread::scope(|scope| {

@@ -33,7 +33,7 @@ impl Drop for AtWork {
 }
 
 #[tokio::test]
-async fn as_many_requests_are_handled_together_as_may_be_and_the_others_wait() {
+async fn serve_handles_at_most_limit_requests_at_a_time() {
     const LIMIT: usize = 4;
     let (client, server) = (endpoint(), endpoint());
     let to = server.local_addr();
@@ -72,7 +72,7 @@ async fn as_many_requests_are_handled_together_as_may_be_and_the_others_wait() {
 }
 
 #[test]
-fn blocking_handlers_run_in_as_many_threads_as_may_be() {
+fn blocking_serve_runs_handlers_in_limit_threads() {
     const LIMIT: usize = 3;
     let (client, server) = (blocking(), blocking());
     let to = server.local_addr();
@@ -125,7 +125,7 @@ async fn the_log_says_why_a_caller_gets_no_answer() {
 }
 
 #[tokio::test]
-async fn whoever_works_for_a_request_learns_that_it_is_answered_or_dropped() {
+async fn request_parts_are_cancelled_when_the_request_is_answered_or_dropped() {
     let (client, server) = (endpoint(), endpoint());
     for answers in [true, false] {
         let (caller, to) = (client.clone(), server.local_addr());
@@ -182,7 +182,7 @@ async fn a_handler_is_dropped_when_its_caller_is_gone() {
 }
 
 #[test]
-fn a_blocking_handler_can_ask_whether_anybody_waits() {
+fn a_blocking_handler_can_check_whether_its_request_is_cancelled() {
     let (client, server) = (blocking(), blocking());
     let to = server.local_addr();
     let (begun, begins) = std::sync::mpsc::channel();
@@ -224,7 +224,7 @@ impl std::error::Error for Caused {
 }
 
 #[tokio::test]
-async fn an_overloaded_handler_tells_its_caller_that_it_has_not_acted() {
+async fn an_overloaded_handler_refuses_its_request() {
     let (client, server) = (endpoint(), endpoint());
     let to = server.local_addr();
     let service = server.clone();
@@ -287,7 +287,7 @@ impl fmt::Display for PanicsWhenPrinted {
 impl std::error::Error for PanicsWhenPrinted {}
 
 #[tokio::test]
-async fn an_error_that_panics_when_it_is_printed_takes_nothing_with_it() {
+async fn an_error_that_panics_when_it_is_printed_stops_nothing_else() {
     let (client, server) = (endpoint(), endpoint());
     let to = server.local_addr();
     let service = server.clone();
@@ -303,7 +303,7 @@ async fn an_error_that_panics_when_it_is_printed_takes_nothing_with_it() {
 }
 
 #[test]
-fn an_error_that_panics_when_it_is_printed_takes_no_thread_with_it() {
+fn an_error_that_panics_when_it_is_printed_ends_no_thread() {
     let (client, server) = (blocking(), blocking());
     let to = server.local_addr();
     let service = server.clone();
@@ -317,7 +317,7 @@ fn an_error_that_panics_when_it_is_printed_takes_no_thread_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handler_that_panics_when_it_is_dropped_takes_nothing_with_it() {
+async fn a_handler_that_panics_when_it_is_dropped_stops_nothing_else() {
     let (client, server) = (endpoint(), endpoint());
     let to = server.local_addr();
     let service = server.clone();

@@ -17,7 +17,7 @@ fn security_must_be_chosen_by_name() {
 }
 
 #[test]
-fn what_is_out_of_range_is_refused_with_its_value() {
+fn a_setting_out_of_range_is_refused_with_its_value() {
     let said = |builder: cloudburst_net::Builder| builder.build().unwrap_err().to_string();
     assert_eq!(said(builder().dscp(64)), "DSCP 64 is out of range: it must be between 0 and 63");
     assert_eq!(said(builder().dscps([43, 200])), said(builder().dscp(200)));
@@ -69,7 +69,7 @@ fn an_address_that_cannot_be_bound_is_named() {
 }
 
 #[test]
-fn a_port_in_the_row_that_is_taken_is_named() {
+fn an_occupied_port_of_a_port_range_is_named() {
     let pairs = || PathMap::ecmp_pairs(1, 3);
     let bound = builder().paths(pairs()).build().unwrap().local_addr();
     let taken = std::net::SocketAddr::new(bound.ip(), bound.port() + 2);
@@ -105,7 +105,7 @@ fn small_buffers_are_reported_and_warned_about() {
 }
 
 #[test]
-fn openness_to_a_whole_network_is_warned_about() {
+fn an_endpoint_without_a_key_warns_about_it() {
     let open_on = |addr: &str| {
         let log = Log::default();
         tracing::subscriber::with_default(log.clone(), || {
@@ -132,7 +132,7 @@ fn trimming_and_outer_headers_are_refused_together() {
 }
 
 #[test]
-fn tasks_and_threads_can_share_what_the_library_gives_them() {
+fn public_types_are_send_and_sync() {
     fn shared<T: Send + Sync>() {}
     shared::<(Endpoint, Builder, blocking::Endpoint, Config, Security, PathMap)>();
     shared::<(Sending, Calls, Request, RequestParts, Message, Receipt)>();
@@ -145,7 +145,7 @@ fn tasks_and_threads_can_share_what_the_library_gives_them() {
 }
 
 #[test]
-fn errors_of_settings_are_io_errors_of_invalid_input() {
+fn a_refused_setting_converts_to_an_io_error_of_invalid_input() {
     fn check<T, E: Into<io::Error>>(result: Result<T, E>) {
         let error = result.err().expect("it is wrong").into();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
@@ -160,7 +160,7 @@ fn errors_of_settings_are_io_errors_of_invalid_input() {
 }
 
 #[test]
-fn a_key_is_the_security_of_those_who_share_it() {
+fn a_key_converts_to_security() {
     let builder = Endpoint::builder().bind(([127, 0, 0, 1], 0).into());
     let (one, other) = (builder.clone().security(PresharedKey::from(KEY)), builder);
     let (one, other) =
@@ -169,7 +169,7 @@ fn a_key_is_the_security_of_those_who_share_it() {
 }
 
 #[test]
-fn what_is_printed_for_debugging_is_short() {
+fn debug_output_is_short_and_without_payloads() {
     let (client, server) = (endpoint(), endpoint().blocking());
     let address = server.local_addr();
     assert_eq!(

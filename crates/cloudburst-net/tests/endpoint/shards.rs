@@ -86,12 +86,12 @@ fn spread(ip: &str) {
 }
 
 #[test]
-fn every_message_of_many_clients_comes_once_and_those_of_each_to_one_shard() {
+fn each_message_arrives_once_and_those_of_a_client_at_one_shard() {
     spread("127.0.0.1");
 }
 
 #[test]
-fn so_they_do_over_ipv6() {
+fn each_message_over_ipv6_arrives_once_and_those_of_a_client_at_one_shard() {
     spread("::1");
 }
 
@@ -132,7 +132,7 @@ fn a_shard_is_called_and_calls_back() {
 }
 
 #[test]
-fn the_clients_of_a_shard_that_is_closed_go_on_with_others() {
+fn the_clients_of_a_closed_shard_move_to_others() {
     let (mut shards, addr) = shards("127.0.0.1", &PathMap::default());
     let clients: Vec<_> = (0..16).map(|_| builder().build().unwrap().blocking()).collect();
     for (number, client) in (0..).zip(&clients) {
@@ -175,7 +175,7 @@ fn symbols_go(ip: &str, to: &str, ours: PathMap, theirs: &PathMap) -> Vec<Socket
 }
 
 #[test]
-fn paths_keep_their_addresses_and_have_the_ports_of_the_shard() {
+fn paths_to_a_shard_keep_their_addresses_and_use_its_ports() {
     let aliases = [1, 2, 3].map(|last| IpAddr::from([127, 0, 0, last]));
     let used = symbols_go("0.0.0.0", "127.0.0.2", PathMap::xpath(aliases), &PathMap::ecmp(2));
     assert_eq!(used.iter().map(SocketAddr::ip).collect::<Vec<_>>(), aliases);
@@ -193,7 +193,7 @@ fn paths_keep_their_addresses_and_have_the_ports_of_the_shard() {
 }
 
 #[test]
-fn a_port_is_shared_by_those_who_say_so_alone() {
+fn a_port_is_shared_only_with_reuse_port() {
     let (shards, addr) = shards("127.0.0.1", &PathMap::ecmp(1));
     let error = builder().bind(addr).build().unwrap_err();
     assert!(matches!(error, BuildError::Bind { addr: refused, .. } if refused == addr), "{error}");
@@ -215,7 +215,7 @@ fn a_port_that_the_system_picks_cannot_be_shared() {
 }
 
 #[test]
-fn where_one_has_another_key_another_answers() {
+fn a_handshake_under_the_key_of_another_shard_is_answered_there() {
     let (_holder, addr) = hold("127.0.0.1");
     let shard = |key| builder().bind(addr).reuse_port(true).security(Security::pre_shared(key));
     let other = shard([8; 32]).build().unwrap();

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 #[tokio::test]
-async fn closing_drains_what_is_under_way() {
+async fn a_shutdown_waits_for_messages_under_way() {
     let (client, server) = (endpoint(), endpoint());
     let to = server.local_addr();
     let sends: Vec<_> =
@@ -39,7 +39,7 @@ async fn closing_drains_what_is_under_way() {
 }
 
 #[test]
-fn closing_wakes_whoever_waits_for_a_message() {
+fn a_shutdown_wakes_receivers() {
     let server = blocking();
     let waiting = server.clone();
     let waiter = thread::spawn(move || waiting.recv());
@@ -49,7 +49,7 @@ fn closing_wakes_whoever_waits_for_a_message() {
 }
 
 #[test]
-fn closing_gives_up_when_its_time_is_over() {
+fn a_shutdown_gives_up_when_its_time_is_over() {
     let client = blocking();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let sending = client.try_send(silent.local_addr().unwrap(), "nobody hears").unwrap();
@@ -60,7 +60,7 @@ fn closing_gives_up_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn dropping_the_last_clone_ends_what_is_under_way() {
+async fn dropping_the_last_clone_ends_sends_and_calls() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let client = endpoint();
     let clone = client.clone();
@@ -83,7 +83,7 @@ fn is_waiting(future: Pin<&mut impl Future>) -> bool {
 }
 
 #[tokio::test]
-async fn whatever_waits_for_room_is_told_when_the_shutdown_begins_that_it_was_not_sent() {
+async fn a_shutdown_refuses_at_once_what_waits_for_capacity() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = silent.local_addr().unwrap();
     let config = Config { send_messages: 1, ..Config::default() };
@@ -104,7 +104,7 @@ async fn whatever_waits_for_room_is_told_when_the_shutdown_begins_that_it_was_no
 }
 
 #[test]
-fn a_blocking_caller_that_waits_for_room_is_told_when_the_shutdown_begins() {
+fn a_shutdown_refuses_at_once_a_blocking_caller_that_waits_for_capacity() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = silent.local_addr().unwrap();
     let (client, sending) = full(&silent);
@@ -122,7 +122,7 @@ fn a_blocking_caller_that_waits_for_room_is_told_when_the_shutdown_begins() {
 }
 
 #[test]
-fn a_waker_may_shut_its_endpoint_down_within_the_end_of_a_send() {
+fn a_waker_may_shut_its_endpoint_down_when_a_send_ends() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let (client, sending) = full(&silent);
     let mut send = pin!(client.send(silent.local_addr().unwrap(), "a message").into_future());
@@ -167,7 +167,7 @@ impl Wake for WaitsLong {
 }
 
 #[tokio::test]
-async fn a_reply_that_waits_for_room_may_be_sent_until_the_shutdown_ends() {
+async fn a_reply_that_waits_for_capacity_may_be_sent_until_the_shutdown_ends() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     for ends in [false, true] {
         let client = endpoint();
@@ -225,7 +225,7 @@ fn taken_and_queued(
 }
 
 #[test]
-fn a_shutdown_waits_for_replies_and_refuses_what_was_not_taken() {
+fn a_shutdown_waits_for_replies_and_refuses_requests_that_were_not_taken() {
     let (client, server) = (endpoint(), endpoint());
     let (request, [taken, queued]) = taken_and_queued(&client, &server);
     let closing = server.blocking();
@@ -245,7 +245,7 @@ fn a_shutdown_waits_for_replies_and_refuses_what_was_not_taken() {
 }
 
 #[test]
-fn a_shutdown_that_gives_up_tells_the_callers() {
+fn a_shutdown_that_gives_up_notifies_the_callers() {
     let (client, server) = (endpoint(), endpoint());
     let (request, [taken, queued]) = taken_and_queued(&client, &server);
     let start = Instant::now();
@@ -258,7 +258,7 @@ fn a_shutdown_that_gives_up_tells_the_callers() {
 }
 
 #[test]
-fn dropping_an_endpoint_tells_the_callers() {
+fn dropping_an_endpoint_notifies_the_callers() {
     let (client, server) = (endpoint(), endpoint());
     let (request, [taken, queued]) = taken_and_queued(&client, &server);
     let start = Instant::now();
@@ -284,7 +284,7 @@ fn a_shutdown_that_gives_up_withdraws_the_requests_of_its_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serving_ends_with_the_shutdown_when_what_was_taken_is_answered() {
+async fn serve_ends_with_the_shutdown_once_taken_requests_are_answered() {
     let (client, server) = (endpoint(), endpoint());
     let to = server.local_addr();
     let gate = Arc::new(Semaphore::new(0));
@@ -353,7 +353,7 @@ fn callers_that_try_again_and_again_do_not_delay_a_shutdown() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_an_endpoint_to_close_learns_of_it() {
+async fn closed_resolves_when_the_endpoint_is_shut_down() {
     let endpoint = endpoint();
     let mut closed = pin!(endpoint.closed());
     assert!(closed.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());

@@ -90,7 +90,7 @@ fn a_batch_beyond_the_limits_of_a_call_takes_more_calls() {
 }
 
 #[test]
-fn waiting_ends_with_a_packet_a_wake_or_the_time() {
+fn a_wait_ends_with_a_packet_a_wake_up_or_its_timeout() {
     let io = open(2, 1 << 20);
     let nothing = &mut |_: Datagrams<'_>| panic!("nothing was sent");
     let start = Instant::now();
@@ -111,7 +111,7 @@ fn waiting_ends_with_a_packet_a_wake_or_the_time() {
 }
 
 #[test]
-fn several_threads_share_what_comes_in() {
+fn several_threads_share_the_arriving_packets() {
     const DATAGRAMS: usize = 2_000;
     let (from, to) = (open(4, 4 << 20), open(1, 8 << 20));
     let came = Mutex::new(BTreeSet::new());
@@ -141,7 +141,7 @@ fn several_threads_share_what_comes_in() {
 }
 
 #[test]
-fn what_the_kernel_drops_is_counted() {
+fn datagrams_that_the_kernel_drops_are_counted() {
     let (from, to) = (open(1, 1 << 20), open(1, 4 << 10));
     for _ in 0..50 {
         send(&from, 0, to.local_addr(), 1_000, &bytes(1_000, 1));
@@ -157,7 +157,7 @@ fn what_the_kernel_drops_is_counted() {
 }
 
 #[test]
-fn what_the_system_refuses_is_lost_and_counted() {
+fn datagrams_that_the_system_refuses_are_lost_and_counted() {
     let (from, to) = (open(1, 1 << 20), open(1, 1 << 20));
     let error = try_send(&from, 0, to.local_addr(), 65_508, &bytes(65_508, 1));
     assert_eq!(error, Err(LocalError::TooLarge));
@@ -176,7 +176,7 @@ fn what_the_system_refuses_is_lost_and_counted() {
 }
 
 #[test]
-fn empty_and_odd_datagrams_of_strangers_are_passed_on() {
+fn empty_and_odd_datagrams_of_strangers_are_delivered() {
     let to = open(1, 1 << 20);
     let stranger = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     for len in [0, 1, 65_507] {

@@ -62,7 +62,7 @@ async fn calls_are_a_stream_of_their_responses() {
 }
 
 #[test]
-fn a_sink_is_not_ready_while_there_is_no_room() {
+fn a_sink_is_not_ready_while_the_endpoint_is_full() {
     let client = small(2);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let silent = socket.local_addr().unwrap();
@@ -94,7 +94,7 @@ async fn a_flushed_sink_has_delivered_everything() {
 }
 
 #[tokio::test]
-async fn a_sink_tells_of_each_failure_once_and_goes_on() {
+async fn a_sink_reports_each_failure_once_and_remains_usable() {
     let (client, server) = (endpoint(), endpoint());
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let soon = Duration::from_millis(50);

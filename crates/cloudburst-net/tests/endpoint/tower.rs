@@ -48,7 +48,7 @@ async fn a_client_is_ready_while_one_more_call_may_be_in_flight() {
 }
 
 #[tokio::test]
-async fn callers_of_a_service_that_fails_have_no_answer_and_others_have_theirs() {
+async fn a_service_that_fails_leaves_only_its_own_callers_unanswered() {
     let (client, server) = (endpoint(), endpoint());
     let to = server.local_addr();
     let service = service_fn(async |request: RequestParts| match &request.bytes[..] {
@@ -120,7 +120,7 @@ impl Service<RequestParts> for Gate {
 }
 
 #[tokio::test]
-async fn a_service_that_is_not_ready_takes_one_request_and_leaves_the_others() {
+async fn a_service_that_is_not_ready_takes_only_one_request() {
     let (client, server) = (endpoint(), endpoint());
     let to = server.local_addr();
     let gate = Arc::new(AtomicU64::new(0));

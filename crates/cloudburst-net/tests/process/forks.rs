@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const FORKS: usize = 20;
 
-pub(crate) fn a_fork_can_do_nothing_with_an_endpoint_and_does_not_hang() {
+pub(crate) fn an_endpoint_fails_in_a_fork_and_does_not_hang() {
     let (one, other) = (blocking(), blocking());
     let to = other.local_addr();
     let done = AtomicBool::new(false);

@@ -15,10 +15,13 @@ fn main() {
     let args = Arguments { test_threads: Some(1), ..Arguments::from_args() };
     let tests: [(&str, fn()); _] = [
         (
-            "a_fork_can_do_nothing_with_an_endpoint_and_does_not_hang",
-            forks::a_fork_can_do_nothing_with_an_endpoint_and_does_not_hang,
+            "an_endpoint_fails_in_a_fork_and_does_not_hang",
+            forks::an_endpoint_fails_in_a_fork_and_does_not_hang,
         ),
-        ("nothing_is_left_of_an_endpoint", threads_end::nothing_is_left_of_an_endpoint),
+        (
+            "an_endpoint_leaves_no_thread_and_no_descriptor",
+            threads_end::an_endpoint_leaves_no_thread_and_no_descriptor,
+        ),
         // The subscriber of this test stays until the process ends.
         (
             "each_send_is_a_span_with_its_outcome_and_each_message_that_came_an_event",

@@ -14,7 +14,7 @@ fn count(what: &str) -> usize {
     fs::read_dir(format!("/proc/self/{what}")).expect("Linux has it").count()
 }
 
-pub(crate) fn nothing_is_left_of_an_endpoint() {
+pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
     let before = (count("task"), count("fd"));
 
     let (one, other) = (blocking(), blocking());

@@ -15,11 +15,11 @@ class Timeout(Error, TimeoutError):
 
 
 class Busy(Error):
-    """One end had no room: send less, or later."""
+    """One end was full: send less, or later."""
 
 
 class BusyTimeout(Busy, Timeout):
-    """The deadline passed, and the receiver had no room when it last answered."""
+    """The deadline passed, and the receiver was full when it last answered."""
 
 
 class NotDelivered(Error):

@@ -3,9 +3,9 @@
 
 mod black_holes;
 mod incast;
+mod order;
 mod queues;
 mod rig;
-mod runs;
 mod selective;
 mod spread;
 mod trimming;
@@ -45,8 +45,8 @@ pub(crate) fn tests() -> Vec<Test> {
             selective::openings_of_an_incast_are_dropped_and_protected_packets_are_not,
         ),
         (
-            "digit_reversal_has_the_shortest_runs_on_an_uplink",
-            runs::digit_reversal_has_the_shortest_runs_on_an_uplink,
+            "digit_reversal_sends_the_fewest_packets_in_a_row_over_an_uplink",
+            order::digit_reversal_sends_the_fewest_packets_in_a_row_over_an_uplink,
         ),
     ];
     tests.into_iter().map(|(name, run)| Test::new(name, run)).collect()

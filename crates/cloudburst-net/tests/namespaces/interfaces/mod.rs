@@ -6,7 +6,7 @@ mod wire;
 
 use crate::common::{PATIENCE, bytes, eventually};
 use crate::{Named, Test};
-use cloudburst_net::{LocalError, SendError, SendErrors, SendOptions, blocking};
+use cloudburst_net::{LocalError, RefusedDatagrams, SendError, SendOptions, blocking};
 use cloudburst_testbed::Wire;
 use libtest_mimic::Failed;
 use std::time::Duration;
@@ -43,7 +43,7 @@ fn soon() -> SendOptions {
     within(Duration::from_millis(300))
 }
 
-fn errors(endpoint: &blocking::Endpoint) -> SendErrors {
+fn errors(endpoint: &blocking::Endpoint) -> RefusedDatagrams {
     endpoint.counters().io.send_errors
 }
 

@@ -21,7 +21,8 @@ pub(crate) fn tests() -> Vec<Test> {
         tests.push(both);
         tests.push(Test::new(name("a_virtual_address"), move || at_a_virtual_address(here, there)));
     }
-    let nobody = Test::new("a_server_that_nobody_told_does_not_answer", nobody_told);
+    let nobody =
+        Test::new("a_server_that_does_not_know_its_public_address_does_not_answer", nobody_told);
     let firewall = Test::new("a_virtual_address_through_a_firewall", through_a_firewall);
     tests.push(nobody);
     tests.push(firewall);

@@ -31,8 +31,11 @@ pub(crate) fn tests() -> Vec<Test> {
         let name = format!("a_second_address_through_a_firewall_to_{there}");
         tests.push(Test::new(name, move || a_second_address(there)));
     }
-    tests.push(Test::new("ports_that_all_lead_nowhere_give_way_to_others", drawn_anew));
-    tests.push(Test::new("who_was_not_asked_cannot_begin", who_was_not_asked_cannot_begin));
+    tests.push(Test::new("ports_without_an_answer_are_replaced_by_others", drawn_anew));
+    tests.push(Test::new(
+        "a_peer_outside_a_firewall_cannot_send_first",
+        a_peer_outside_a_firewall_cannot_send_first,
+    ));
     tests
 }
 
@@ -79,7 +82,7 @@ fn drawn_anew() -> Result<(), Failed> {
 }
 
 /// The sender gets the error at the deadline; the firewall says nothing.
-fn who_was_not_asked_cannot_begin() -> Result<(), Failed> {
+fn a_peer_outside_a_firewall_cannot_send_first() -> Result<(), Failed> {
     let gateway = Gateway::up()?;
     gateway.wall()?;
     let client = client(&gateway.clients[0], "ecmp:4")?;

@@ -120,7 +120,7 @@ fn a_batch_has_the_mark_of_its_packets_in_one_call() {
 }
 
 #[test]
-fn there_is_room_for_all_that_the_system_says_of_a_batch_at_once() {
+fn all_control_messages_of_a_batch_fit_at_once() {
     for (bound, ip) in WAYS {
         let (from, to) = (open(bound, 43), open_with(bound, 43, 4 << 10));
         let via = Via { egress: 0, local: None, remote: at(&to, ip) };
@@ -172,7 +172,7 @@ fn a_foreign_dscp_is_reported_once_with_both_values_and_its_source() {
 }
 
 #[test]
-fn endpoints_with_different_dscps_talk_and_both_know() {
+fn endpoints_with_different_dscps_communicate_and_both_count_it() {
     let client = builder().dscp(10).build().unwrap().blocking();
     let server = builder().dscp(20).build().unwrap().blocking();
     client.send(server.local_addr(), bytes(50_000, 1)).unwrap();
@@ -182,7 +182,7 @@ fn endpoints_with_different_dscps_talk_and_both_know() {
 }
 
 #[test]
-fn endpoints_with_the_same_dscps_find_none_of_them_foreign() {
+fn endpoints_with_the_same_dscps_count_no_foreign_packets() {
     for ip in ["127.0.0.1", "::1"] {
         let build = || builder_on(ip).dscps([46, 43, 10]).build().unwrap().blocking();
         let (client, server) = (build(), build());
@@ -194,7 +194,7 @@ fn endpoints_with_the_same_dscps_find_none_of_them_foreign() {
 }
 
 #[test]
-fn what_is_expected_is_the_whole_set() {
+fn the_warning_about_a_foreign_dscp_lists_all_own_dscps() {
     let log = Log::default();
     let io = open_as("127.0.0.1", &[46, 43], 1 << 20);
     let counters = tracing::subscriber::with_default(log.clone(), || {
@@ -208,7 +208,7 @@ fn what_is_expected_is_the_whole_set() {
 }
 
 #[test]
-fn congestion_marks_are_counted_and_told_to_senders() {
+fn congestion_marks_are_counted_and_reported_to_senders() {
     let config = Config { aeolus: true, ..Config::default() };
     let build = || builder().config(config.clone());
     let client = build().build().unwrap().blocking();

@@ -112,7 +112,7 @@ fn no_request_is_lost_with_a_receiver_that_gives_up() {
 }
 
 #[test]
-fn closing_goes_on_where_nobody_waits_for_it() {
+fn a_shutdown_continues_when_its_future_is_dropped() {
     let (client, server) = (endpoint(), endpoint());
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = server.local_addr();
@@ -130,7 +130,7 @@ fn closing_goes_on_where_nobody_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_caller_is_told_of_a_reply_that_is_dropped_half_way() {
+async fn a_caller_learns_of_a_reply_that_is_dropped_half_way() {
     let slow = builder().capacity(10_000_000).build().unwrap();
     let (client, to) = (endpoint(), slow.local_addr());
     let calling = tokio::spawn(async move { client.call(to, "a request").await });
@@ -165,7 +165,7 @@ async fn replies_that_do_not_get_through_in_time_are_counted() {
 }
 
 #[tokio::test]
-async fn a_caller_is_told_of_a_response_that_is_too_large_for_it() {
+async fn a_caller_learns_that_its_response_is_too_large() {
     let config = Config { max_message: 10_000, ..Config::default() };
     let client = builder().config(config).build().unwrap();
     let server = endpoint();

@@ -58,7 +58,7 @@ fn sources(io: &UdpIo, via: Via, peer: &UdpSocket, ecn: Ecn) -> Vec<SocketAddr> 
 }
 
 #[test]
-fn batches_and_single_packets_leave_from_the_address_that_was_addressed() {
+fn answers_leave_from_the_address_that_the_peer_sent_to() {
     for (bind, host, ip) in [
         ("0.0.0.0", "127.0.0.1", "127.0.0.2"),
         ("0.0.0.0", "127.0.0.1", "127.0.0.1"),
@@ -84,7 +84,7 @@ fn batches_and_single_packets_leave_from_the_address_that_was_addressed() {
 }
 
 #[test]
-fn sockets_with_an_address_of_their_own_need_not_be_told() {
+fn sockets_bound_to_one_address_do_not_report_destinations() {
     for ip in ["127.0.0.2", "::1"] {
         let (io, peer) = (open(ip), peer(if ip == "::1" { ip } else { "127.0.0.1" }));
         peer.send_to(b"hello", io.local_addr()).unwrap();
@@ -114,7 +114,7 @@ fn an_address_that_the_host_has_lost_does_not_stop_packets() {
 }
 
 #[test]
-fn groups_and_broadcasts_are_not_answered_from() {
+fn answers_do_not_leave_from_multicast_or_broadcast_addresses() {
     let (loopback, group) = ([127, 0, 0, 1].into(), [239, 1, 2, 3].into());
     let broadcast = [127, 255, 255, 255].into();
     // Linux delivers packets to a group that any socket has joined to all IPv4 sockets that are bound to
@@ -136,7 +136,7 @@ fn groups_and_broadcasts_are_not_answered_from() {
 }
 
 #[test]
-fn what_answers_nothing_leaves_from_where_the_system_wants() {
+fn packets_that_answer_nothing_leave_from_the_address_that_the_system_picks() {
     for (bind, host, picked) in [
         ("0.0.0.0", "127.0.0.2", "127.0.0.1"),
         ("::", "127.0.0.2", "127.0.0.1"),

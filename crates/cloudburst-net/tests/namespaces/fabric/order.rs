@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Eight paths, of which pairs share an uplink.
-pub(crate) fn digit_reversal_has_the_shortest_runs_on_an_uplink() -> Result<(), Failed> {
+pub(crate) fn digit_reversal_sends_the_fewest_packets_in_a_row_over_an_uplink() -> Result<(), Failed>
+{
     let fabric = Fabric::up(&Topology { path_ids: 2, ..small() })?;
     let addresses = fabric.host(TO)?.path_addresses().into_iter().map(IpAddr::from);
     let addresses: Vec<_> = addresses.collect();

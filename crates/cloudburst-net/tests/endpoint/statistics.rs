@@ -4,7 +4,7 @@ use crate::common::{blocking, builder, bytes, eventually};
 use cloudburst_net::Endpoint;
 
 #[test]
-fn each_peer_has_an_account_of_its_own() {
+fn traffic_is_counted_by_peer() {
     let hub = blocking();
     let [one, other] = [blocking(), blocking()];
     assert_eq!((hub.peers(), hub.peer(one.local_addr())), (Vec::new(), None));
@@ -26,7 +26,7 @@ fn each_peer_has_an_account_of_its_own() {
 }
 
 #[test]
-fn both_ends_agree_on_what_passed_between_them() {
+fn both_ends_count_the_same_traffic() {
     let (one, other) = (blocking(), blocking());
     for seed in 0..20 {
         one.send(other.local_addr(), bytes(5_000, seed)).unwrap();
@@ -44,7 +44,7 @@ fn both_ends_agree_on_what_passed_between_them() {
 }
 
 #[test]
-fn latencies_are_of_the_messages_that_were_delivered() {
+fn latencies_count_the_messages_that_were_delivered() {
     let (one, other) = (blocking(), blocking());
     let started = one.as_async().now();
     let receipts: Vec<_> =
@@ -88,7 +88,7 @@ fn snapshots_can_be_taken_while_many_threads_send() {
 }
 
 #[test]
-fn a_mapped_address_is_the_plain_one() {
+fn a_mapped_address_is_the_same_peer_as_the_plain_one() {
     let endpoint: Endpoint = builder().build().unwrap();
     let other = blocking();
     endpoint.blocking().send(other.local_addr(), "hello").unwrap();
