@@ -1,6 +1,6 @@
 //! V-C: N messages to one host at once.
 
-use super::setup::{MESSAGES, Setup};
+use super::setup::{self, MESSAGES, Setup};
 use super::show;
 use super::site::{Site, TESTBED};
 use crate::Simulation;
@@ -92,7 +92,7 @@ fn report(results: &Results<'_>) -> Part {
             let value = |name| results.estimate(scheme, x, 0.0, name);
             if let (Some(mean), Some(last)) = (value("mean_us"), value("last_us")) {
                 let shown = [figure(mean.value), figure(last.value)];
-                rows.push([vec![show::title(scheme), x.to_string()], shown.into()].concat());
+                rows.push([vec![setup::title(scheme), x.to_string()], shown.into()].concat());
             }
         }
     }

@@ -1,6 +1,6 @@
 //! V-D: 144 hosts at 10 Gb/s (Figure 17).
 
-use super::setup::Setup;
+use super::setup::{self, Setup};
 use super::show::{self, SETTINGS, finding, mean_reduction, over_sizes};
 use super::site::LARGE;
 use super::traffic::{self, Traffic};
@@ -104,7 +104,7 @@ fn report(results: &Results<'_>) -> Part {
         let rivals = rivals.into_iter().filter(|(rival, _)| *rival != "qjump" || *load < LOADS[1]);
         let found = rivals.map(|(rival, mark)| {
             let less = mean_reduction(results, (&ours, rival), (*x, *load), "p99_us")?;
-            Some(finding(&format!("p99 compared with {}", show::title(rival)), less, mark))
+            Some(finding(&format!("p99 compared with {}", setup::title(rival)), less, mark))
         });
         Judged::new(format!("{of}, {at}"), found.collect::<Option<_>>()?)
     });
@@ -129,7 +129,7 @@ fn report(results: &Results<'_>) -> Part {
         let words = match above.as_slice() {
             [] => "all other schemes are below it".to_owned(),
             above => {
-                let names: Vec<String> = above.iter().map(|scheme| show::title(scheme)).collect();
+                let names: Vec<String> = above.iter().map(|scheme| setup::title(scheme)).collect();
                 format!("above it: {}", names.join("; "))
             }
         };

@@ -1,7 +1,7 @@
 //! V-D: the rate r in a network with an over-subscription of 2:1 (Figure 18).
 
 use super::large::{BACKGROUNDS, large_traffic};
-use super::setup::Setup;
+use super::setup::{self, Setup};
 use super::show::{self, finding, of_size, over_sizes};
 use super::site::{LARGE, Site};
 use super::traffic;
@@ -61,7 +61,7 @@ fn report(results: &Results<'_>) -> Part {
             Some(value(scheme, x)? / value("dctcp", 1.0)?)
         };
         for scheme in CLOUDBURSTS {
-            let of = show::title(scheme);
+            let of = setup::title(scheme);
             for x in results.xs() {
                 let shown = |&bytes: &u64| ratio(scheme, x, bytes).map_or("-".to_owned(), figure);
                 let begin =
@@ -88,7 +88,7 @@ fn report(results: &Results<'_>) -> Part {
     part.tables.push(Table::new("Mean completion time as a multiple of DCTCP's", &head, rows));
     let readings = results.loads().into_iter().flat_map(|r| CLOUDBURSTS.map(|scheme| (r, scheme)));
     let judged = readings.map(|(reading, scheme)| {
-        let of = show::title(scheme);
+        let of = setup::title(scheme);
         let mean = |scheme: &str, x| over_sizes(results, scheme, (x, reading), "mean_us");
         let rates = results.xs();
         let best = rates.iter().copied().filter_map(|x| Some((mean(scheme, x)?, x)));

@@ -1,6 +1,7 @@
 //! V-B: Cloudburst compared with transports for commodity hardware.
 
 use super::design_choices::run;
+use super::setup;
 use super::show::{self, finding, mean_reduction, over_sizes};
 use crate::experiment::{Cell, Experiment, Part, Results, Scale};
 use cloudburst_report::claims::{Claim, Judged, Reached};
@@ -91,7 +92,7 @@ fn report(results: &Results<'_>) -> Part {
                 ];
                 let found = rivals.into_iter().map(|(rival, mark)| {
                     let less = mean_reduction(results, (&scheme, rival), (0.0, load), "p99_us")?;
-                    Some(finding(&format!("p99 compared with {}", show::title(rival)), less, mark))
+                    Some(finding(&format!("p99 compared with {}", setup::title(rival)), less, mark))
                 });
                 Judged::new(of, found.collect::<Option<_>>()?)
             }),

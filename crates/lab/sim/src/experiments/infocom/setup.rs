@@ -87,46 +87,87 @@ pub(super) struct CloudburstSetup {
 /// The queue limit of a pFabric host's port, in packets: more than it ever holds.
 const MANY: usize = 4_096;
 
-/// The setups of all schemes, by name.
-pub(super) const SETUPS: [(&str, Setup); 35] = [
-    ("dctcp", Setup::Dctcp { rto_min: None }),
-    ("dctcp-fast", Setup::Dctcp { rto_min: Some(200 * US) }),
-    ("pias", Setup::Pias),
-    ("replicated-2", Setup::Replicated(2)),
-    ("replicated-3", Setup::Replicated(3)),
-    ("replicated-4", Setup::Replicated(4)),
-    ("mptcp", Setup::Mptcp),
-    ("a", paper(false, false)),
-    ("b", paper(true, false)),
-    ("c", paper(false, true)),
-    ("d", paper(true, true)),
-    ("a-ours", ours(false, false)),
-    ("b-ours", ours(true, false)),
-    ("c-ours", ours(false, true)),
-    ("d-ours", ours(true, true)),
-    ("d-pull", Setup::Cloudburst(CloudburstSetup { pulled: true, ..OURS })),
-    ("d-adaptive", Setup::Cloudburst(CloudburstSetup { adaptive: true, ..PAPER })),
-    ("d-ours-adaptive", Setup::Cloudburst(CloudburstSetup { adaptive: true, ..OURS })),
+/// The setups of all schemes: their names on the command line, their titles in figures and tables.
+pub(super) const SETUPS: [(&str, &str, Setup); 35] = [
+    ("dctcp", "DCTCP", Setup::Dctcp { rto_min: None }),
+    ("dctcp-fast", "DCTCP, RTOmin 200 us", Setup::Dctcp { rto_min: Some(200 * US) }),
+    ("pias", "PIAS", Setup::Pias),
+    ("replicated-2", "DCTCP, 2 copies", Setup::Replicated(2)),
+    ("replicated-3", "DCTCP, 3 copies", Setup::Replicated(3)),
+    ("replicated-4", "DCTCP, 4 copies", Setup::Replicated(4)),
+    ("mptcp", "MPTCP", Setup::Mptcp),
+    ("a", "Cloudburst A, as in the paper", paper(false, false)),
+    ("b", "Cloudburst B, as in the paper", paper(true, false)),
+    ("c", "Cloudburst C, as in the paper", paper(false, true)),
+    ("d", "Cloudburst D, as in the paper", paper(true, true)),
+    ("a-ours", "Cloudburst A, our defaults", ours(false, false)),
+    ("b-ours", "Cloudburst B, our defaults", ours(true, false)),
+    ("c-ours", "Cloudburst C, our defaults", ours(false, true)),
+    ("d-ours", "Cloudburst D, our defaults", ours(true, true)),
+    (
+        "d-pull",
+        "Cloudburst D, our defaults, pulled",
+        Setup::Cloudburst(CloudburstSetup { pulled: true, ..OURS }),
+    ),
+    (
+        "d-adaptive",
+        "Cloudburst D, as in the paper, adaptive rate",
+        Setup::Cloudburst(CloudburstSetup { adaptive: true, ..PAPER }),
+    ),
+    (
+        "d-ours-adaptive",
+        "Cloudburst D, our defaults, adaptive rate",
+        Setup::Cloudburst(CloudburstSetup { adaptive: true, ..OURS }),
+    ),
     (
         "d-ours-weight-8-adaptive",
+        "Cloudburst D, our defaults, weight 8, adaptive rate",
         Setup::Cloudburst(CloudburstSetup { adaptive: true, weight: 8, ..OURS }),
     ),
-    ("d-ours-blocking", Setup::Cloudburst(CloudburstSetup { blocks: true, ..OURS })),
-    ("d-ours-hashed", over(Paths::Hashed { ports: 16 }, Order::RoundRobin)),
-    ("d-ours-known", over(Paths::Fixed { path: 3 }, Order::RoundRobin)),
-    ("d-ours-recycled", over(Paths::Explicit, Order::Recycled)),
-    ("d-ours-recycled-hashed", over(Paths::Hashed { ports: 16 }, Order::Recycled)),
-    ("d-ours-rb", over(Paths::Explicit, Order::Random)),
-    ("d-ours-weight-8", Setup::Cloudburst(CloudburstSetup { weight: 8, ..OURS })),
-    ("d-ours-classes", Setup::Cloudburst(CLASSES)),
-    ("d-ours-weight-8-classes", Setup::Cloudburst(CloudburstSetup { weight: 8, ..CLASSES })),
-    ("d-weight-8", Setup::Cloudburst(CloudburstSetup { weight: 8, ..PAPER })),
-    ("model", Setup::Model { rate: 1.0 }),
-    ("pfabric", Setup::PFabric),
-    ("qjump", Setup::QJump),
-    ("qjump-scripts", Setup::QJumpScripts),
-    ("expresspass", Setup::ExpressPass { initial_rate: 1.0 / 16.0 }),
-    ("expresspass-half", Setup::ExpressPass { initial_rate: 0.5 }),
+    (
+        "d-ours-blocking",
+        "Cloudburst D, our defaults, blocking",
+        Setup::Cloudburst(CloudburstSetup { blocks: true, ..OURS }),
+    ),
+    (
+        "d-ours-hashed",
+        "Cloudburst D, 16 hashed ports",
+        over(Paths::Hashed { ports: 16 }, Order::RoundRobin),
+    ),
+    (
+        "d-ours-known",
+        "Cloudburst D, last spine alone",
+        over(Paths::Fixed { path: 3 }, Order::RoundRobin),
+    ),
+    ("d-ours-recycled", "Cloudburst D, recycled paths", over(Paths::Explicit, Order::Recycled)),
+    (
+        "d-ours-recycled-hashed",
+        "Cloudburst D, 16 hashed ports, recycled",
+        over(Paths::Hashed { ports: 16 }, Order::Recycled),
+    ),
+    ("d-ours-rb", "Cloudburst D, random paths", over(Paths::Explicit, Order::Random)),
+    (
+        "d-ours-weight-8",
+        "Cloudburst D, our defaults, weight 8",
+        Setup::Cloudburst(CloudburstSetup { weight: 8, ..OURS }),
+    ),
+    ("d-ours-classes", "Cloudburst D, our defaults, two classes", Setup::Cloudburst(CLASSES)),
+    (
+        "d-ours-weight-8-classes",
+        "Cloudburst D, our defaults, two classes, weight 8",
+        Setup::Cloudburst(CloudburstSetup { weight: 8, ..CLASSES }),
+    ),
+    (
+        "d-weight-8",
+        "Cloudburst D, as in the paper, weight 8",
+        Setup::Cloudburst(CloudburstSetup { weight: 8, ..PAPER }),
+    ),
+    ("model", "Model of Algorithm 1", Setup::Model { rate: 1.0 }),
+    ("pfabric", "pFabric", Setup::PFabric),
+    ("qjump", "QJump, f = 1", Setup::QJump),
+    ("qjump-scripts", "QJump, authors' scripts", Setup::QJumpScripts),
+    ("expresspass", "ExpressPass, alpha 1/16", Setup::ExpressPass { initial_rate: 1.0 / 16.0 }),
+    ("expresspass-half", "ExpressPass, alpha 1/2", Setup::ExpressPass { initial_rate: 0.5 }),
 ];
 
 /// D with the paper's settings.
@@ -168,11 +209,17 @@ const fn paths(many: bool) -> Paths {
     if many { Paths::Explicit } else { Paths::Hashed { ports: 1 } }
 }
 
+/// The title of a scheme in figures and tables.
+pub(super) fn title(scheme: &str) -> String {
+    let found = SETUPS.iter().find(|known| known.0 == scheme);
+    found.map_or(scheme, |known| known.1).to_owned()
+}
+
 impl Setup {
     /// The setup of the scheme of this name.
     pub(super) fn named(name: &str) -> Result<Self, String> {
-        let found = SETUPS.iter().find(|(known, _)| *known == name);
-        found.map(|(_, setup)| *setup).ok_or_else(|| format!("unknown scheme `{name}`"))
+        let found = SETUPS.iter().find(|known| known.0 == name);
+        found.map(|known| known.2).ok_or_else(|| format!("unknown scheme `{name}`"))
     }
 
     /// Returns this setup with another rate of Cloudburst, as a share of the link's.

@@ -1,5 +1,6 @@
 //! Figures and tables of completion times, and arithmetic for claims.
 
+use super::setup::title;
 use crate::experiment::Results;
 use cloudburst_report::Table;
 use cloudburst_report::claims::{Finding, Reached};
@@ -7,48 +8,6 @@ use cloudburst_report::figures::{Across, Axis, Chart, Entry, Figure, Panel, Seri
 use cloudburst_report::numbers::{figure, percent, size};
 use cloudburst_report::statistics::{Estimate, mean, reduction};
 use cloudburst_workload::paper::RESPONSES;
-
-/// The name of a scheme in figures and tables.
-pub(super) fn title(scheme: &str) -> String {
-    let (name, rest) = scheme.split_once('-').unwrap_or((scheme, ""));
-    let letter = |letter: &str| match rest {
-        "" => format!("Cloudburst {letter}, as in the paper"),
-        "ours" => format!("Cloudburst {letter}, our defaults"),
-        "pull" => format!("Cloudburst {letter}, our defaults, pulled"),
-        "adaptive" => format!("Cloudburst {letter}, as in the paper, adaptive rate"),
-        "ours-adaptive" => format!("Cloudburst {letter}, our defaults, adaptive rate"),
-        "ours-weight-8-adaptive" => {
-            format!("Cloudburst {letter}, our defaults, weight 8, adaptive rate")
-        }
-        "ours-blocking" => format!("Cloudburst {letter}, our defaults, blocking"),
-        "ours-classes" => format!("Cloudburst {letter}, our defaults, two classes"),
-        "ours-weight-8-classes" => {
-            format!("Cloudburst {letter}, our defaults, two classes, weight 8")
-        }
-        "ours-hashed" => format!("Cloudburst {letter}, 16 hashed ports"),
-        "ours-known" => format!("Cloudburst {letter}, last spine alone"),
-        "ours-recycled" => format!("Cloudburst {letter}, recycled paths"),
-        "ours-recycled-hashed" => format!("Cloudburst {letter}, 16 hashed ports, recycled"),
-        "ours-rb" => format!("Cloudburst {letter}, random paths"),
-        "weight-8" => format!("Cloudburst {letter}, as in the paper, weight 8"),
-        _ => format!("Cloudburst {letter}, our defaults, weight 8"),
-    };
-    match (name, rest) {
-        ("a" | "b" | "c" | "d", _) => letter(&name.to_uppercase()),
-        ("dctcp", "") => "DCTCP".to_owned(),
-        ("dctcp", _) => "DCTCP, RTOmin 200 us".to_owned(),
-        ("model", _) => "Model of Algorithm 1".to_owned(),
-        ("pias", _) => "PIAS".to_owned(),
-        ("mptcp", _) => "MPTCP".to_owned(),
-        ("replicated", copies) => format!("DCTCP, {copies} copies"),
-        ("pfabric", _) => "pFabric".to_owned(),
-        ("qjump", "") => "QJump, f = 1".to_owned(),
-        ("qjump", _) => "QJump, authors' scripts".to_owned(),
-        ("expresspass", "") => "ExpressPass, alpha 1/16".to_owned(),
-        ("expresspass", _) => "ExpressPass, alpha 1/2".to_owned(),
-        _ => scheme.to_owned(),
-    }
-}
 
 /// The name of the value `name` for messages of `bytes`.
 pub(super) fn of_size(name: &str, bytes: u64) -> String {

@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn every_scheme_delivers_everything_and_no_host_drops_its_own_packets() {
-        for (name, setup) in SETUPS {
+        for (name, _, setup) in SETUPS {
             let (from, warm_up, span) = (100 * MS, 10 * MS, 40 * MS);
             let traffic = Traffic { rate: 250.0, background: 0..4, from, warm_up, span };
             let outcome = run(&TESTBED, setup, &traffic, 1, |_| {}).unwrap();
