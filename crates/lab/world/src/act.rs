@@ -1,12 +1,12 @@
 //! The effect of each step on a world.
 
 use crate::adversary::Tampering;
+use crate::conditions::link_config;
 use crate::drive;
 use crate::host::Host;
-use crate::ledger::Name;
+use crate::log::Name;
 use crate::setup::address;
 use crate::step::Step;
-use crate::weather::weather;
 use crate::world::World;
 use cloudburst_core::error::{Indeterminate, Outcome, Rejection};
 use cloudburst_core::id::MessageId;
@@ -17,8 +17,8 @@ use std::net::SocketAddr;
 /// Limits on the messages and bytes that the steps of one world send.
 const MAX_SENDS: usize = 40;
 const MAX_BYTES: usize = 500_000;
-/// A process that is stopped for longer than this counts as asleep.
-const NAP: Duration = Duration::from_millis(100);
+/// A pause of a process that is longer than this is a long one.
+const SHORT_PAUSE: Duration = Duration::from_millis(100);
 
 impl World {
     pub(crate) fn apply(&mut self, step: &Step) {
@@ -27,9 +27,9 @@ impl World {
                 self.send_within_bounds(from, address(to, 0), len, options);
             }
             Step::Reply(host, len, ref options) => {
-                let anybody = self.scope.forged_addresses;
-                let taken = |peer: &SocketAddr| self.book.host_of(*peer).is_some();
-                let peer = self.book.profiles[host].last_peer;
+                let anybody = self.faults.forged_addresses;
+                let taken = |peer: &SocketAddr| self.log.host_of(*peer).is_some();
+                let peer = self.log.profiles[host].last_peer;
                 if let Some(peer) = peer.filter(|peer| anybody || taken(peer)) {
                     self.send_within_bounds(host, peer, len, options);
                 }
@@ -37,7 +37,7 @@ impl World {
             Step::Cancel(host, choice) => self.cancel(host, choice),
             Step::Take { host, all, from_now_on } => self.take(host, all, from_now_on),
             Step::Close(host) => {
-                self.book.on_closed(host);
+                self.log.on_closed(host);
                 self.hosts[host].endpoint.close(self.now);
                 self.drain(host);
             }
@@ -54,9 +54,9 @@ impl World {
                 let next = drive::next_at(&self.hosts, &self.network);
                 self.pass(next.map_or(Duration::ZERO, |at| at.saturating_since(self.now)));
             }
-            Step::Weather(from, to, kind) => {
-                let weather = weather(kind, self.setup.classed);
-                self.network.set_weather(from, to, &weather);
+            Step::Conditions(from, to, kind) => {
+                let config = link_config(kind, self.setup.classed);
+                self.network.set_conditions(from, to, &config);
             }
             Step::Egress(egress, down) => {
                 let port = address(0, egress).port();
@@ -66,12 +66,12 @@ impl World {
                     }
                 }
             }
-            Step::Rule(rule) => self.book.set_rule(rule),
+            Step::Rule(rule) => self.log.set_rule(rule),
             Step::Again(choice, ref tampering) => {
-                let adversary = &self.book.adversary;
+                let adversary = &self.log.adversary;
                 if let Some(packet) = adversary.past(choice) {
-                    let said = adversary.tamper(packet, tampering);
-                    self.say(said);
+                    let arrival = adversary.tamper(packet, tampering);
+                    self.inject(arrival);
                 }
             }
             Step::Release { choice, deliver, keep } => self.release(choice, deliver, keep),
@@ -80,7 +80,7 @@ impl World {
     }
 
     fn send_within_bounds(&mut self, from: usize, to: SocketAddr, len: usize, how: &SendOptions) {
-        let within = self.book.ledger.len() < MAX_SENDS && self.bytes_sent + len <= MAX_BYTES;
+        let within = self.log.messages.len() < MAX_SENDS && self.bytes_sent + len <= MAX_BYTES;
         if within && self.hosts[from].is_running() {
             // A refusal is a valid outcome as well; `send` has checked its reason.
             let _ = self.send(from, to, len, how);
@@ -91,13 +91,13 @@ impl World {
         if !self.hosts[host].is_running() {
             return;
         }
-        let open = self.book.ledger.open(host, self.hosts[host].life());
+        let open = self.log.messages.open(host, self.hosts[host].life());
         let open: Vec<Name> = open.map(|sent| sent.name).collect();
         let chosen = usize::from(choice).checked_rem(open.len()).map(|at| open[at]);
         let id = chosen.map_or(MessageId(choice.into()), |(_, _, id)| id);
         self.hosts[host].endpoint.cancel(id);
         self.drain(host);
-        if let Some(sent) = chosen.and_then(|name| self.book.ledger.find(name)) {
+        if let Some(sent) = chosen.and_then(|name| self.log.messages.find(name)) {
             let cancelled = matches!(
                 sent.outcome,
                 Some(
@@ -113,28 +113,28 @@ impl World {
         // After that many lives, the host stays as it is.
         if self.hosts[host].life() < u8::MAX {
             self.hosts[host].restart(self.now);
-            self.book.on_restarted(host, self.hosts[host].life());
+            self.log.on_restarted(host, self.hosts[host].life());
         }
     }
 
-    /// Lets time pass. Unless processes may sleep, stopped ones continue before a wait of more than
-    /// [`NAP`].
+    /// Lets time pass. Unless long pauses may occur, stopped processes continue before a wait of more than
+    /// [`SHORT_PAUSE`].
     fn pass(&mut self, time: Duration) {
-        if time > NAP && !self.scope.sleepers {
+        if time > SHORT_PAUSE && !self.faults.long_pauses {
             self.resume_all(|_| {});
         }
         self.wait(time);
     }
 
     fn release(&mut self, choice: u8, deliver: bool, keep: bool) {
-        let adversary = &mut self.book.adversary;
+        let adversary = &mut self.log.adversary;
         let Some(packet) = adversary.take_held(choice) else { return };
-        let said = adversary.tamper(&packet, &Tampering::None);
+        let arrival = adversary.tamper(&packet, &Tampering::None);
         if keep {
             adversary.hold(packet);
         }
         if deliver {
-            self.say(said);
+            self.inject(arrival);
         }
     }
 }

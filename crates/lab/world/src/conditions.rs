@@ -1,4 +1,4 @@
-//! The weather: what links do to packets, from clear to foul.
+//! The conditions of links: what they do to packets, from nothing to everything.
 
 use cloudburst_netem::{LinkConfig, Loss, Trim};
 use core::time::Duration;
@@ -6,20 +6,20 @@ use core::time::Duration;
 /// The time that a packet takes on a clear link.
 pub(crate) const HOP: Duration = Duration::from_micros(20);
 
-/// The rate of a link that serves classes, unless its weather has a lower one.
+/// The rate of a link that serves classes, unless its conditions have a lower one.
 const RATE: u64 = 1_000_000_000;
 
-/// The number of kinds of weather; the first is clear.
+/// The number of kinds of conditions; the first is a clear link.
 pub(crate) const KINDS: usize = 15;
 
-/// The weather of a kind below [`KINDS`]. If `classed`, every link that does not trim has a rate, and serves classes of
+/// The conditions of a kind below [`KINDS`]. If `classed`, every link that does not trim has a rate, and serves classes of
 /// packets by strict priority.
-pub(crate) fn weather(kind: usize, classed: bool) -> LinkConfig {
-    let weather = unclassed(kind);
-    if classed && weather.trim.is_none() {
-        LinkConfig { classes: 4, rate: weather.rate.or(Some(RATE)), ..weather }
+pub(crate) fn link_config(kind: usize, classed: bool) -> LinkConfig {
+    let config = unclassed(kind);
+    if classed && config.trim.is_none() {
+        LinkConfig { classes: 4, rate: config.rate.or(Some(RATE)), ..config }
     } else {
-        weather
+        config
     }
 }
 
@@ -67,8 +67,8 @@ mod tests {
     fn every_kind_is_in_its_ranges_and_another_than_clear() {
         for kind in 0..KINDS {
             for classed in [false, true] {
-                weather(kind, classed).check().expect("all values are in range");
-                let is_clear = weather(kind, classed) == weather(0, classed);
+                link_config(kind, classed).check().expect("all values are in range");
+                let is_clear = link_config(kind, classed) == link_config(0, classed);
                 assert_eq!(is_clear, kind == 0, "{kind}");
             }
         }

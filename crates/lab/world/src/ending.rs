@@ -3,7 +3,7 @@
 use crate::adversary::Rule;
 use crate::host::Host;
 use crate::invariants;
-use crate::ledger::Name;
+use crate::log::Name;
 use crate::setup::{End, address};
 use crate::world::World;
 use cloudburst_core::error::{Indeterminate, Outcome, SendError};
@@ -11,7 +11,7 @@ use cloudburst_core::proto::SendOptions;
 use core::time::Duration;
 
 /// The time within which a message arrives, handshake included, once nothing is in its way.
-pub const LIVELY: Duration = Duration::from_millis(500);
+pub const DELIVERY_LIMIT: Duration = Duration::from_millis(500);
 
 /// The time after which every deadline that steps set has passed.
 const ALL_DEADLINES: Duration = Duration::from_secs(15);
@@ -29,24 +29,24 @@ const LEN: usize = 500;
 ///
 /// # Panics
 ///
-/// If a message does not arrive within [`LIVELY`], a send does not end, or something is left.
+/// If a message does not arrive within [`DELIVERY_LIMIT`], a send does not end, or something is left.
 pub(crate) fn end(world: &mut World) {
     match world.setup.end {
-        End::Heals { rest, haunted } => {
+        End::Heals { rest, replays } => {
             world.heal();
             finish_all(world);
             // Symbols of abandoned messages take up memory until they are forgotten.
             world.run(FORGOTTEN, |world| receive_memory(world) == 0);
-            if !world.scope.sleepers {
+            if !world.faults.long_pauses {
                 // Answers that were sent when processes resumed have arrived by then.
-                world.wait(LIVELY);
+                world.wait(DELIVERY_LIMIT);
             }
-            let roomy = (0..world.hosts.len()).all(|host| world.book.is_roomy(host));
-            rest_for(world, rest + if roomy { Duration::ZERO } else { STALE }, haunted);
+            let all_have_capacity = (0..world.hosts.len()).all(|host| world.log.has_capacity(host));
+            rest_for(world, rest + if all_have_capacity { Duration::ZERO } else { STALE }, replays);
             let sent = send_to_all(world);
             all_arrive(world, sent);
         }
-        End::Sleeps if world.scope.sleepers => {
+        End::Paused if world.faults.long_pauses => {
             world.heal();
             world.hosts.iter_mut().for_each(Host::pause);
             world.wait(STALE);
@@ -58,8 +58,8 @@ pub(crate) fn end(world: &mut World) {
             all_arrive(world, sent);
             finish_all(world);
         }
-        End::Sleeps | End::Dark => {
-            world.book.adversary.rule = Rule::Hold;
+        End::Paused | End::Dark => {
+            world.log.adversary.rule = Rule::Hold;
             return finish_all(world);
         }
     }
@@ -81,13 +81,13 @@ fn finish_all(world: &mut World) {
     invariants::check(world);
 }
 
-fn rest_for(world: &mut World, time: Duration, haunted: bool) {
+fn rest_for(world: &mut World, time: Duration, replays: bool) {
     /// Shorter than the idle time after which a session is stale.
     const EVERY: Duration = Duration::from_secs(10);
     let until = world.now + time;
     while world.now < until {
-        if haunted && world.scope.haunting {
-            world.haunt();
+        if replays && world.faults.replayed_handshakes {
+            world.replay_handshakes();
         }
         world.wait(until.saturating_since(world.now).min(EVERY));
     }
@@ -96,7 +96,7 @@ fn rest_for(world: &mut World, time: Duration, haunted: bool) {
 /// Sends a message from every open host to every other one.
 fn send_to_all(world: &mut World) -> Vec<Name> {
     let hosts = 0..world.hosts.len();
-    let open: Vec<usize> = hosts.filter(|&host| !world.book.profiles[host].closed).collect();
+    let open: Vec<usize> = hosts.filter(|&host| !world.log.profiles[host].closed).collect();
     let mut sent = Vec::new();
     for &from in &open {
         for &to in open.iter().filter(|&&to| to != from) {
@@ -112,7 +112,7 @@ fn send(world: &mut World, from: usize, to: usize) -> Option<Name> {
     let options = SendOptions::default().deadline(Duration::from_secs(10));
     match world.send(from, address(to, 0), LEN, &options) {
         Ok(name) => Some(name),
-        Err(SendError::Full { .. }) if matches!(world.setup.end, End::Sleeps) => None,
+        Err(SendError::Full { .. }) if matches!(world.setup.end, End::Paused) => None,
         Err(error) => panic!("a send from {from} to {to} was refused: {error}"),
     }
 }
@@ -121,40 +121,45 @@ fn all_arrive(world: &mut World, sent: Vec<Name>) {
     let lost = lost_of(world, sent);
     let mut again = Vec::new();
     for name in lost {
-        let sent = world.book.ledger.find(name).expect("it was sent");
+        let sent = world.log.messages.find(name).expect("it was sent");
         let restarted = sent.outcome == Some(Outcome::Unknown(Indeterminate::PeerRestarted))
             && sent.to.is_some_and(|to| world.hosts[to].life() > 0);
         // The sender only knows that the restart came before the answer that revealed it, so a
         // message that was sent soon after the restart may end alike.
-        let soon = sent
-            .to
-            .is_some_and(|to| sent.sent_at.saturating_since(world.hosts[to].born()) < LIVELY);
-        let excused = restarted && (soon || !world.scope.unnoticed_restarts);
-        assert!(excused, "nothing obstructed it, but it did not arrive in {LIVELY:?}: {sent:?}");
+        let soon = sent.to.is_some_and(|to| {
+            sent.sent_at.saturating_since(world.hosts[to].born()) < DELIVERY_LIMIT
+        });
+        let excused = restarted && (soon || !world.faults.unnoticed_restarts);
+        assert!(
+            excused,
+            "nothing obstructed it, but it did not arrive in {DELIVERY_LIMIT:?}: {sent:?}"
+        );
         let (from, to) = (name.0, sent.to.expect("it was for a host"));
         again.extend(send(world, from, to));
     }
     let lost = lost_of(world, again);
-    let lost: Vec<_> = lost.into_iter().map(|name| world.book.ledger.find(name)).collect();
+    let lost: Vec<_> = lost.into_iter().map(|name| world.log.messages.find(name)).collect();
     assert!(lost.is_empty(), "nothing obstructed them, but they did not arrive: {lost:?}");
 }
 
-/// Returns the messages that have not been delivered within [`LIVELY`].
+/// Returns the messages that have not been delivered within [`DELIVERY_LIMIT`].
 ///
 /// A process that slept reads symbols of messages that were abandoned meanwhile. They take up
 /// memory, and its senders get BUSY, until they are forgotten. The time begins only then.
 fn lost_of(world: &mut World, mut sent: Vec<Name>) -> Vec<Name> {
-    let outcome = |world: &World, name| world.book.ledger.find(name)?.outcome.clone();
+    let outcome = |world: &World, name| world.log.messages.find(name)?.outcome.clone();
     let waits = |world: &World, name: Name| outcome(world, name).is_none();
-    world.run(LIVELY, |world| !sent.iter().any(|&name| waits(world, name)));
+    world.run(DELIVERY_LIMIT, |world| !sent.iter().any(|&name| waits(world, name)));
     let is_full = |world: &World, name| {
-        let to = world.book.ledger.find(name).and_then(|sent| sent.to);
+        let to = world.log.messages.find(name).and_then(|sent| sent.to);
         to.is_some_and(|to| world.hosts[to].endpoint.receive_memory() > 0)
     };
     let late = sent.iter().filter(|&&name| waits(world, name));
-    if matches!(world.setup.end, End::Sleeps) && late.clone().all(|&name| is_full(world, name)) {
+    if matches!(world.setup.end, End::Paused) && late.clone().all(|&name| is_full(world, name)) {
         let late: Vec<Name> = late.copied().collect();
-        world.run(DECODE_TIMEOUT + LIVELY, |world| !late.iter().any(|&name| waits(world, name)));
+        world.run(DECODE_TIMEOUT + DELIVERY_LIMIT, |world| {
+            !late.iter().any(|&name| waits(world, name))
+        });
     }
     sent.retain(|&name| !matches!(outcome(world, name), Some(Outcome::Delivered(_))));
     sent

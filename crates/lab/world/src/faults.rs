@@ -1,8 +1,8 @@
-//! The scope of a world: the faults that it may have.
+//! The faults that a world may have.
 
 /// Faults that can be left out of a world. The checks are the same for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scope {
+pub struct Faults {
     /// Packets between two hosts return to their sender, as if the other had sent them.
     pub mirrors: bool,
     /// Packets between two hosts go to a third one, and its answers come back.
@@ -12,21 +12,21 @@ pub struct Scope {
     /// states.
     pub forged_addresses: bool,
     /// Old handshakes are replayed while nothing else happens.
-    pub haunting: bool,
-    /// Processes sleep until sessions are stale, and old answers wait for them.
-    pub sleepers: bool,
+    pub replayed_handshakes: bool,
+    /// Processes are stopped until sessions are stale, and old answers wait for them.
+    pub long_pauses: bool,
     /// The first message to a peer that has restarted unnoticed must arrive.
     pub unnoticed_restarts: bool,
 }
 
-impl Scope {
+impl Faults {
     /// All faults.
     pub const ALL: Self = Self {
         mirrors: true,
         relays: true,
         forged_addresses: true,
-        haunting: true,
-        sleepers: true,
+        replayed_handshakes: true,
+        long_pauses: true,
         unnoticed_restarts: true,
     };
 }

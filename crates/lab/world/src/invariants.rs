@@ -32,16 +32,16 @@ fn check_host(world: &World, number: usize) {
     assert!(messages <= config.receive_messages, "{messages} messages: {config:?}");
     assert!(bytes <= config.receive_bytes.max(one), "{bytes} bytes: {config:?}");
 
-    let open = world.book.ledger.open(number, life);
+    let open = world.log.messages.open(number, life);
     assert_eq!(host.endpoint.unfinished(), open.count());
     if host.is_running() {
-        let late = world.book.ledger.open(number, life).find(|sent| sent.deadline < world.now);
+        let late = world.log.messages.open(number, life).find(|sent| sent.deadline < world.now);
         assert!(late.is_none(), "past its deadline: {late:?}");
     }
 
     let counters = host.counters();
     let smallest = config.mtu - LONGEST_HEADER;
-    if let Some(cap) = world.book.ledger.packet_cap(number, life, smallest) {
+    if let Some(cap) = world.log.messages.packet_cap(number, life, smallest) {
         let cap = cap as u64 + path_probes(cap as u64, world.setup.egresses.into());
         assert!(counters.sender.symbols_sent <= cap, "more than {cap} symbols: {counters:?}");
     }

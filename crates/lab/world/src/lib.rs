@@ -16,47 +16,42 @@
 //! | [`network`] | the links between egresses, made of `cloudburst_netem` |
 //! | [`drive`] | hosts and links on one clock |
 //! | `choices` | the source of decisions: a seed, or the bytes of a fuzzer |
-//! | `setup`, `weather`, `step`, `scope` | the decisions: configurations, links, steps, and the faults that may occur |
+//! | `setup`, `conditions`, `step`, `faults` | the decisions: configurations, links, steps, and the faults that may occur |
 //! | `adversary` | packets that are held back, damaged, replayed, reflected, redirected, forged |
-//! | `ledger`, `verdict`, `accounts` | messages sent, delivered and ended; checks of reported outcomes; traffic by address |
-//! | `book`, `trace` | the records of a running world, and its hash |
+//! | `log` | messages sent, delivered and ended, traffic by address, and their checks; a hash of everything |
 //! | `world`, `act`, `invariants`, `ending`, `play` | hosts and network, effects of steps, invariants after each step, the end of a world, and the main loop |
 //!
 //! # A world from a seed
 //!
 //! ```
-//! use cloudburst_world::{Choices, Scope, play};
+//! use cloudburst_world::{Choices, Faults, play};
 //!
-//! assert_eq!(play(Choices::seed(1), Scope::ALL), play(Choices::seed(1), Scope::ALL));
+//! assert_eq!(play(Choices::seed(1), Faults::ALL), play(Choices::seed(1), Faults::ALL));
 //! ```
 
 #![forbid(unsafe_code)]
 
-mod accounts;
 mod act;
 mod adversary;
-mod book;
 mod choices;
+mod conditions;
 pub mod drive;
 mod ending;
+mod faults;
 pub mod host;
 mod invariants;
-mod ledger;
+mod log;
 pub mod network;
 mod play;
 pub mod recipe;
-mod scope;
 mod setup;
 mod step;
-mod trace;
-mod verdict;
-mod weather;
 mod world;
 
 pub use choices::Choices;
-pub use ending::LIVELY;
+pub use ending::DELIVERY_LIMIT;
+pub use faults::Faults;
 pub use host::{Departure, Host};
 pub use network::{Hop, Network};
-pub use play::{play, play_aloud};
+pub use play::{play, play_verbose};
 pub use recipe::Recipe;
-pub use scope::Scope;

@@ -31,7 +31,7 @@ pub struct Network {
     /// Whether a link was handed out, and may have changed since.
     is_stale: bool,
     /// The configurations of links between two hosts that differ from `plain`.
-    weather: BTreeMap<(usize, usize), LinkConfig>,
+    conditions: BTreeMap<(usize, usize), LinkConfig>,
     /// The classes that packets of a host get instead of their own.
     remarks: BTreeMap<usize, Vec<u8>>,
     plain: LinkConfig,
@@ -50,9 +50,16 @@ impl Hop {
 impl Network {
     /// Creates a network whose links are like `plain`. `seed` determines their faults.
     pub fn new(seed: u64, plain: LinkConfig) -> Self {
-        let (links, weather, remarks) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let (due, is_stale, wire_free) = (BTreeSet::new(), false, Instant::ZERO);
-        Self { links, due, is_stale, weather, remarks, plain, seed, wire_free }
+        Self {
+            links: BTreeMap::new(),
+            due: BTreeSet::new(),
+            is_stale: false,
+            conditions: BTreeMap::new(),
+            remarks: BTreeMap::new(),
+            plain,
+            seed,
+            wire_free: Instant::ZERO,
+        }
     }
 
     /// The link of `hop`, which is created if necessary.
@@ -67,7 +74,7 @@ impl Network {
                 | (hop.to as u64) << 40
                 | u64::from(hop.egress) << 16
                 | u64::from(hop.source.port());
-            let config = self.weather.get(&(hop.from, hop.to)).unwrap_or(&self.plain);
+            let config = self.conditions.get(&(hop.from, hop.to)).unwrap_or(&self.plain);
             let seed = SplitMix64::new(self.seed ^ place).next_u64();
             Link::new(config.clone(), seed).expect("the link's configuration is valid")
         })
@@ -80,8 +87,8 @@ impl Network {
     }
 
     /// Makes all links from one host to another like `config`, including future ones.
-    pub fn set_weather(&mut self, from: usize, to: usize, config: &LinkConfig) {
-        self.weather.insert((from, to), config.clone());
+    pub fn set_conditions(&mut self, from: usize, to: usize, config: &LinkConfig) {
+        self.conditions.insert((from, to), config.clone());
         for (hop, link) in self.links() {
             if (hop.from, hop.to) == (from, to) {
                 let set = link.reconfigure(config.clone());
@@ -98,7 +105,7 @@ impl Network {
 
     /// Makes all links plain again, and removes the black holes.
     pub fn heal(&mut self) {
-        self.weather.clear();
+        self.conditions.clear();
         let plain = self.plain.clone();
         for (_, link) in self.links() {
             link.set_down(false);

@@ -1,10 +1,10 @@
 //! Plays a world from start to end.
 
 use crate::choices::Choices;
-use crate::scope::Scope;
+use crate::faults::Faults;
+use crate::log::Trace;
 use crate::setup::Setup;
 use crate::step::Step;
-use crate::trace::Trace;
 use crate::world::World;
 use crate::{ending, invariants};
 
@@ -28,15 +28,15 @@ const MAX_STEPS: usize = 400;
 /// - An application takes the messages that entered its queue, in the same order.
 /// - A host answers with no more bytes than it received in genuine packets. To an address without a
 ///   host, it sends at most three times the bytes that came from there; this is checked only where
-///   [`Scope::forged_addresses`] is set.
+///   [`Faults::forged_addresses`] is set.
 /// - Messages being received stay within the configured memory, and delivered ones within the
 ///   limits of the application's queue. A block costs no more packets than its cap.
 /// - An endpoint that has handled its timeouts is not due again at the same moment: it does not
 ///   spin.
-/// - When the network heals, new messages arrive within [`LIVELY`](crate::LIVELY) at the first
+/// - When the network heals, new messages arrive within [`DELIVERY_LIMIT`](crate::DELIVERY_LIMIT) at the first
 ///   attempt, and the remains of old ones are forgotten in time.
-pub fn play(choices: Choices<'_>, scope: Scope) -> u64 {
-    play_in(choices, scope, Trace::new())
+pub fn play(choices: Choices<'_>, faults: Faults) -> u64 {
+    play_in(choices, faults, Trace::new())
 }
 
 /// Plays like [`play`], and prints every step, packet and end of a send.
@@ -44,24 +44,24 @@ pub fn play(choices: Choices<'_>, scope: Scope) -> u64 {
 /// # Panics
 ///
 /// See [`play`].
-pub fn play_aloud(choices: Choices<'_>, scope: Scope) -> u64 {
-    play_in(choices, scope, Trace::aloud())
+pub fn play_verbose(choices: Choices<'_>, faults: Faults) -> u64 {
+    play_in(choices, faults, Trace::verbose())
 }
 
-fn play_in(mut choices: Choices<'_>, scope: Scope, trace: Trace) -> u64 {
+fn play_in(mut choices: Choices<'_>, faults: Faults, trace: Trace) -> u64 {
     let setup = Setup::read(&mut choices);
-    trace.say(setup.start, format_args!("{setup:?}"));
+    trace.print(setup.start, format_args!("{setup:?}"));
     let (hosts, egresses) = (setup.configs.len(), setup.egresses);
-    let mut world = World::new(setup, scope, trace);
+    let mut world = World::new(setup, faults, trace);
     for _ in 0..MAX_STEPS {
         if choices.is_empty() {
             break;
         }
-        let step = Step::read(&mut choices, hosts, egresses, &scope);
-        world.book.trace.say(world.now, format_args!("{step:?}"));
+        let step = Step::read(&mut choices, hosts, egresses, &faults);
+        world.log.trace.print(world.now, format_args!("{step:?}"));
         world.apply(&step);
         invariants::check(&world);
     }
     ending::end(&mut world);
-    world.book.trace.value()
+    world.log.trace.value()
 }

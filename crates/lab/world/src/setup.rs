@@ -37,12 +37,12 @@ pub(crate) struct Setup {
 pub(crate) enum End {
     /// Nothing arrives any more.
     Dark,
-    /// The network heals, and nothing is sent for the time `rest`. If `haunted`, a stranger keeps
+    /// The network heals, and nothing is sent for the time `rest`. If `replays`, a stranger keeps
     /// replaying old handshakes.
-    Heals { rest: Duration, haunted: bool },
+    Heals { rest: Duration, replays: bool },
     /// The network heals while all processes are stopped. When they continue, applications send
     /// before the packets that waited are read.
-    Sleeps,
+    Paused,
 }
 
 impl End {
@@ -51,9 +51,9 @@ impl End {
         match byte % 8 {
             0..=3 => Self::Heals {
                 rest: Duration::from_secs(5) * u32::from(byte >> 5),
-                haunted: byte & 16 != 0,
+                replays: byte & 16 != 0,
             },
-            4 | 5 => Self::Sleeps,
+            4 | 5 => Self::Paused,
             _ => Self::Dark,
         }
     }

@@ -2,8 +2,8 @@
 
 use crate::adversary::{Damage, Rule, Tampering};
 use crate::choices::Choices;
-use crate::scope::Scope;
-use crate::{setup, weather};
+use crate::faults::Faults;
+use crate::{conditions, setup};
 use cloudburst_core::proto::SendOptions;
 use core::time::Duration;
 
@@ -48,8 +48,8 @@ pub(crate) enum Step {
     Wait(Duration),
     /// Time passes until something happens.
     Next,
-    /// The weather of links from one host to another changes.
-    Weather(usize, usize, usize),
+    /// The conditions of links from one host to another change.
+    Conditions(usize, usize, usize),
     /// All links from and to an egress become black holes, or heal.
     Egress(u16, bool),
     /// The adversary begins to apply a rule to all packets.
@@ -75,7 +75,7 @@ impl Step {
         choices: &mut Choices<'_>,
         hosts: usize,
         egresses: u16,
-        scope: &Scope,
+        faults: &Faults,
     ) -> Self {
         let host = |choices: &mut Choices<'_>| choices.below(hosts);
         let millis = |choices: &mut Choices<'_>| Duration::from_millis(choices.u8().into());
@@ -96,7 +96,7 @@ impl Step {
             },
             13 => Self::Pause(host(choices)),
             14 => Self::Resume(host(choices)),
-            15 if scope.sleepers => Self::Stall(millis(choices) * 200),
+            15 if faults.long_pauses => Self::Stall(millis(choices) * 200),
             15 => Self::Stall(millis(choices) / 3),
             16..=18 => Self::Wait(Duration::from_micros(10) * u32::from(choices.u8())),
             19..=21 => Self::Wait(Duration::from_micros(100) * u32::from(choices.u8())),
@@ -105,14 +105,14 @@ impl Step {
             24 | 25 => Self::Next,
             26..=28 => {
                 let (from, to) = two(choices, hosts);
-                Self::Weather(from, to, choices.below(weather::KINDS))
+                Self::Conditions(from, to, choices.below(conditions::KINDS))
             }
             29 => {
                 let (egress, down) = (u16::from(choices.u8()) % egresses, choices.below(3) == 2);
                 Self::Egress(egress, down)
             }
-            30 => Self::Rule(rule(choices, hosts, scope)),
-            31 | 32 => Self::Again(choices.u8(), tampering(choices, hosts, egresses, scope)),
+            30 => Self::Rule(rule(choices, hosts, faults)),
+            31 | 32 => Self::Again(choices.u8(), tampering(choices, hosts, egresses, faults)),
             33 => Self::Again(choices.u8(), Tampering::Damage(Damage::read(choices))),
             34 => Self::Again(choices.u8(), Tampering::None),
             35 | 36 => {
@@ -145,7 +145,7 @@ fn length(choices: &mut Choices<'_>) -> usize {
     }
 }
 
-fn rule(choices: &mut Choices<'_>, hosts: usize, scope: &Scope) -> Rule {
+fn rule(choices: &mut Choices<'_>, hosts: usize, faults: &Faults) -> Rule {
     let (kind, from, other, third) =
         (choices.below(2), choices.below(hosts), choices.u8(), choices.u8());
     let other_than =
@@ -153,20 +153,20 @@ fn rule(choices: &mut Choices<'_>, hosts: usize, scope: &Scope) -> Rule {
     let to = other_than(from, other);
     let instead = other_than(to, third);
     match kind {
-        0 if scope.mirrors => Rule::Mirror { from, to },
-        1 if scope.relays && instead != from => Rule::Relay { from, meant: to, instead },
+        0 if faults.mirrors => Rule::Mirror { from, to },
+        1 if faults.relays && instead != from => Rule::Relay { from, meant: to, instead },
         _ => Rule::Pass,
     }
 }
 
-fn tampering(choices: &mut Choices<'_>, hosts: usize, egresses: u16, scope: &Scope) -> Tampering {
+fn tampering(choices: &mut Choices<'_>, hosts: usize, egresses: u16, faults: &Faults) -> Tampering {
     let (kind, who) = (choices.below(5), choices.u8());
     let host = usize::from(who) % hosts;
     match kind {
-        0 if scope.mirrors => Tampering::Reflect,
-        1 if scope.relays => Tampering::Redirect(host),
+        0 if faults.mirrors => Tampering::Reflect,
+        1 if faults.relays => Tampering::Redirect(host),
         2 => Tampering::FromEgress(u16::from(who) % egresses),
-        3 if scope.forged_addresses => Tampering::FromHost(host),
+        3 if faults.forged_addresses => Tampering::FromHost(host),
         _ => Tampering::FromStranger(who),
     }
 }

@@ -1,16 +1,13 @@
 //! A world: its hosts, its network, and its clock.
 
 use crate::adversary::Tampering;
-use crate::book::Book;
+use crate::conditions::link_config;
 use crate::drive;
+use crate::faults::Faults;
 use crate::host::Host;
-use crate::ledger::Name;
+use crate::log::{self, Log, Name, Sent, Trace};
 use crate::network::Network;
-use crate::scope::Scope;
 use crate::setup::Setup;
-use crate::trace::Trace;
-use crate::verdict;
-use crate::weather::weather;
 use cloudburst_core::error::SendError;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::SendOptions;
@@ -25,17 +22,17 @@ pub(crate) struct World {
     pub(crate) now: Instant,
     pub(crate) hosts: Vec<Host>,
     pub(crate) network: Network,
-    pub(crate) book: Book,
+    pub(crate) log: Log,
     pub(crate) setup: Setup,
-    pub(crate) scope: Scope,
+    pub(crate) faults: Faults,
     pub(crate) bytes_sent: usize,
 }
 
 impl World {
-    pub(crate) fn new(setup: Setup, scope: Scope, trace: Trace) -> Self {
+    pub(crate) fn new(setup: Setup, faults: Faults, trace: Trace) -> Self {
         let now = setup.start;
         let hosts = 0..setup.configs.len();
-        let mut network = Network::new(setup.seed, weather(0, setup.classed));
+        let mut network = Network::new(setup.seed, link_config(0, setup.classed));
         for (host, classes) in setup.remarks.iter().enumerate() {
             network.set_remark(host, classes);
         }
@@ -43,9 +40,9 @@ impl World {
             now,
             hosts: hosts.map(|host| Host::new(now, setup.recipe(host))).collect(),
             network,
-            book: Book::new(&setup, scope, trace),
+            log: Log::new(&setup, faults, trace),
             setup,
-            scope,
+            faults,
             bytes_sent: 0,
         }
     }
@@ -63,18 +60,28 @@ impl World {
         options: &SendOptions,
     ) -> Result<Name, SendError> {
         let life = self.hosts[from].life();
-        let bytes = self.book.ledger.content(from, life, len);
+        let bytes = self.log.messages.content(from, life, len);
         let config = &self.setup.configs[from];
         let endpoint = &mut self.hosts[from].endpoint;
         let id = endpoint.send(self.now, peer, bytes.clone(), options).inspect_err(|error| {
-            let closed = self.book.profiles[from].closed;
-            verdict::check_refusal(error, peer, (bytes.len(), config.max_message), closed);
+            let closed = self.log.profiles[from].closed;
+            log::check_refusal(error, peer, (bytes.len(), config.max_message), closed);
         })?;
         self.bytes_sent += bytes.len();
-        let (name, to) = ((from, life, id), self.book.host_of(peer));
-        // The message may start over.
-        let restarted = to.is_some_and(|to| self.hosts[to].life() > 0);
-        self.book.ledger.on_sent(name, to, (bytes, self.now), options, config, restarted);
+        let name = (from, life, id);
+        let to = self.log.host_of(peer);
+        self.log.messages.on_sent(Sent {
+            name,
+            to,
+            bytes,
+            sent_at: self.now,
+            deadline: self.now + options.deadline.unwrap_or(config.deadline),
+            max_redundancy: config.max_redundancy as usize,
+            // The message may start over.
+            uncapped: to.is_some_and(|to| self.hosts[to].life() > 0),
+            arrived: false,
+            outcome: None,
+        });
         self.drain(from);
         Ok(name)
     }
@@ -97,7 +104,7 @@ impl World {
     /// Resumes a process that was stopped.
     pub(crate) fn resume(&mut self, host: usize) {
         if !self.hosts[host].is_running() {
-            drive::resume(&mut self.hosts, &mut self.network, self.now, host, &mut self.book);
+            drive::resume(&mut self.hosts, &mut self.network, self.now, host, &mut self.log);
         }
     }
 
@@ -115,21 +122,27 @@ impl World {
             }
             let next = drive::next_at(&self.hosts, &self.network);
             self.now = next.unwrap_or(until).clamp(self.now, until);
-            self.book.now = self.now;
-            drive::run_moment(&mut self.hosts, &mut self.network, self.now, &mut self.book);
+            self.log.now = self.now;
+            drive::run_moment(&mut self.hosts, &mut self.network, self.now, &mut self.log);
         }
         let left = until.saturating_since(self.now);
         panic!("time hardly passes: {MAX_MOMENTS} moments, and still {left:?} to go");
     }
 
     /// Hands a packet to a host directly, bypassing the links.
-    pub(crate) fn say(&mut self, said: (usize, Via, Vec<u8>)) {
-        drive::hand_in(&mut self.hosts, &mut self.network, self.now, said, &mut self.book);
+    pub(crate) fn inject(&mut self, (to, via, packet): (usize, Via, Vec<u8>)) {
+        drive::hand_in(
+            &mut self.hosts,
+            &mut self.network,
+            self.now,
+            (to, via, packet),
+            &mut self.log,
+        );
     }
 
     /// Drains a host that was given an input.
     pub(crate) fn drain(&mut self, host: usize) {
-        drive::drain(&mut self.hosts, &mut self.network, self.now, host, &mut self.book);
+        drive::drain(&mut self.hosts, &mut self.network, self.now, host, &mut self.log);
     }
 
     /// The number of sends of all hosts that have not ended.
@@ -139,7 +152,7 @@ impl World {
 
     /// Removes the adversary, and makes all links plain again.
     pub(crate) fn heal(&mut self) {
-        self.book.adversary.leave();
+        self.log.adversary.leave();
         self.network.heal();
     }
 
@@ -148,16 +161,16 @@ impl World {
         let waiting: Vec<_> = self.hosts.iter_mut().map(Host::resume).collect();
         first(self);
         for (host, waiting) in waiting.into_iter().enumerate() {
-            waiting.into_iter().for_each(|(via, packet)| self.say((host, via, packet)));
+            waiting.into_iter().for_each(|(via, packet)| self.inject((host, via, packet)));
         }
-        drive::run_moment(&mut self.hosts, &mut self.network, self.now, &mut self.book);
+        drive::run_moment(&mut self.hosts, &mut self.network, self.now, &mut self.log);
     }
 
     /// Replays every handshake that the adversary remembers, from an address without a host.
-    pub(crate) fn haunt(&mut self) {
-        let adversary = &self.book.adversary;
+    pub(crate) fn replay_handshakes(&mut self) {
+        let adversary = &self.log.adversary;
         let again = |packet| adversary.tamper(packet, &Tampering::FromStranger(1));
-        let said: Vec<_> = adversary.handshakes().map(again).collect();
-        said.into_iter().for_each(|said| self.say(said));
+        let arrivals: Vec<_> = adversary.handshakes().map(again).collect();
+        arrivals.into_iter().for_each(|arrival| self.inject(arrival));
     }
 }

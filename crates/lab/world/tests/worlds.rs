@@ -3,7 +3,7 @@
 //!
 //! With the feature `small-limits`, worlds also reach the ends of windows, epochs and tables.
 
-use cloudburst_world::{Choices, Scope, play, play_aloud};
+use cloudburst_world::{Choices, Faults, play, play_verbose};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -14,29 +14,29 @@ const MANY_WORLDS: u64 = 3_000;
 
 #[test]
 fn promises_hold_in_random_worlds() {
-    play_all(MANY_WORLDS, Scope::ALL);
+    play_all(MANY_WORLDS, Faults::ALL);
 }
 
 #[test]
-fn promises_hold_where_nobody_sleeps_and_no_old_handshake_is_replayed() {
-    play_all(WORLDS, Scope { haunting: false, sleepers: false, ..Scope::ALL });
+fn promises_hold_without_long_pauses_and_replayed_handshakes() {
+    play_all(WORLDS, Faults { replayed_handshakes: false, long_pauses: false, ..Faults::ALL });
 }
 
 #[test]
-fn promises_hold_where_packets_go_where_they_were_sent() {
+fn promises_hold_where_packets_reach_the_address_that_they_were_sent_to() {
     play_all(
         WORLDS,
-        Scope { mirrors: false, relays: false, forged_addresses: false, ..Scope::ALL },
+        Faults { mirrors: false, relays: false, forged_addresses: false, ..Faults::ALL },
     );
 }
 
 #[test]
 fn the_same_seed_gives_the_same_world() {
     for seed in 0..100 {
-        let [first, second] = [(); 2].map(|()| play_seed(seed, Scope::ALL));
+        let [first, second] = [(); 2].map(|()| play_seed(seed, Faults::ALL));
         assert_eq!(first, second, "seed {seed}");
     }
-    assert_ne!(play_seed(1, Scope::ALL), play_seed(2, Scope::ALL));
+    assert_ne!(play_seed(1, Faults::ALL), play_seed(2, Faults::ALL));
 }
 
 /// Only with this feature do epochs end after a few packets.
@@ -87,7 +87,7 @@ fn a_session_goes_on_after_whole_epochs_of_its_packets_were_lost() {
     let mut ids = vec![send(&mut hosts, start, 10)];
     let now = run_for(&mut hosts, &mut network, Duration::from_millis(10));
     // Everything is lost for longer than three epochs of packets.
-    network.set_weather(0, 1, &LinkConfig { loss: Loss::Independent(1.0), ..plain });
+    network.set_conditions(0, 1, &LinkConfig { loss: Loss::Independent(1.0), ..plain });
     ids.extend((0..10).map(|_| send(&mut hosts, now, 93_000)));
     run_for(&mut hosts, &mut network, Duration::from_secs(1));
     assert!(hosts[0].counters().sender.symbols_sent > 3 * EPOCH_PACKETS);
@@ -102,9 +102,9 @@ fn a_session_goes_on_after_whole_epochs_of_its_packets_were_lost() {
     assert_eq!(hosts[0].counters().sender.sessions_opened, 1, "in the same session");
 }
 
-fn play_all(worlds: u64, scope: Scope) {
+fn play_all(worlds: u64, faults: Faults) {
     if let Some(seed) = setting("CLOUDBURST_WORLD") {
-        play_aloud(Choices::seed(seed), scope);
+        play_verbose(Choices::seed(seed), faults);
         return;
     }
     let worlds = setting("CLOUDBURST_WORLDS").unwrap_or(worlds);
@@ -115,7 +115,7 @@ fn play_all(worlds: u64, scope: Scope) {
             if seed >= worlds {
                 return;
             }
-            play_seed(seed, scope);
+            play_seed(seed, faults);
         }
     };
     thread::scope(|threads| {
@@ -126,7 +126,7 @@ fn play_all(worlds: u64, scope: Scope) {
 }
 
 /// Plays one world; prints its seed if it fails.
-fn play_seed(seed: u64, scope: Scope) -> u64 {
+fn play_seed(seed: u64, faults: Faults) -> u64 {
     struct Blame(u64);
     impl Drop for Blame {
         fn drop(&mut self) {
@@ -136,7 +136,7 @@ fn play_seed(seed: u64, scope: Scope) -> u64 {
         }
     }
     let _blame = Blame(seed);
-    play(Choices::seed(seed), scope)
+    play(Choices::seed(seed), faults)
 }
 
 fn setting(name: &str) -> Option<u64> {

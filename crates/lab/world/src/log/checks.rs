@@ -1,6 +1,6 @@
-//! Verdicts: whether an endpoint's report about a send is true.
+//! Checks that what an endpoint reports about a send is true.
 
-use crate::ledger::Sent;
+use super::messages::Sent;
 use cloudburst_core::error::{Indeterminate, Outcome, Receipt, Rejection, SendError};
 use cloudburst_core::naming::is_alias;
 use cloudburst_core::time::Instant;
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 /// The minimum time without a packet after which a peer forgets a session. Until then, a peer that
 /// has not restarted does not look as if it had.
-const FORGETFUL_AFTER: Duration = Duration::from_secs(10);
+const SESSION_IDLE: Duration = Duration::from_secs(10);
 
 /// The facts at the end of a send.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ fn check_receipt(sent: &Sent, receipt: &Receipt) {
     assert_eq!(bytes, sent.bytes.len());
     assert_eq!(blocks, source_symbols.div_ceil(128));
     let cap = source_symbols * sent.max_redundancy + blocks * 256;
-    assert!(packets >= source_symbols && (packets <= cap || sent.capless), "{receipt:?}");
+    assert!(packets >= source_symbols && (packets <= cap || sent.uncapped), "{receipt:?}");
     let arrived: usize = arrivals.iter().map(|on| usize::from(on.count)).sum();
     assert!(arrived <= packets, "{receipt:?}");
 }
@@ -97,11 +97,11 @@ fn check_indeterminate(sent: &Sent, reason: Indeterminate, facts: Facts) {
     match reason {
         Indeterminate::Deadline => assert!(sent.deadline <= facts.now, "too early: {sent:?}"),
         Indeterminate::Busy => {
-            assert!(sent.deadline <= facts.now && sent.capless, "was never busy: {sent:?}");
+            assert!(sent.deadline <= facts.now && sent.uncapped, "was never busy: {sent:?}");
         }
         Indeterminate::PeerRestarted => {
             let since = |contact| facts.now.saturating_since(contact);
-            let forgotten = facts.contact.is_some_and(|contact| since(contact) >= FORGETFUL_AFTER);
+            let forgotten = facts.contact.is_some_and(|contact| since(contact) >= SESSION_IDLE);
             assert!(facts.peer_replaced || forgotten, "the peer did not restart: {sent:?}");
         }
         Indeterminate::Cancelled => {}

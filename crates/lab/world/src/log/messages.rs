@@ -1,16 +1,14 @@
-//! The ledger of messages: what was sent, what arrived, and how it ended.
+//! The log of messages: what was sent, what arrived, and how it ended.
 
-use crate::verdict::{self, Facts};
 use bytes::Bytes;
-use cloudburst_core::config::Config;
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
-use cloudburst_core::proto::{Message, SendOptions};
+use cloudburst_core::proto::Message;
 use cloudburst_core::rng::SplitMix64;
 use cloudburst_core::time::Instant;
 use std::sync::LazyLock;
 
-/// The name of a send: the host, its life, and the endpoint's message ID.
+/// Identifies a send: the host, its life, and the endpoint's message ID.
 pub(crate) type Name = (usize, u8, MessageId);
 
 /// A message that has been sent.
@@ -24,7 +22,7 @@ pub(crate) struct Sent {
     pub(crate) max_redundancy: usize,
     /// Whether the cap on a block's packets does not apply: the sender was told BUSY or FORGOTTEN
     /// while it was under way, or the receiver has restarted, and the message may start over.
-    pub(crate) capless: bool,
+    pub(crate) uncapped: bool,
     /// Whether it has entered the queue of the receiver's application.
     pub(crate) arrived: bool,
     pub(crate) outcome: Option<Outcome>,
@@ -32,9 +30,9 @@ pub(crate) struct Sent {
 
 /// All messages of a world.
 #[derive(Default)]
-pub(crate) struct Ledger(Vec<Sent>);
+pub(crate) struct MessageLog(Vec<Sent>);
 
-impl Ledger {
+impl MessageLog {
     /// Unique content for the next message of a host in its life `life`: about `len` bytes. Fewer
     /// than eight bytes cannot be unique, so only host 0 sends so few, in its first life.
     pub(crate) fn content(&self, host: usize, life: u8, len: usize) -> Bytes {
@@ -51,27 +49,9 @@ impl Ledger {
         bytes.into()
     }
 
-    pub(crate) fn on_sent(
-        &mut self,
-        name: Name,
-        to: Option<usize>,
-        (bytes, sent_at): (Bytes, Instant),
-        options: &SendOptions,
-        config: &Config,
-        capless: bool,
-    ) {
-        assert!(self.find(name).is_none(), "message ID used twice: {name:?}");
-        self.0.push(Sent {
-            name,
-            to,
-            bytes,
-            sent_at,
-            deadline: sent_at + options.deadline.unwrap_or(config.deadline),
-            max_redundancy: config.max_redundancy as usize,
-            capless,
-            arrived: false,
-            outcome: None,
-        });
+    pub(crate) fn on_sent(&mut self, sent: Sent) {
+        assert!(self.find(sent.name).is_none(), "message ID used twice: {:?}", sent.name);
+        self.0.push(sent);
     }
 
     /// Handles a message that entered the application's queue at host `at`. Returns its sender.
@@ -88,14 +68,14 @@ impl Ledger {
         sent.name.0
     }
 
-    /// Handles the end of a send. `facts` are about it and its receiver.
-    pub(crate) fn on_ended(&mut self, name: Name, outcome: Outcome, facts: Facts) {
+    /// Handles the end of a send. Returns it.
+    pub(crate) fn on_ended(&mut self, name: Name, outcome: Outcome) -> &Sent {
         let Some(sent) = self.0.iter_mut().find(|sent| sent.name == name) else {
             panic!("{name:?} ended, but was never sent");
         };
         assert_eq!(sent.outcome, None, "ended twice");
-        verdict::check(sent, &outcome, facts);
         sent.outcome = Some(outcome);
+        sent
     }
 
     pub(crate) fn find(&self, name: Name) -> Option<&Sent> {
@@ -112,20 +92,20 @@ impl Ledger {
     pub(crate) fn uncap(&mut self, host: usize, life: u8) {
         let of_life = |sent: &&mut Sent| (sent.name.0, sent.name.1) == (host, life);
         let open = self.0.iter_mut().filter(of_life).filter(|sent| sent.outcome.is_none());
-        open.for_each(|sent| sent.capless = true);
+        open.for_each(|sent| sent.uncapped = true);
     }
 
     /// Lifts the caps of the sends to a host, which has restarted: they may start over.
     pub(crate) fn uncap_to(&mut self, host: usize) {
         let open = self.0.iter_mut().filter(|sent| sent.to == Some(host) && sent.outcome.is_none());
-        open.for_each(|sent| sent.capless = true);
+        open.for_each(|sent| sent.uncapped = true);
     }
 
     /// The maximum number of packets that the sends of a host's life may cost; `None` if some have
     /// no cap.
     pub(crate) fn packet_cap(&self, host: usize, life: u8, max_symbol: usize) -> Option<usize> {
         let of_life = |sent: &&Sent| (sent.name.0, sent.name.1) == (host, life);
-        let cap = |sent: &Sent| (!sent.capless).then(|| sent.packet_cap(max_symbol));
+        let cap = |sent: &Sent| (!sent.uncapped).then(|| sent.packet_cap(max_symbol));
         self.0.iter().filter(of_life).map(cap).sum()
     }
 

@@ -1,21 +1,36 @@
-//! The book of a world: the records made while it runs, and checked against the promises.
+//! The log of a world: what happened while it ran, checked against the promises.
+//!
+//! | file | role |
+//! |---|---|
+//! | `messages` | messages sent, delivered and ended |
+//! | `checks` | checks of what endpoints report about sends |
+//! | `traffic` | bytes by host and address |
+//! | `trace` | a hash of everything |
 
-use crate::accounts::Accounts;
+mod checks;
+mod messages;
+mod trace;
+mod traffic;
+
+pub(crate) use checks::check_refusal;
+pub(crate) use messages::{Name, Sent};
+pub(crate) use trace::Trace;
+
 use crate::adversary::{Adversary, Rule};
 use crate::drive::Watch;
+use crate::faults::Faults;
 use crate::host::{Departure, Host};
-use crate::ledger::Ledger;
 use crate::network::Hop;
-use crate::scope::Scope;
 use crate::setup::{Setup, host_at};
-use crate::trace::Trace;
-use crate::verdict::Facts;
+use checks::Facts;
 use cloudburst_core::naming::is_alias;
 use cloudburst_core::path::Via;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::{Answer, Kind, Report, Verdict, answer};
+use messages::MessageLog;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use traffic::TrafficLog;
 
 /// Facts about a host.
 #[derive(Clone, Debug)]
@@ -30,12 +45,12 @@ pub(crate) struct Profile {
     pub(crate) last_peer: Option<SocketAddr>,
 }
 
-/// The observer of a world.
-pub(crate) struct Book {
+/// Observes a world.
+pub(crate) struct Log {
     pub(crate) now: Instant,
     pub(crate) adversary: Adversary,
-    pub(crate) ledger: Ledger,
-    pub(crate) accounts: Accounts,
+    pub(crate) messages: MessageLog,
+    pub(crate) traffic: TrafficLog,
     pub(crate) trace: Trace,
     pub(crate) profiles: Vec<Profile>,
     /// When a host last received a packet from another, by sender and receiver.
@@ -44,11 +59,11 @@ pub(crate) struct Book {
     aliases: BTreeMap<SocketAddr, usize>,
     /// Whether packets may have gone to a host other than the one that they were sent to.
     diverted: bool,
-    scope: Scope,
+    faults: Faults,
 }
 
-impl Book {
-    pub(crate) fn new(setup: &Setup, scope: Scope, trace: Trace) -> Self {
+impl Log {
+    pub(crate) fn new(setup: &Setup, faults: Faults, trace: Trace) -> Self {
         let profile = |config: &cloudburst_core::config::Config| Profile {
             life: 0,
             closed: false,
@@ -60,14 +75,14 @@ impl Book {
         Self {
             now: setup.start,
             adversary: Adversary::default(),
-            ledger: Ledger::default(),
-            accounts: Accounts::default(),
+            messages: MessageLog::default(),
+            traffic: TrafficLog::default(),
             trace,
             profiles: setup.configs.iter().map(profile).collect(),
             contacts: BTreeMap::new(),
             aliases: BTreeMap::new(),
             diverted: false,
-            scope,
+            faults,
         }
     }
 
@@ -77,7 +92,8 @@ impl Book {
     }
 
     pub(crate) fn on_closed(&mut self, host: usize) {
-        (self.profiles[host].closed, self.profiles[host].was_closed) = (true, true);
+        self.profiles[host].closed = true;
+        self.profiles[host].was_closed = true;
     }
 
     /// The host with the address or alias `peer`.
@@ -88,14 +104,16 @@ impl Book {
     /// Notes that a host begins its life `life`.
     pub(crate) fn on_restarted(&mut self, host: usize, life: u8) {
         let profile = &mut self.profiles[host];
-        (profile.life, profile.closed, profile.last_peer) = (life, false, None);
-        self.accounts.on_restarted(host);
-        self.ledger.uncap_to(host);
+        profile.life = life;
+        profile.closed = false;
+        profile.last_peer = None;
+        self.traffic.on_restarted(host);
+        self.messages.uncap_to(host);
     }
 
-    /// Whether a host has room for the sessions of all lives of its peers. Each life may have made
+    /// Whether a host can hold the sessions of all lives of its peers. Each life may have made
     /// more than one handshake.
-    pub(crate) fn is_roomy(&self, host: usize) -> bool {
+    pub(crate) fn has_capacity(&self, host: usize) -> bool {
         let lives: usize = self.profiles.iter().map(|peer| 1 + usize::from(peer.life)).sum();
         self.profiles[host].max_peers >= 2 * lives
     }
@@ -106,61 +124,62 @@ impl Book {
             now: self.now,
             contact: to.and_then(|to| self.contacts.get(&(from, to)).copied()),
             peer_replaced: self.diverted
-                || to.is_some_and(|to| self.profiles[to].life > 0 || !self.is_roomy(to)),
+                || to.is_some_and(|to| self.profiles[to].life > 0 || !self.has_capacity(to)),
             peer_closed: peer.is_some_and(|peer| peer.was_closed),
             peer_max: peer.map_or(0, |peer| peer.max_message),
         }
     }
 }
 
-impl Watch for Book {
+impl Watch for Log {
     fn on_departure(&mut self, departure: &Departure, hop: Option<Hop>) -> Option<Hop> {
         let Departure { from, ref transmit, ref packet, .. } = *departure;
         let destination = transmit.via.remote;
         let to = host_at(destination, self.profiles.len());
-        let known = to.is_some() || !self.scope.forged_addresses;
-        self.accounts.on_departure(from, destination.ip(), known, packet);
-        self.trace.note(self.now, 0, from, packet);
+        let known = to.is_some() || !self.faults.forged_addresses;
+        self.traffic.on_departure(from, destination.ip(), known, packet);
+        self.trace.record(self.now, 0, from, packet);
         let (kind, egress) = (Kind::of(packet), transmit.via.egress);
-        let said = format_args!("{from}.{egress} -> {destination} {kind:?} {}", packet.len());
-        self.trace.say(self.now, said);
+        let line = format_args!("{from}.{egress} -> {destination} {kind:?} {}", packet.len());
+        self.trace.print(self.now, line);
         self.adversary.on_departure(departure, hop)
     }
 
     fn on_arrival(&mut self, to: usize, via: Via, packet: &[u8]) {
-        self.trace.note(self.now, 3, to, format!("{via:?}").as_bytes());
-        self.trace.note(self.now, 4, to, packet);
-        self.accounts.on_arrival(to, via.remote.ip(), packet);
+        self.trace.record(self.now, 3, to, format!("{via:?}").as_bytes());
+        self.trace.record(self.now, 4, to, packet);
+        self.traffic.on_arrival(to, via.remote.ip(), packet);
         if let Some(from) = host_at(via.remote, self.profiles.len()) {
             self.contacts.insert((from, to), self.now);
         }
         if let Ok((_, reports)) = answer::parse(packet)
             && reports.iter().any(uncaps)
         {
-            self.ledger.uncap(to, self.profiles[to].life);
+            self.messages.uncap(to, self.profiles[to].life);
         }
     }
 
     fn on_served(&mut self, number: usize, host: &mut Host) {
         for message in host.inbox.drain(..) {
-            self.trace.note(self.now, 1, number, &message.bytes);
-            let from = self.ledger.on_message(number, &message);
+            self.trace.record(self.now, 1, number, &message.bytes);
+            let from = self.messages.on_message(number, &message);
             if is_alias(&message.peer) {
                 let known = *self.aliases.entry(message.peer).or_insert(from);
                 assert_eq!(known, from, "two hosts have the same alias");
             } else {
                 assert_eq!(self.host_of(message.peer), Some(from), "it has another host's address");
             }
-            self.accounts.on_message(number);
+            self.traffic.on_message(number);
             self.profiles[number].last_peer = Some(message.peer);
         }
         for (id, outcome) in core::mem::take(&mut host.outcomes) {
             let name = (number, host.life(), id);
             let ended = format!("{name:?} {outcome:?}");
-            self.trace.note(self.now, 2, number, ended.as_bytes());
-            self.trace.say(self.now, format_args!("{ended}"));
-            let to = self.ledger.find(name).and_then(|sent| sent.to);
-            self.ledger.on_ended(name, outcome, self.facts(number, to));
+            self.trace.record(self.now, 2, number, ended.as_bytes());
+            self.trace.print(self.now, format_args!("{ended}"));
+            let to = self.messages.find(name).and_then(|sent| sent.to);
+            let facts = self.facts(number, to);
+            checks::check(self.messages.on_ended(name, outcome.clone()), &outcome, facts);
         }
     }
 }

@@ -1,5 +1,4 @@
-//! The trace of a world: a hash of everything that happened. Two runs with the same hash were the
-//! same.
+//! A hash of everything that happened in a world. Two runs with the same hash were the same.
 
 use cloudburst_core::time::Instant;
 use core::fmt::Arguments;
@@ -7,32 +6,32 @@ use core::fmt::Arguments;
 #[derive(Debug)]
 pub(crate) struct Trace {
     hash: u64,
-    aloud: bool,
+    verbose: bool,
 }
 
 impl Trace {
     pub(crate) const fn new() -> Self {
-        Self { hash: 0xcbf2_9ce4_8422_2325, aloud: false }
+        Self { hash: 0xcbf2_9ce4_8422_2325, verbose: false }
     }
 
-    /// A trace that also prints the lines passed to [`say`](Self::say).
-    pub(crate) const fn aloud() -> Self {
-        Self { aloud: true, ..Self::new() }
+    /// A trace that also prints the lines passed to [`print`](Self::print).
+    pub(crate) const fn verbose() -> Self {
+        Self { verbose: true, ..Self::new() }
     }
 
     pub(crate) const fn value(&self) -> u64 {
         self.hash
     }
 
-    /// Prints a line if the trace is aloud.
-    pub(crate) fn say(&self, now: Instant, what: Arguments<'_>) {
-        if self.aloud {
+    /// Prints a line if the trace is verbose.
+    pub(crate) fn print(&self, now: Instant, what: Arguments<'_>) {
+        if self.verbose {
             eprintln!("{:>12} {what}", now.as_nanos());
         }
     }
 
     /// Adds an event of `kind` at a host to the hash.
-    pub(crate) fn note(&mut self, now: Instant, kind: u8, host: usize, bytes: &[u8]) {
+    pub(crate) fn record(&mut self, now: Instant, kind: u8, host: usize, bytes: &[u8]) {
         self.word(now.as_nanos());
         self.word((host as u64) << 8 | u64::from(kind));
         self.word(hash(bytes));

@@ -1,7 +1,6 @@
-//! Accounts of the bytes that a host received from each address and sent to it: no host floods a
-//! third party.
+//! The log of the bytes that a host received from each address and sent to it: no host floods a third party.
 
-use crate::trace::hash;
+use super::trace::hash;
 use cloudburst_core::wire::answer::{self, NONE_ACKNOWLEDGED};
 use cloudburst_core::wire::keys::HEADER_TAG_LEN;
 use cloudburst_core::wire::seal::TAG_LEN;
@@ -17,9 +16,9 @@ const AMPLIFICATION: usize = 3;
 /// Bytes of a STOP without arrivals. A trimmed symbol may be shorter.
 const STOP_LEN: usize = 63;
 
-/// The accounts of all hosts in their present lives.
+/// The traffic of all hosts in their present lives.
 #[derive(Debug, Default)]
-pub(crate) struct Accounts {
+pub(crate) struct TrafficLog {
     /// By host: bytes that it may answer with, and bytes that it has answered with.
     answers: HashMap<usize, (usize, usize)>,
     /// By host and address: bytes that came from there, and bytes that went there.
@@ -28,7 +27,7 @@ pub(crate) struct Accounts {
     made: HashSet<u64>,
 }
 
-impl Accounts {
+impl TrafficLog {
     /// Notes that `host` has lost its memory: no answers are pending, and no address is validated.
     pub(crate) fn on_restarted(&mut self, host: usize) {
         self.answers.remove(&host);
