@@ -60,6 +60,7 @@ impl Echelon {
                 continue;
             }
             match row {
+                // A source symbol, as most rows are: it cancels its column without any product.
                 Row::Unit => new[column] = 0,
                 Row::Full(row) => kernel.add_products(&mut [&mut new], &[row], &[factor]),
                 Row::Absent => {

@@ -150,6 +150,8 @@ impl LinearDecoder {
         }
         if self.repairs.contains(index) {
             let empty = self.empty_slot();
+            // A source symbol goes to its own slot, so that nothing needs to be moved at the end.
+            // The repair in its place moves instead.
             slab.copy(index, empty);
             self.held[empty] = self.held[index];
             for set in [&mut self.repairs, &mut self.fresh] {
@@ -177,7 +179,7 @@ impl LinearDecoder {
             }
             self.cauchy[word] |= bit;
         } else {
-            // Coefficients from ID 256 on are random, so the symbol may depend on those held.
+            // Coefficients from ESI 256 on are random, so the symbol may depend on those held.
             self.follow_rank(kernel);
             if !self.raises_rank(kernel, id) {
                 return false;
@@ -244,6 +246,8 @@ impl LinearDecoder {
         for slot in group.iter() {
             let Repair { id, absorbed } = self.held[slot];
             let row = self.rows.coefficients(id, self.source_symbols);
+            // A factor of 0 skips what this repair has absorbed before: one pass serves repairs
+            // that lack different symbols.
             factors.extend(late.iter().map(|i| if absorbed.contains(i) { 0 } else { row[i] }));
             self.held[slot].absorbed = self.sources;
             self.fresh.remove(slot);

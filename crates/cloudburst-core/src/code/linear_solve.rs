@@ -110,6 +110,7 @@ impl Solver {
             let pivot = (column..size)
                 .find(|row| rows[row * width + column] != 0)
                 .expect("independent rows leave a pivot in every column");
+            // A copy, because it is added to other rows of the same memory.
             let mut leading = [0; 2 * MAX_SOURCE_SYMBOLS];
             let leading = &mut leading[..width];
             leading.copy_from_slice(&rows[pivot * width..][..width]);

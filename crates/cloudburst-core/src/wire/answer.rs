@@ -367,6 +367,7 @@ pub fn reports(
     if prefix.kind != Kind::Answer {
         return Err(WireError::Undefined { field: "kind", got: prefix.kind as u8 });
     }
+    // Checked to the end before any report is used, so that a malformed packet has no effect.
     let mut checked = cursor.clone();
     let mut count = 0;
     while count == 0 || checked.remaining() > TAG_LEN {

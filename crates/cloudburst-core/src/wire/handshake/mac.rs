@@ -47,6 +47,7 @@ impl MacKey {
 
 /// Returns which of `keys` made the packet's MAC.
 pub(super) fn holder(keys: &[HelloKey], packet: &[u8]) -> Option<usize> {
+    // There are several while keys are being changed.
     keys.iter().position(|key| key.0.holds(packet))
 }
 
