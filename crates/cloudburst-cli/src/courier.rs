@@ -25,7 +25,7 @@ pub(crate) struct Courier<T> {
 }
 
 /// An event of the endpoint.
-pub(crate) enum News<T> {
+pub(crate) enum Event<T> {
     /// A message has arrived.
     Message(Message),
     /// The send with this tag has ended.
@@ -44,7 +44,7 @@ impl<T> Courier<T> {
         &self.woken
     }
 
-    /// A bell for other threads with news for the same loop.
+    /// Returns a bell, by which other threads wake the same loop.
     pub(crate) fn bell(&self) -> Arc<Bell> {
         self.bell.clone()
     }
@@ -73,24 +73,24 @@ impl<T> Courier<T> {
     }
 
     /// Returns the next event. `None` if there is none: [`woken`](Self::woken) receives a token when there is.
-    pub(crate) fn poll(&mut self) -> Option<News<T>> {
+    pub(crate) fn poll(&mut self) -> Option<Event<T>> {
         let waker = Waker::from(self.bell.clone());
         let mut context = Context::from_waker(&waker);
         if let Poll::Ready(Ok(message)) = self.inbox.as_mut().poll(&mut context) {
             self.inbox = next_message(&self.endpoint);
-            return Some(News::Message(message));
+            return Some(Event::Message(message));
         }
         self.poll_sends()
     }
 
     /// As [`poll`](Self::poll), but for sends only: messages stay in the endpoint, whose peers wait for room.
-    pub(crate) fn poll_sends(&mut self) -> Option<News<T>> {
+    pub(crate) fn poll_sends(&mut self) -> Option<Event<T>> {
         let waker = Waker::from(self.bell.clone());
         let mut context = Context::from_waker(&waker);
         for at in 0..self.under_way.len() {
             if let Poll::Ready(result) = Pin::new(&mut self.under_way[at].1).poll(&mut context) {
                 let (tag, _) = self.under_way.swap_remove(at);
-                return Some(News::Ended(tag, result));
+                return Some(Event::Ended(tag, result));
             }
         }
         None

@@ -63,7 +63,7 @@ impl Progress {
     }
 
     /// Notes that part of a chunk has arrived, which the position does not show.
-    pub(crate) const fn stir(&mut self, now: Instant) {
+    pub(crate) const fn note_activity(&mut self, now: Instant) {
         self.rate.moved = now;
     }
 

@@ -1,21 +1,52 @@
 //! The receiver, `cbrst-recv`: one loop that serves all senders.
+//!
+//! # The states of a received file
+//!
+//! ```text
+//!                       OFFER
+//!                         |
+//!        bytes exist here | none do
+//!             +-----------+-----------+
+//!             v                       |
+//!         Checking                    |         a thread hashes them (check)
+//!             |                       |
+//!             +-- none is readable ---+
+//!             v                       |
+//!          Offered -- RESUME(len) --->|         ACCEPT lists their prefixes
+//!                                     v
+//!                                 Receiving     chunks are written into the sink (store, pipe);
+//!                                     |         a file with the same bytes has none
+//!                                     | FINISH, with the right size and digest
+//!                                     v
+//!                                  Storing      a thread makes the file durable and gives it its name
+//!                                     |
+//!                         +-----------+-----------+
+//!                         v                       v
+//!                      stored                  not stored, and nothing remains
+//! ```
+//!
+//! [`transfer::Transfer`] owns these states and all steps between them. Each state but the last may end early, by
+//! FAILED, BYE, silence or a signal: then [`transfer::Transfer::discard`] removes the bytes, or keeps them as a part
+//! that a later OFFER finds. In `Storing`, the thread and the loop share a [`commit::CommitRight`]: whoever claims it
+//! first decides whether the file gets its name. Where the bytes are on the disk is known to [`store`] alone, and
+//! which session is served, with `--once`, to [`once`].
 
 mod activation;
+mod check;
+mod commit;
 mod hint;
 mod metrics;
 mod once;
 mod outbox;
-mod parts;
 mod pipe;
 mod serve;
 mod store;
-mod target;
 mod transfer;
 mod vitals;
 
 use self::activation::NotUdp;
 use self::pipe::Writer;
-use self::serve::Server;
+use self::serve::{Output, Server};
 use self::store::Store;
 use crate::Exit;
 use crate::pairing::{Pairing, PairingError};
@@ -61,13 +92,6 @@ enum StartError {
     Signals(io::Error),
 }
 
-/// Where files go.
-#[derive(Debug)]
-enum Place {
-    Directory(Store),
-    Pipe(Writer),
-}
-
 /// Receives files as planned.
 pub(crate) fn run(plan: ReceivePlan) -> Exit {
     let json = match plan.destination {
@@ -100,7 +124,7 @@ fn start(mut plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
     // Before the directory is touched, which another receiver at this port may be using.
     let endpoint = listen(&plan, sockets)?;
     let (store, stored) = unbounded();
-    let place = match &plan.destination {
+    let output = match &plan.destination {
         Destination::Directory { dir, overwrite } => {
             let failed = |source| StartError::Store { dir: dir.clone(), source };
             let store =
@@ -109,11 +133,11 @@ fn start(mut plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
             if let Some(error) = store.no_parts() {
                 ui.status(&format!("interrupted transfers begin again: {error}"));
             }
-            Place::Directory(store)
+            Output::Directory(store)
         }
         Destination::StandardOutput => {
             let out = io::stdout().as_fd().try_clone_to_owned().map_err(StartError::Pipe)?;
-            Place::Pipe(Writer::start(out.into(), store.clone()).map_err(StartError::Pipe)?)
+            Output::Pipe(Writer::start(out.into(), store.clone()).map_err(StartError::Pipe)?)
         }
     };
     let local = endpoint.local_addr();
@@ -140,7 +164,7 @@ fn start(mut plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
     if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
         ui.notice(&format!("cannot tell the service manager of readiness: {error}"));
     }
-    Ok(Server::new(&plan, endpoint, place, (store, stored), interrupts, ui))
+    Ok(Server::new(&plan, endpoint, output, store, stored, interrupts, ui))
 }
 
 /// Waits for the sender that has the code, and sets the key that both agree on.

@@ -1,6 +1,7 @@
 //! Answers of the receiver. Their number is bounded, so that no peer can exhaust its memory.
 
-use crate::courier::{Courier, News};
+use super::commit::Key;
+use crate::courier::{Courier, Event};
 use crate::protocol::{Body, Frame, Reason, TransferId, VERSION};
 use bytes::Bytes;
 use cloudburst_net::{Endpoint, SendOptions};
@@ -43,12 +44,13 @@ impl Outbox {
     }
 
     /// Returns the next event: see [`Courier::poll`].
-    pub(super) fn poll(&mut self, takes_messages: bool) -> Option<News<Reply>> {
+    pub(super) fn poll(&mut self, takes_messages: bool) -> Option<Event<Reply>> {
         if takes_messages { self.courier.poll() } else { self.courier.poll_sends() }
     }
 
     /// Sends an answer. A peer that cannot be reached gives up by itself.
-    pub(super) fn reply(&mut self, peer: SocketAddr, transfer: TransferId, body: Body) {
+    pub(super) fn reply(&mut self, key: Key, body: Body) {
+        let Key { peer, transfer } = key;
         self.send(Reply { peer, stored: None }, Frame { transfer, body }.encode());
     }
 
@@ -59,7 +61,8 @@ impl Outbox {
     }
 
     /// Confirms that the file is stored at `path`.
-    pub(super) fn confirm(&mut self, peer: SocketAddr, transfer: TransferId, path: String) {
+    pub(super) fn confirm(&mut self, key: Key, path: String) {
+        let Key { peer, transfer } = key;
         let frame = Frame { transfer, body: Body::Done }.encode();
         self.send(Reply { peer, stored: Some(path) }, frame);
     }

@@ -1,6 +1,6 @@
 //! Files to standard output. A thread writes them, as the reader of a pipe may be slow.
 
-use super::store::{Key, Say, Stored};
+use super::commit::{CommitRight, Key, Stored};
 use crate::protocol::Reason;
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
@@ -31,7 +31,7 @@ pub(super) struct Pipe {
 #[derive(Debug)]
 enum Job {
     Chunk { key: Key, offset: u64, bytes: Bytes },
-    End { key: Key, say: Say },
+    End { key: Key, right: CommitRight },
 }
 
 impl Writer {
@@ -49,13 +49,14 @@ impl Writer {
                     Job::Chunk { key, offset, bytes } => {
                         if let Err(error) = out.write_all(&bytes) {
                             let reason = Reason::of_write_error(&error, offset);
-                            let _ = stored.send((key, Err(reason)));
+                            let _ = stored.send(Stored { key, result: Err(reason) });
                         }
                     }
                     // No transfer waits for it if a chunk has failed.
-                    Job::End { key, say } => {
-                        if say.take() {
-                            let _ = stored.send((key, Ok(PathBuf::from("-"))));
+                    Job::End { key, right } => {
+                        if right.claim() {
+                            let result = Ok(PathBuf::from("-"));
+                            let _ = stored.send(Stored { key, result });
                         }
                     }
                 }
@@ -99,7 +100,7 @@ impl Pipe {
     }
 
     /// Ends the file, which is reported once it is written.
-    pub(super) fn end(self, say: Say) {
-        self.writer.queue(Job::End { key: self.key, say });
+    pub(super) fn end(self, right: CommitRight) {
+        self.writer.queue(Job::End { key: self.key, right });
     }
 }

@@ -1,24 +1,26 @@
 //! The transfer of one file at the receiver.
 
+use super::check::Found;
+use super::commit::{CommitRight, Key};
 use super::pipe::{Pipe, WINDOW};
-use super::store::{Key, Partial, Say};
-use crate::prefix::{self, Known};
+use super::store::Partial;
+use crate::prefix;
 use crate::progress::Progress;
 use crate::protocol::{Assembly, FilePath, MIN_PAUSE, Offer, Prefix, Reason};
 use crate::text;
 use crate::ui::{Report, Ui};
 use bytes::Bytes;
+use core::mem;
 use core::time::Duration;
 use data_encoding::HEXLOWER;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-/// The receiver's state of one transfer.
+/// A transfer at the receiver.
 pub(super) struct Transfer {
     pub(super) name: FilePath,
+    state: State,
     started: Instant,
     /// When its sender was last heard from.
     pub(super) last_heard: Instant,
@@ -29,59 +31,36 @@ pub(super) struct Transfer {
     /// Symbols of all messages that had arrived from its sender at the last check.
     symbols: u64,
     assembly: Assembly,
-    /// Whether a valid FINISH has arrived.
-    is_storing: bool,
     /// When its sender was last told to wait.
-    told: Instant,
+    last_alive: Instant,
     /// The hasher of all chunks before the first missing one.
     hasher: blake3::Hasher,
-    /// Held while a thread hashes the existing bytes of the file. Dropping it stops the thread.
-    checking: Option<Arc<()>>,
-    /// The other transfer, if any, that asked for the name, and when it last did.
-    pub(super) rival: Option<(Key, Instant)>,
-    /// The prefixes that were offered to the sender, until it has answered which of them matches.
-    offered: Vec<Known>,
-    /// Whether a file of this size has the name already.
-    is_present: bool,
+    /// The other transfer, if any, that asked for the name.
+    pub(super) rival: Option<Rival>,
     /// Bytes that existed before the transfer and are kept.
     resumed: u64,
-    /// `None` once it was handed to the thread that stores the file.
-    sink: Option<Sink>,
-    /// The right to decide whether the file gets its name.
-    pub(super) say: Say,
 }
 
-/// A file that can be read until its transfer ends.
-pub(super) struct WhileWanted {
-    file: File,
-    wanted: Weak<()>,
+/// The states of a transfer: see the [module of the receiver](super).
+enum State {
+    /// A thread hashes the bytes that exist. It stops when the token is dropped.
+    Checking { sink: Sink, token: Arc<()> },
+    /// The prefixes that were found are offered, and the sender is to say which of them matches.
+    Offered { sink: Sink, found: Found },
+    /// Chunks arrive, or FINISH.
+    Receiving(Sink),
+    /// A thread stores the file: only that thread knows the outcome.
+    Storing(CommitRight),
+    /// The sink is gone: the transfer has failed, and is about to be removed.
+    Failed,
 }
 
-impl WhileWanted {
-    /// Returns what identifies the check.
-    pub(super) fn token(&self) -> Weak<()> {
-        self.wanted.clone()
-    }
-
-    /// Makes the bytes that were read durable.
-    pub(super) fn sync(&self) -> io::Result<()> {
-        self.file.sync_all()
-    }
-}
-
-impl Read for WhileWanted {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.wanted.strong_count() {
-            0 => Err(io::ErrorKind::ConnectionAborted.into()),
-            _ => self.file.read(buffer),
-        }
-    }
-}
-
-impl Seek for WhileWanted {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file.seek(to)
-    }
+/// A transfer that asked for a name that another one has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rival {
+    pub(super) key: Key,
+    /// When it last asked.
+    pub(super) asked: Instant,
 }
 
 /// What is due for a transfer.
@@ -107,8 +86,8 @@ pub(super) enum Outcome<'a> {
 pub(super) enum Sink {
     File(Partial),
     Pipe(Pipe),
-    /// A file with the same bytes has the name already.
-    Present(Partial),
+    /// None: a file with the same bytes has the name already.
+    Existing(Partial),
 }
 
 impl Transfer {
@@ -122,6 +101,7 @@ impl Transfer {
     ) -> Self {
         Self {
             name,
+            state: State::Receiving(sink),
             started: now,
             last_heard: now,
             patience: offer.patience,
@@ -129,16 +109,10 @@ impl Transfer {
             progress,
             symbols: 0,
             assembly: Assembly::new(offer, WINDOW, max_size),
-            is_storing: false,
-            told: now,
+            last_alive: now,
             hasher: blake3::Hasher::new(),
-            checking: None,
             rival: None,
-            offered: Vec::new(),
-            is_present: false,
             resumed: 0,
-            sink: Some(sink),
-            say: Say::default(),
         }
     }
 
@@ -148,8 +122,7 @@ impl Transfer {
     ///
     /// The reason why the transfer has failed.
     pub(super) fn take_chunk(&mut self, number: u64, bytes: &Bytes) -> Result<(), Reason> {
-        let is_expected = self.checking.is_none() && self.offered.is_empty();
-        let Some(sink) = self.sink.as_mut().filter(|_| is_expected) else {
+        let State::Receiving(sink) = &mut self.state else {
             return Err(Reason::Protocol(number));
         };
         let before = self.assembly.received();
@@ -158,7 +131,7 @@ impl Transfer {
         match sink {
             Sink::File(file) => file.write_at(bytes, offset).map_err(failed)?,
             Sink::Pipe(pipe) => pipe.take(number, bytes.clone()),
-            Sink::Present(_) => return Err(Reason::Protocol(number)),
+            Sink::Existing(_) => return Err(Reason::Protocol(number)),
         }
         while let Some((next, offset, len)) = self.assembly.advance() {
             match sink {
@@ -169,7 +142,7 @@ impl Transfer {
                     file.read_at(&mut early, offset).map_err(failed)?;
                     self.hasher.update(&early);
                 }
-                Sink::Present(_) => {}
+                Sink::Existing(_) => {}
                 Sink::Pipe(pipe) => {
                     if let Some(early) = pipe.write(next, offset) {
                         self.hasher.update(&early);
@@ -181,73 +154,79 @@ impl Transfer {
         Ok(())
     }
 
-    /// Marks the transfer as being checked. Returns a reader of `file` for the hashing thread, which fails once the
-    /// transfer has ended.
-    pub(super) fn check(&mut self, file: File) -> WhileWanted {
-        let checking = self.checking.insert(Arc::new(()));
-        WhileWanted { file, wanted: Arc::downgrade(checking) }
+    /// Begins a check of bytes that exist. Returns its token.
+    pub(super) fn begin_check(&mut self) -> Weak<()> {
+        let token = Arc::new(());
+        let weak = Arc::downgrade(&token);
+        self.state = match mem::replace(&mut self.state, State::Failed) {
+            State::Receiving(sink) => State::Checking { sink, token },
+            other => other,
+        };
+        weak
     }
 
     /// Whether it is the transfer that waits for the check with this token.
     pub(super) fn awaits(&self, token: &Weak<()>) -> bool {
-        self.checking
-            .as_ref()
-            .is_some_and(|checking| Weak::ptr_eq(&Arc::downgrade(checking), token))
+        match &self.state {
+            State::Checking { token: own, .. } => Weak::ptr_eq(&Arc::downgrade(own), token),
+            _ => false,
+        }
     }
 
-    /// Offers the hashed prefixes to the sender. `is_present`: they are of a file that has the name.
-    pub(super) fn offer(
-        &mut self,
-        now: Instant,
-        known: Vec<Known>,
-        is_present: bool,
-    ) -> Vec<Prefix> {
-        (self.checking, self.is_present, self.last_heard) = (None, is_present, now);
-        let prefixes = prefix::prefixes(&known);
-        self.offered = known;
-        prefixes
-    }
-
-    /// Handles the sender's answer: of the prefixes offered, that of `len` bytes matches.
+    /// Accepts the file, and returns the prefixes to offer to the sender. If there are none, chunks may follow from the
+    /// first one.
     ///
     /// # Errors
     ///
     /// As [`resume`](Self::resume).
-    pub(super) fn take_resume(&mut self, len: u64) -> Result<(), Reason> {
-        if self.offered.is_empty() { Err(Reason::Protocol(0)) } else { self.resume(len) }
+    pub(super) fn accept(&mut self, now: Instant, found: Found) -> Result<Vec<Prefix>, Reason> {
+        self.last_heard = now;
+        let prefixes = prefix::prefixes(&found.prefixes);
+        self.state = match mem::replace(&mut self.state, State::Failed) {
+            State::Checking { sink, .. } | State::Receiving(sink) => State::Offered { sink, found },
+            other => other,
+        };
+        if prefixes.is_empty() {
+            self.resume(0)?;
+        }
+        Ok(prefixes)
     }
 
-    /// Continues after the first `len` bytes, an offered prefix or none.
+    /// Handles the sender's answer: of the prefixes offered, that of `len` bytes matches, or none if `len` is 0.
     ///
     /// # Errors
     ///
     /// The reason why the transfer has failed: [`Reason::Exists`] if another file has the name.
     pub(super) fn resume(&mut self, len: u64) -> Result<(), Reason> {
-        let offered = core::mem::take(&mut self.offered);
-        let known = offered.into_iter().find(|(known, _)| *known == len);
-        let is_known = known.is_some();
-        if let Some((_, hasher)) = known {
+        let State::Offered { sink, found } = mem::replace(&mut self.state, State::Failed) else {
+            return Err(Reason::Protocol(0));
+        };
+        let Found { prefixes, has_name } = found;
+        let matching = prefixes.into_iter().find(|(known, _)| *known == len);
+        let is_known = matching.is_some();
+        if let Some((_, hasher)) = matching {
             self.hasher = hasher;
         }
-        self.sink = Some(match self.sink.take() {
-            Some(Sink::File(partial)) if is_known && self.is_present => Sink::Present(partial),
-            Some(Sink::File(partial)) if is_known || len == 0 => {
-                if self.is_present && !partial.replaces() {
+        let sink = match sink {
+            Sink::File(partial) if is_known && has_name => Sink::Existing(partial),
+            Sink::File(partial) if is_known || len == 0 => {
+                if has_name && !partial.replaces() {
                     return Err(Reason::Exists);
                 }
                 partial.truncate(len).map_err(|error| Reason::of_write_error(&error, len))?;
                 Sink::File(partial)
             }
-            Some(Sink::Pipe(pipe)) if len == 0 => Sink::Pipe(pipe),
+            Sink::Pipe(pipe) if len == 0 => Sink::Pipe(pipe),
             _ => return Err(Reason::Protocol(0)),
-        });
+        };
+        self.state = State::Receiving(sink);
         self.assembly.resume(len);
         self.resumed = len;
         self.progress.resume(Instant::now(), len);
         Ok(())
     }
 
-    /// Handles FINISH. Returns the sink, which is left to be stored.
+    /// Handles FINISH. Returns the sink, which is left to be stored, and the right to decide on that.
     ///
     /// # Errors
     ///
@@ -257,26 +236,48 @@ impl Transfer {
         now: Instant,
         size: u64,
         digest: [u8; 32],
-    ) -> Result<Sink, Reason> {
-        let sink = self.sink.take().ok_or(Reason::Protocol(0))?;
-        let whole = self.assembly.is_whole(size) && self.hasher.finalize() == digest;
-        self.digest = whole.then_some(digest);
-        (self.is_storing, self.told) = (whole, now);
-        if whole { Ok(sink) } else { Err(Reason::Mismatch(self.assembly.received())) }
+    ) -> Result<(Sink, CommitRight), Reason> {
+        let is_whole = self.assembly.is_whole(size) && self.hasher.finalize() == digest;
+        match mem::replace(&mut self.state, State::Failed) {
+            State::Receiving(sink) if is_whole => {
+                self.digest = Some(digest);
+                self.last_alive = now;
+                let right = CommitRight::default();
+                self.state = State::Storing(right.clone());
+                Ok((sink, right))
+            }
+            _ => Err(Reason::Mismatch(self.assembly.received())),
+        }
     }
 
-    /// Whether a thread is storing the file: only that thread knows the outcome.
+    /// Whether a thread is storing the file.
     pub(super) const fn is_storing(&self) -> bool {
-        self.is_storing
+        matches!(self.state, State::Storing(_))
+    }
+
+    /// Prevents the file from getting its name. Returns whether that was still possible.
+    pub(super) fn revoke(&self) -> bool {
+        match &self.state {
+            State::Storing(right) => right.claim(),
+            _ => true,
+        }
     }
 
     /// Removes the bytes that were written, unless a thread is storing them, or keeps them if `keeps` is set and
     /// the file can be resumed. Returns whether they were kept.
     pub(super) fn discard(&mut self, keeps: bool) -> bool {
-        let Some(Sink::File(partial)) = self.sink.take().filter(|_| keeps) else { return false };
-        let is_untouched = self.checking.is_some() || !self.offered.is_empty();
-        let there = if is_untouched { partial.len() } else { self.assembly.contiguous() };
-        partial.keep(there)
+        let (sink, is_untouched) = match mem::replace(&mut self.state, State::Failed) {
+            State::Checking { sink, .. } | State::Offered { sink, .. } => (sink, true),
+            State::Receiving(sink) => (sink, false),
+            State::Storing(_) | State::Failed => return false,
+        };
+        match sink {
+            Sink::File(partial) if keeps => {
+                let len = if is_untouched { partial.len() } else { self.assembly.contiguous() };
+                partial.keep(len)
+            }
+            _ => false,
+        }
     }
 
     /// Returns how long a sender may be left without a sign of life, if the receiver's own patience is
@@ -288,11 +289,11 @@ impl Transfer {
     /// Returns what is due at `now`; a sign of life counts as given. `unread`: messages of the sender may be
     /// waiting unread.
     pub(super) fn due(&mut self, now: Instant, patience: Duration, unread: bool) -> Due {
-        if self.is_storing || self.checking.is_some() || unread {
-            if now.duration_since(self.told) < self.pause(patience) {
+        if self.is_at_work() || unread {
+            if now.duration_since(self.last_alive) < self.pause(patience) {
                 return Due::Nothing;
             }
-            self.told = now;
+            self.last_alive = now;
             return Due::SignOfLife;
         }
         if self.left(now, patience).is_zero() { Due::GiveUp } else { Due::Nothing }
@@ -301,15 +302,20 @@ impl Transfer {
     /// Returns the time until the transfer is given up if its sender stays silent. It does not begin while the file is
     /// being checked or stored.
     pub(super) fn left(&self, now: Instant, patience: Duration) -> Duration {
-        let waits = !self.is_storing && self.checking.is_none();
-        let silence = if waits { now.duration_since(self.last_heard) } else { Duration::ZERO };
+        let silence =
+            if self.is_at_work() { Duration::ZERO } else { now.duration_since(self.last_heard) };
         self.limit(patience).saturating_sub(silence)
+    }
+
+    /// Whether a thread checks or stores the file, while its sender waits.
+    const fn is_at_work(&self) -> bool {
+        matches!(self.state, State::Checking { .. } | State::Storing(_))
     }
 
     /// Returns how long the sender may be silent: half of `patience` if another has asked for the name since, which
     /// probably means that this sender was killed.
     pub(super) fn limit(&self, patience: Duration) -> Duration {
-        let is_wanted = self.rival.is_some_and(|(_, asked)| asked > self.last_heard);
+        let is_wanted = self.rival.is_some_and(|rival| rival.asked > self.last_heard);
         if is_wanted { patience / 2 } else { patience }
     }
 
@@ -319,11 +325,11 @@ impl Transfer {
         if !self.progress.is_shown() {
             return;
         }
-        let before = core::mem::replace(&mut self.symbols, symbols());
+        let before = mem::replace(&mut self.symbols, symbols());
         if self.symbols != before {
-            self.progress.stir(now);
+            self.progress.note_activity(now);
         }
-        if self.is_storing {
+        if self.is_storing() {
             self.progress.wait_for("waiting for the disk");
         }
         self.progress.tick(now);
@@ -334,8 +340,8 @@ impl Transfer {
         (self.assembly.received() - self.resumed, self.resumed)
     }
 
-    /// Tells the user how the transfer ended. `file` is the path of the file, or its name if it has no path.
-    pub(super) fn tell(&self, ui: &Ui, peer: SocketAddr, file: &str, outcome: Outcome<'_>) {
+    /// Reports to the user how the transfer ended. `file` is the path of the file, or its name if it has no path.
+    pub(super) fn report(&self, ui: &Ui, peer: SocketAddr, file: &str, outcome: Outcome<'_>) {
         let (word, error) = match outcome {
             Outcome::Done => ("done", None),
             Outcome::Failed(why) => ("failed", Some(why)),
@@ -365,21 +371,5 @@ impl Transfer {
             packets: None,
             redundancy: None,
         });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bytes_of_a_transfer_that_has_ended_are_not_read() {
-        let mut file = tempfile::tempfile().unwrap();
-        io::Write::write_all(&mut file, b"hello").unwrap();
-        let wanted = Arc::new(());
-        let mut file = WhileWanted { file, wanted: Arc::downgrade(&wanted) };
-        assert_eq!(prefix::hash_all(&mut file, &[5]).unwrap().len(), 1);
-        drop(wanted);
-        assert!(prefix::hash_all(&mut file, &[5]).is_err());
     }
 }

@@ -4,7 +4,7 @@ use super::address;
 use super::failure::Failure;
 use super::session::Session;
 use super::source::{Piece, Reader, SourceError};
-use crate::courier::News;
+use crate::courier::Event;
 use crate::plan::Input;
 use crate::progress::Progress;
 use crate::protocol::{Body, Ending, Frame, Offer, Outbound, Reason, TransferId, What};
@@ -84,7 +84,7 @@ pub(super) fn send(
 impl Transfer<'_> {
     fn run(&mut self, id: TransferId) -> Result<(), Failure> {
         loop {
-            self.take_news(id)?;
+            self.handle_events(id)?;
             if self.session.interrupts.is_stopped() {
                 return Err(if self.outbound.is_finishing() {
                     Failure::InterruptedLate
@@ -115,11 +115,11 @@ impl Transfer<'_> {
         }
     }
 
-    fn take_news(&mut self, id: TransferId) -> Result<(), Failure> {
-        while let Some(news) = self.session.courier.poll() {
+    fn handle_events(&mut self, id: TransferId) -> Result<(), Failure> {
+        while let Some(event) = self.session.courier.poll() {
             let now = Instant::now();
-            match news {
-                News::Message(message) => {
+            match event {
+                Event::Message(message) => {
                     // Other peers may send to this port, but do not know the session's identifier.
                     if let Ok(frame) = Frame::decode_answer(&message.bytes)
                         && frame.transfer == id
@@ -127,17 +127,17 @@ impl Transfer<'_> {
                         self.outbound.handle_frame(now, &frame.body);
                     }
                 }
-                News::Ended((transfer, what, bytes), Ok(receipt)) if transfer == id => {
+                Event::Ended((transfer, what, bytes), Ok(receipt)) if transfer == id => {
                     self.session.is_known = true;
                     self.outbound.handle_delivered(now, what);
                     self.count(bytes, &receipt);
                 }
-                News::Ended((transfer, what, _), Err(error)) if transfer == id => {
+                Event::Ended((transfer, what, _), Err(error)) if transfer == id => {
                     if !(error.is_timeout() && self.outbound.handle_undelivered(now, what)) {
                         return Err(self.undelivered(what, error));
                     }
                 }
-                News::Ended(..) => {}
+                Event::Ended(..) => {}
             }
         }
         Ok(())
@@ -186,7 +186,7 @@ impl Transfer<'_> {
         if stops != self.stops {
             self.stops = stops;
             self.outbound.handle_progress(now);
-            self.progress.stir(now);
+            self.progress.note_activity(now);
         }
     }
 

@@ -1,35 +1,18 @@
-//! Gives files their names: below the receiver's directory, relative to descriptors, and never through a link.
+//! The name of a file: finds what has it, and gives it to the received file.
 
-use super::parts;
+use super::existing::{Existing, Origin};
+use super::root::{ON_THE_WAY, Root, refusal};
 use crate::protocol::{Attributes, Entry, FilePath, Reason};
 use core::time::Duration;
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, open, openat, readlinkat, renameat2};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
-use nix::unistd::{UnlinkatFlags, fsync, linkat, unlinkat};
-use std::fs::{self, File, FileTimes, OpenOptions, Permissions};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, openat, readlinkat, renameat2};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
+use nix::unistd::{fsync, linkat};
+use std::fs::{self, File, FileTimes, Permissions};
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// The mode of directories whose attributes follow, until they do.
-const ON_THE_WAY: Mode = Mode::S_IRWXU;
-
-/// The receiver's directory, which no path leads out of.
-#[derive(Clone, Debug)]
-pub(super) struct Root {
-    fd: Arc<OwnedFd>,
-    path: PathBuf,
-    /// The permissions that the user's mask allows to new files and directories.
-    mask: u32,
-    /// The store's private directory.
-    private: PathBuf,
-    /// Whether transfers are resumed, also by another receiver.
-    resumes: bool,
-}
 
 /// What is to be created from the bytes, and where.
 #[derive(Clone, Debug)]
@@ -43,108 +26,9 @@ pub(super) struct Target {
     pub(super) takes_same: bool,
 }
 
-impl Root {
-    /// Opens the directory `dir`. `private` is a directory inside it. `resumes`: another receiver may continue what
-    /// this one began.
-    pub(super) fn open(dir: PathBuf, private: &Path, resumes: bool) -> io::Result<Self> {
-        let fd = open(&dir, OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-        // The mask cannot be read without being set for all threads, but a new file shows it.
-        let all = Permissions::from_mode(0o777);
-        let probe = tempfile::Builder::new().permissions(all).tempfile_in(private)?;
-        let mask = probe.as_file().metadata()?.mode() & 0o777;
-        Ok(Self { fd: Arc::new(fd), path: dir, mask, private: private.to_owned(), resumes })
-    }
-
-    /// Returns the path of the directory.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Opens the directory at the end of `names`, without following links. Missing ones are created with the mode
-    /// `creates`. Returns `None` if one is missing and `creates` is `None`.
-    fn walk<'a>(
-        &self,
-        names: impl Iterator<Item = &'a str>,
-        creates: Option<Mode>,
-    ) -> Result<Option<OwnedFd>, Reason> {
-        let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let mut at = self.fd.try_clone().map_err(|error| Reason::of_write_error(&error, 0))?;
-        for name in names {
-            let open = || openat(&at, name, flags, Mode::empty());
-            let next = match (open(), creates) {
-                (Err(Errno::ENOENT), None) => return Ok(None),
-                (Err(Errno::ENOENT), Some(mode)) => match mkdirat(&at, name, mode) {
-                    Ok(()) => {
-                        let directory = open().map_err(refusal)?;
-                        if mode == ON_THE_WAY
-                            && let Err(error) = self.mark(&directory)
-                        {
-                            // Nothing would set its attributes.
-                            let _ = unlinkat(&at, name, UnlinkatFlags::RemoveDir);
-                            return Err(Reason::of_write_error(&error, 0));
-                        }
-                        // Some file systems cannot sync a directory.
-                        let _ = fsync(&at);
-                        Ok(directory)
-                    }
-                    // Another thread or process was faster.
-                    Err(Errno::EEXIST) => open(),
-                    Err(error) => Err(error),
-                },
-                (result, _) => result,
-            };
-            at = next.map_err(refusal)?;
-        }
-        Ok(Some(at))
-    }
-
-    /// Marks a directory whose attributes follow: it was created here, and all without a mark existed before.
-    fn mark(&self, directory: &OwnedFd) -> io::Result<()> {
-        let directory = File::from(directory.try_clone()?);
-        let flags = OFlag::O_NOFOLLOW.bits();
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
-        let mark = || {
-            let path = self.mark_of(&directory)?;
-            options.open(&path).map(|_| path)
-        };
-        // Another receiver that ends removes the directory of marks if it is empty.
-        let path = mark().or_else(|error| {
-            if error.kind() == io::ErrorKind::NotFound { mark() } else { Err(error) }
-        })?;
-        // It must outlive a loss of power if the directory does.
-        if let Some(Ok(marks)) = path.parent().map(File::open) {
-            let _ = marks.sync_all();
-        }
-        Ok(())
-    }
-
-    /// Returns the path of the mark of `directory`. Its birth time distinguishes it from a later one
-    /// with the same inode.
-    fn mark_of(&self, directory: &File) -> io::Result<PathBuf> {
-        let metadata = directory.metadata()?;
-        let born = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        let born = born.unwrap_or_default().as_nanos();
-        let name = format!("directory.{}.{}.{born}", metadata.dev(), metadata.ino());
-        let parts = if self.resumes { parts::open_directory(&self.path).ok() } else { None };
-        Ok(parts.as_ref().unwrap_or(&self.private).join(name))
-    }
-}
-
-fn refusal(error: Errno) -> Reason {
-    match error {
-        Errno::ELOOP | Errno::ENOTDIR => Reason::NoDirectory,
-        Errno::ENAMETOOLONG | Errno::EINVAL => Reason::BadName,
-        Errno::EEXIST => Reason::Exists,
-        Errno::EISDIR | Errno::ENOTEMPTY => Reason::OtherKind,
-        error => Reason::of_write_error(&error.into(), 0),
-    }
-}
-
 impl Target {
-    /// Finds errors early that would occur at the end. Returns the existing file, and the directory that it is in, if
-    /// it has `size` bytes.
-    pub(super) fn check(&self, size: Option<u64>) -> Result<Option<(File, OwnedFd)>, Reason> {
+    /// Finds errors early that would occur at the end. Returns the file that has the name, if it has `size` bytes.
+    pub(super) fn check(&self, size: Option<u64>) -> Result<Option<Existing>, Reason> {
         let (directories, last) = self.name.split();
         let Some(parent) = self.root.walk(directories, None)? else { return Ok(None) };
         let (kind, len) = match fstatat(&parent, last, AtFlags::AT_SYMLINK_NOFOLLOW) {
@@ -156,7 +40,8 @@ impl Target {
         if kind == SFlag::S_IFREG && size.is_some_and(|size| len as u64 == size && size > 0) {
             let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
             if let Ok(file) = openat(&parent, last, flags, Mode::empty()) {
-                return Ok(Some((file.into(), parent)));
+                let origin = Origin::Named(parent);
+                return Ok(Some(Existing { file: file.into(), len: len as u64, origin }));
             }
         }
         let is_directory = kind == SFlag::S_IFDIR;
@@ -176,7 +61,7 @@ impl Target {
     }
 
     pub(super) fn path(&self) -> PathBuf {
-        self.root.path.join(self.name.as_str())
+        self.root.path().join(self.name.as_str())
     }
 
     /// Creates the directory if it is missing. Sets its attributes only if a receiver created it or may overwrite:
@@ -186,7 +71,7 @@ impl Target {
         let directory = self.root.walk(directories.chain([last]), Some(self.new_mode()))?;
         let directory = File::from(directory.ok_or(Reason::NoDirectory)?);
         let failed = |error: io::Error| Reason::of_write_error(&error, 0);
-        let mark = self.root.mark_of(&directory).map_err(failed)?;
+        let mark = self.root.marks.path_of(&directory).map_err(failed)?;
         let is_new = mark.exists();
         if self.overwrite || is_new {
             match self.set_attributes(&directory) {

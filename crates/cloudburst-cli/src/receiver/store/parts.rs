@@ -1,26 +1,22 @@
-//! What a receiver has in its directory besides files that are complete.
-//!
-//! A private directory, for as long as the receiver runs; and one of files that outlive it, so that interrupted
-//! transfers can be resumed: partial files, and marks of directories that still need their attributes.
+//! Parts: partial files that outlive a receiver, so that interrupted transfers can be resumed.
 
 use crate::protocol::FilePath;
 use core::time::Duration;
 use nix::fcntl::OFlag;
-use nix::unistd::{geteuid, gethostname};
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
-use std::io::{self, Read, Write};
-use std::os::unix::ffi::OsStrExt;
+use nix::unistd::geteuid;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-use tempfile::TempDir;
+use tempfile::TempPath;
 
 /// How long partial files are kept.
 pub(super) const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Why there is no directory of partial files.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NoParts {
+pub(in crate::receiver) enum NoParts {
     #[error("cannot use {} for the parts that have arrived: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("{} is not a directory of this user: remove it", path.display())]
@@ -29,59 +25,60 @@ pub(super) enum NoParts {
     Accessible { path: PathBuf },
 }
 
-/// The file in a private directory that is locked while the directory is in use. It holds the name of the host, since
-/// not every file system has locks that other hosts see.
-const LOCK: &str = "lock";
-/// Creates a private directory in `dir`. It is in use as long as the file that is returned is open.
-///
-/// It is on the same file system as `dir`, so that files can be renamed out of it; and closed to other users, who
-/// could put links where files are about to be written.
-pub(super) fn private_directory(dir: &Path) -> io::Result<(TempDir, File)> {
-    let private = tempfile::Builder::new()
-        .prefix(FilePath::TEMPORARY)
-        .permissions(Permissions::from_mode(0o700))
-        .tempdir_in(dir)?;
-    let mut lock = File::create_new(private.path().join(LOCK))?;
-    // Another receiver that starts may hold it for a moment. Where files cannot be locked, no directory is removed.
-    let _ = lock.lock();
-    // Only now is it a directory that may be abandoned.
-    lock.write_all(gethostname()?.as_bytes())?;
-    Ok((private, lock))
+/// The parts in a receiver's directory. Only this type knows whether, and where, they are kept.
+#[derive(Debug)]
+pub(super) struct Parts {
+    /// The receiver's directory.
+    dir: PathBuf,
+    /// The directory of the parts, or why there was none at the start. `None`: transfers are not to be resumed.
+    directory: Option<Result<PathBuf, NoParts>>,
 }
 
-/// Removes the private directories of receivers of this user and host that were killed.
-pub(super) fn remove_abandoned(dir: &Path) {
-    let Some(host) = gethostname().ok().filter(|host| !host.is_empty()) else { return };
-    let is_ours = |metadata: &Metadata| {
-        metadata.is_dir()
-            && metadata.uid() == geteuid().as_raw()
-            && metadata.mode() & 0o7777 == 0o700
-    };
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let is_private = entry.file_name().as_bytes().starts_with(FilePath::TEMPORARY.as_bytes())
-            && entry.metadata().is_ok_and(|metadata| is_ours(&metadata));
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).custom_flags(OFlag::O_NOFOLLOW.bits());
-        if is_private
-            && let Ok(mut lock) = options.open(entry.path().join(LOCK))
-            && lock.try_lock().is_ok()
-            && holds(&mut lock, host.as_bytes())
-        {
-            // NFS would keep an open file in it.
-            drop(lock);
-            let _ = fs::remove_dir_all(entry.path());
+impl Parts {
+    /// Opens the directory of the parts in `dir`, and removes those that are old, if transfers are to be resumed.
+    pub(super) fn open(dir: &Path, resumes: bool) -> Self {
+        let directory = resumes.then(|| open_directory(dir));
+        if let Some(Ok(directory)) = &directory {
+            remove_old(directory, SystemTime::now());
+        }
+        Self { dir: dir.to_owned(), directory }
+    }
+
+    /// Returns why no parts are kept although they are wanted.
+    pub(super) fn unavailable(&self) -> Option<&NoParts> {
+        self.directory.as_ref()?.as_ref().err()
+    }
+
+    /// Returns the directory of the parts, if they are kept.
+    pub(super) fn directory(&self) -> Option<&Path> {
+        self.directory.as_ref()?.as_deref().ok()
+    }
+
+    /// Whether parts are kept, and their directory is usable now: it may have been removed since the start, and its
+    /// name taken.
+    pub(super) fn are_usable(&self) -> bool {
+        self.directory().is_some() && open_directory(&self.dir).is_ok()
+    }
+
+    /// Opens the part of the file `name`, or creates it, and locks it for this process. Returns `None` if no parts are
+    /// kept.
+    pub(super) fn open_part(&self, name: &FilePath) -> Option<io::Result<(File, TempPath)>> {
+        let hash = blake3::hash(name.as_str().as_bytes());
+        let path = self.directory()?.join(hash.to_hex().as_str());
+        Some(open(&path).and_then(|file| Ok((file, TempPath::try_from_path(path)?))))
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        // It stays unless it is empty.
+        if let Some(directory) = self.directory() {
+            let _ = fs::remove_dir(directory);
         }
     }
 }
 
-/// Whether a file has this content.
-fn holds(file: &mut File, bytes: &[u8]) -> bool {
-    let mut found = Vec::new();
-    let read = file.take(bytes.len() as u64 + 1).read_to_end(&mut found);
-    read.is_ok() && found == bytes
-}
-
-/// Opens the directory of partial files in `dir`, which is created if necessary: another receiver that ends
+/// Opens the directory of the parts in `dir`, which is created if necessary: another receiver that ends
 /// removes it if it is empty. Anybody may then take its name, if `dir` is one that all users share.
 ///
 /// # Errors
@@ -104,7 +101,7 @@ pub(super) fn open_directory(dir: &Path) -> Result<PathBuf, NoParts> {
 }
 
 /// Removes the files that are too old at `now`, unless a receiver uses them.
-pub(super) fn remove_old(directory: &Path, now: SystemTime) {
+pub(in crate::receiver) fn remove_old(directory: &Path, now: SystemTime) {
     let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let oldest = now.saturating_sub(KEPT).as_secs().cast_signed();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -117,8 +114,8 @@ pub(super) fn remove_old(directory: &Path, now: SystemTime) {
     }
 }
 
-/// Opens a partial file and locks it for this process.
-pub(super) fn open(path: &Path) -> io::Result<File> {
+/// Opens a part and locks it for this process.
+fn open(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_NOFOLLOW.bits();
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o666).custom_flags(flags);
@@ -148,31 +145,6 @@ mod tests {
     use super::*;
     use nix::unistd::{Uid, setfsuid};
     use std::thread;
-
-    #[test]
-    fn the_private_directory_of_a_receiver_that_was_killed_is_removed() {
-        let dir = tempfile::tempdir().unwrap();
-        let (used, _lock) = private_directory(dir.path()).unwrap();
-        let (killed, lock) = private_directory(dir.path()).unwrap();
-        let killed = killed.keep();
-        fs::write(killed.join("half"), "of a stream").unwrap();
-        // One of another host, and some that are none.
-        let others = ["other", "secret", "public"].map(|name| {
-            let path = dir.path().join(format!("{}{name}", FilePath::TEMPORARY));
-            let mode = if name == "public" { 0o755 } else { 0o700 };
-            DirBuilder::new().mode(mode).create(&path).unwrap();
-            path
-        });
-        fs::write(others[0].join(LOCK), "another host").unwrap();
-        fs::write(others[1].join("key"), "precious").unwrap();
-        fs::copy(killed.join(LOCK), others[2].join(LOCK)).unwrap();
-        remove_abandoned(dir.path());
-        assert!(killed.exists(), "it is not dead yet");
-        drop(lock);
-        remove_abandoned(dir.path());
-        assert!(!killed.exists() && used.path().exists());
-        assert_eq!(others.map(|path| path.exists()), [true; 3]);
-    }
 
     #[test]
     fn a_part_that_nobody_may_write_to_is_resumed() {
