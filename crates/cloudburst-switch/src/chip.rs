@@ -33,7 +33,7 @@ impl Chip {
     /// If the name is not in the table; the error lists those that are.
     pub(crate) fn find(name: &str) -> Result<&'static Self, Refusal> {
         ALL.iter().find(|chip| chip.name == name).ok_or_else(|| Refusal::Chip {
-            came: name.into(),
+            got: name.into(),
             known: ALL.iter().map(|chip| chip.name).collect::<Vec<_>>().join(", "),
         })
     }

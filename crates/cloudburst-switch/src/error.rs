@@ -18,26 +18,26 @@ pub(crate) enum Refusal {
         path.display()
     )]
     Edited { path: PathBuf },
-    #[error("{came}: expected a platform that `cbrst-switch platforms` lists")]
-    Platform { came: String },
+    #[error("{got}: expected a platform that `cbrst-switch platforms` lists")]
+    Platform { got: String },
     #[error(
-        "chip = {came}: expected one of {known}; or omit it, and give `buffer`, `mmus` and `cell`"
+        "chip = {got}: expected one of {known}; or omit it, and give `buffer`, `mmus` and `cell`"
     )]
-    Chip { came: String, known: String },
+    Chip { got: String, known: String },
     #[error("{0} is not given: write it into the parameters, or give it as a flag")]
     Missing(&'static str),
-    #[error("{field} = {came}: expected {expected}")]
-    Value { field: &'static str, came: String, expected: String },
+    #[error("{field} = {got}: expected {expected}")]
+    Value { field: &'static str, got: String, expected: String },
     #[error(
-        "limit = {asked} is {bytes} bytes after rounding down to whole {unit}, but a packet of MTU \
+        "limit = {requested} is {bytes} bytes after rounding down to whole {unit}, but a packet of MTU \
          {mtu} takes {least}: the queue would drop everything; give at least {least} bytes"
     )]
-    BelowMtu { asked: String, bytes: u64, unit: String, mtu: u64, least: u64 },
+    BelowMtu { requested: String, bytes: u64, unit: String, mtu: u64, least: u64 },
     #[error(
-        "limit = {asked}: SONiC takes a static threshold of 0 as no limit at all; give at least one \
+        "limit = {requested}: SONiC takes a static threshold of 0 as no limit at all; give at least one \
          packet"
     )]
-    SonicZero { asked: String },
+    SonicZero { requested: String },
     #[error(
         "limit = {0} is a share of the switch's buffer, whose size is not given: add `buffer`, such \
          as buffer = \"4M\", or `chip`"
@@ -48,12 +48,12 @@ pub(crate) enum Refusal {
          buffer = \"4M\", or `chip`"
     )]
     BufferOfCumulus4,
-    #[error("limit = {asked} is {bytes} bytes, more than the whole buffer of {buffer}")]
-    AboveBuffer { asked: String, bytes: u64, buffer: u64 },
+    #[error("limit = {requested} is {bytes} bytes, more than the whole buffer of {buffer}")]
+    AboveBuffer { requested: String, bytes: u64, buffer: u64 },
     #[error(
-        "limit = {asked} is {bytes} bytes, which is no tiny queue: give at most {most} bytes, or a few packets"
+        "limit = {requested} is {bytes} bytes, which is no tiny queue: give at most {most} bytes, or a few packets"
     )]
-    NotTiny { asked: String, bytes: u64, most: u64 },
+    NotTiny { requested: String, bytes: u64, most: u64 },
     #[error(
         "dscp = {dscp} is in use already: `classes` puts it into traffic class {class}; choose one \
          that no other traffic uses"
@@ -97,8 +97,8 @@ pub(crate) enum Refusal {
     Percent { tiny: u32, default: u32, platform: Platform, percent: u64 },
     #[error("port {port} is listed twice: name it once")]
     PortTwice { port: String },
-    #[error("port {came}: expected a name, or a range such as swp[1-32] or Ethernet[0-124/4]")]
-    Port { came: String },
+    #[error("port {got}: expected a name, or a range such as swp[1-32] or Ethernet[0-124/4]")]
+    Port { got: String },
     #[error("there are no ports: list at least one, such as ports = [\"swp[1-32]\"]")]
     NoPorts,
     #[error(
@@ -117,10 +117,10 @@ pub(crate) enum Refusal {
     )]
     Cannot { platform: Platform, what: &'static str, field: &'static str },
     #[error(
-        "aeolus = {came} is {bytes} bytes: expected at least a packet, {least} bytes, and less than \
+        "aeolus = {got} is {bytes} bytes: expected at least a packet, {least} bytes, and less than \
          the queue's limit, {limit}"
     )]
-    Aeolus { came: String, bytes: u64, least: u64, limit: u64 },
+    Aeolus { got: String, bytes: u64, least: u64, limit: u64 },
     #[error("the template {name} is broken: {reason}; this is a bug")]
     Template { name: &'static str, reason: String },
     #[error(

@@ -5,7 +5,7 @@ use super::chip::Chip;
 use super::error::Refusal;
 use super::params::{Parameters, Role, Route, Trim, Weights};
 use super::platform::{Order, Platform, Shares, Step};
-use super::size::{Asked, Buffer, Limit};
+use super::size::{Buffer, Limit, RequestedLimit};
 use super::{dscp, ports};
 use cloudburst_program::{Bits, Bytes};
 use core::fmt::Display;
@@ -24,7 +24,7 @@ pub(crate) struct Tiny {
 }
 
 /// The most DSCPs: switches have eight queues, and other traffic needs some.
-const MOST_DSCPS: usize = 4;
+const MAX_DSCPS: usize = 4;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Intent {
@@ -34,10 +34,10 @@ pub(crate) struct Intent {
     pub(crate) ports: Vec<String>,
     /// All classes, the most urgent first.
     pub(crate) tiny: Vec<Tiny>,
-    /// Those of the first class, or of the current one: see `of_each`.
+    /// Those of the first class, or of the current one: see `per_class`.
     pub(crate) dscp: u8,
     pub(crate) queue: u8,
-    pub(crate) asked: Asked,
+    pub(crate) requested: RequestedLimit,
     pub(crate) limit: Limit,
     pub(crate) chip: Option<&'static Chip>,
     pub(crate) buffer: Buffer,
@@ -69,14 +69,14 @@ impl Intent {
     ///
     /// The first error in the parameters.
     pub(crate) fn new(parameters: Parameters) -> Result<Self, Refusal> {
-        let came = parameters.platform.ok_or(Refusal::Missing("platform"))?;
-        let platform = Platform::find(&came).ok_or(Refusal::Platform { came })?;
+        let got = parameters.platform.ok_or(Refusal::Missing("platform"))?;
+        let platform = Platform::find(&got).ok_or(Refusal::Platform { got })?;
         let name = parameters.name.unwrap_or_else(|| "switch".into());
         // It becomes part of comments, which Ansible renders with Jinja again.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if name.is_empty() || !name.chars().all(is_plain) {
             let expected = "letters, digits, dots, dashes and underscores".into();
-            return Err(Refusal::Value { field: "name", came: format!("{name:?}"), expected });
+            return Err(Refusal::Value { field: "name", got: format!("{name:?}"), expected });
         }
         let ports = ports::expand(&parameters.ports, platform)?;
         let mut classes = classes(&parameters.classes)?;
@@ -95,9 +95,9 @@ impl Intent {
         check_classes(platform, &classes, &parameters.pfc)?;
         let chip = parameters.chip.as_deref().map(Chip::find).transpose()?;
         if let (Some(chip), false) = (chip, platform.has_chip()) {
-            let (came, expected) =
+            let (got, expected) =
                 (chip.name.into(), format!("none: {platform} has queues in software"));
-            return Err(Refusal::Value { field: "chip", came, expected });
+            return Err(Refusal::Value { field: "chip", got, expected });
         }
         let cell = chip.and_then(|chip| chip.cell).unwrap_or_else(|| platform.cell());
         let mmus = chip.map_or(1, |chip| chip.mmus);
@@ -108,12 +108,12 @@ impl Intent {
                 .or(chip.map(|chip| chip.buffer)),
             mmus: within("mmus", parameters.mmus.map_or(mmus, u64::from), 1, 64)?,
         };
-        let asked = parsed("limit", parameters.limit)?.ok_or(Refusal::Missing("limit"))?;
-        let mut limit = Limit::new(asked, platform, buffer)?;
+        let requested = parsed("limit", parameters.limit)?.ok_or(Refusal::Missing("limit"))?;
+        let mut limit = Limit::new(requested, platform, buffer)?;
         // Thresholds of early dropping must have the unit of the limit, and are bytes.
         limit.in_packets &= platform != Platform::IosXe || parameters.aeolus.is_none();
         let rate: Option<Bits> = parsed("rate", parameters.rate)?;
-        let rate = within("rate", rate.ok_or(Refusal::Missing("rate"))?.0, 8_000, LARGEST_RATE)?;
+        let rate = within("rate", rate.ok_or(Refusal::Missing("rate"))?.0, 8_000, MAX_RATE)?;
         let weights = parameters.weights.unwrap_or(Weights { tiny: 1, default: 1 });
         let others = others(platform, &classes);
         let (parts, default) = shares(weights, platform, buffer, others, dscps.len())?;
@@ -146,7 +146,7 @@ impl Intent {
             tiny: tiny.collect(),
             dscp: dscps[0],
             queue,
-            asked,
+            requested,
             limit,
             chip,
             buffer,
@@ -166,7 +166,7 @@ impl Intent {
 
     /// Returns one intent for each class, with that class as the current one: each queue is judged as if it were the
     /// only one.
-    pub(crate) fn of_each(&self) -> impl Iterator<Item = Self> {
+    pub(crate) fn per_class(&self) -> impl Iterator<Item = Self> {
         self.tiny.iter().map(|&Tiny { dscp, queue, share }| Self {
             dscp,
             queue,
@@ -201,18 +201,18 @@ impl Intent {
             Some(class) => class,
             // Platforms that map eight DSCPs to each class by default have others in the tiny queue's class:
             // these must leave it.
-            None if self.is_tiny(self.start_of(dscp)) => self.platform.default_queue(),
-            None => self.start_of(dscp),
+            None if self.is_tiny(self.default_class(dscp)) => self.platform.default_queue(),
+            None => self.default_class(dscp),
         }
     }
 
     /// Returns the default class of a DSCP.
-    pub(crate) fn start_of(&self, dscp: u8) -> u8 {
-        self.platform.class_unless_told(dscp)
+    pub(crate) fn default_class(&self, dscp: u8) -> u8 {
+        self.platform.default_class(dscp)
     }
 
     /// Returns the limit in the platform's terms: a number and its unit.
-    pub(crate) fn cap(&self) -> (u64, &'static str) {
+    pub(crate) fn limit_with_unit(&self) -> (u64, &'static str) {
         if self.limit.in_packets {
             (self.limit.packets, "packets")
         } else {
@@ -254,7 +254,7 @@ fn within(field: &'static str, value: u64, low: u64, high: u64) -> Result<u64, R
     if (low..=high).contains(&value) {
         return Ok(value);
     }
-    Err(Refusal::Value { field, came: value.to_string(), expected: format!("{low} to {high}") })
+    Err(Refusal::Value { field, got: value.to_string(), expected: format!("{low} to {high}") })
 }
 
 fn parsed<T: FromStr<Err: Display>>(
@@ -267,7 +267,7 @@ fn parsed<T: FromStr<Err: Display>>(
         Err(error) => {
             let expected = error.to_string();
             let expected = expected.strip_prefix("expected ").unwrap_or(&expected).to_owned();
-            Err(Refusal::Value { field, came: text, expected })
+            Err(Refusal::Value { field, got: text, expected })
         }
     }
 }
@@ -276,8 +276,8 @@ fn classes(given: &BTreeMap<String, u8>) -> Result<BTreeMap<u8, u8>, Refusal> {
     let class = |(text, &class): (&String, &u8)| {
         let dscp = text.parse::<u8>().ok().filter(|&dscp| dscp < 64 && class < 8);
         let expected = || "a DSCP, 0 to 63, and its class, 0 to 7".into();
-        let came = || format!("{{ {text} = {class} }}");
-        let wrong = || Refusal::Value { field: "classes", came: came(), expected: expected() };
+        let got = || format!("{{ {text} = {class} }}");
+        let wrong = || Refusal::Value { field: "classes", got: got(), expected: expected() };
         dscp.map(|dscp| (dscp, class)).ok_or_else(wrong)
     };
     given.iter().map(class).collect()
@@ -304,13 +304,13 @@ fn check_classes(
 /// Returns the DSCP of each class.
 fn dscps(one: Option<u8>, several: Vec<u8>) -> Result<Vec<u8>, Refusal> {
     let wrong = |expected: &str| {
-        let (came, expected) = (format!("{several:?}"), expected.into());
-        Err(Refusal::Value { field: "dscps", came, expected })
+        let (got, expected) = (format!("{several:?}"), expected.into());
+        Err(Refusal::Value { field: "dscps", got, expected })
     };
     match (one, several.len()) {
         (one, 0) => Ok(vec![one.unwrap_or(dscp::DEFAULT)]),
         (Some(_), _) => wrong("it or `dscp`, and not both"),
-        (None, count) if count > MOST_DSCPS => wrong("at most four"),
+        (None, count) if count > MAX_DSCPS => wrong("at most four"),
         (None, _) if several.iter().collect::<HashSet<_>>().len() < several.len() => {
             wrong("each once")
         }
@@ -360,7 +360,7 @@ fn check_queue(
 }
 
 /// The largest rate in bits per second: faster than any port, and small enough to multiply.
-const LARGEST_RATE: u64 = 10_000_000_000_000;
+const MAX_RATE: u64 = 10_000_000_000_000;
 
 /// Returns the number of other classes that need a percent of their own: NX-OS names all eight queues, whose shares
 /// add up to the whole link.
@@ -372,7 +372,7 @@ fn others(platform: Platform, classes: &BTreeMap<u8, u8>) -> u64 {
 }
 
 /// The largest quantum of a class in bytes. Linux warns above this.
-const LARGEST_QUANTUM: u64 = 200_000;
+const MAX_QUANTUM: u64 = 200_000;
 
 /// Returns the share of each class, and that of the default queue.
 fn shares(
@@ -397,8 +397,8 @@ fn shares(
         _ if smaller == 0 => wrong("1 and more; 0 would be strict priority, or nothing".into()),
         Shares::Weights(most) if larger > most => wrong(format!("1 to {most}")),
         Shares::Weights(most) => {
-            if platform == Platform::Linux && u64::from(larger) * buffer.frame() > LARGEST_QUANTUM {
-                let most = LARGEST_QUANTUM / buffer.frame();
+            if platform == Platform::Linux && u64::from(larger) * buffer.frame() > MAX_QUANTUM {
+                let most = MAX_QUANTUM / buffer.frame();
                 return wrong(format!("1 to {most} with frames of {} bytes", buffer.frame()));
             }
             let divisor = if sum == 1 { 1 } else { common(tiny.into(), u64::from(default) * sum) };
@@ -438,18 +438,18 @@ fn aeolus(
     buffer: Buffer,
     limit: Limit,
 ) -> Result<Option<u64>, Refusal> {
-    let asked: Option<Asked> = parsed("aeolus", given)?;
-    let Some(asked) = asked else { return Ok(None) };
+    let requested: Option<RequestedLimit> = parsed("aeolus", given)?;
+    let Some(requested) = requested else { return Ok(None) };
     if !platform.has_aeolus() {
         let (what, field) = ("selective dropping", "aeolus");
         return Err(Refusal::Cannot { platform, what, field });
     }
-    let bytes = match asked {
-        Asked::Packets(n) => n.saturating_mul(buffer.frame_in_cells()),
-        Asked::Bytes(n) => n - n % buffer.cell,
-        Asked::Percent(_) => {
-            let (came, expected) = (asked.to_string(), "packets or bytes".into());
-            return Err(Refusal::Value { field: "aeolus", came, expected });
+    let bytes = match requested {
+        RequestedLimit::Packets(n) => n.saturating_mul(buffer.frame_in_cells()),
+        RequestedLimit::Bytes(n) => n - n % buffer.cell,
+        RequestedLimit::Percent(_) => {
+            let (got, expected) = (requested.to_string(), "packets or bytes".into());
+            return Err(Refusal::Value { field: "aeolus", got, expected });
         }
     };
     let step = match platform.step() {
@@ -461,7 +461,7 @@ fn aeolus(
     if (least..limit.bytes).contains(&bytes) {
         return Ok(Some(bytes));
     }
-    Err(Refusal::Aeolus { came: asked.to_string(), bytes, least, limit: limit.bytes })
+    Err(Refusal::Aeolus { got: requested.to_string(), bytes, least, limit: limit.bytes })
 }
 
 /// Checks the parameters of trimmed packets.
@@ -471,8 +471,8 @@ fn check_trim(trim: &Trim, platform: Platform, dscps: &[u8], queues: &[u8]) -> R
         return Err(Refusal::Cannot { platform, what, field });
     };
     let bytes = within("trim.bytes", trim.bytes.into(), least, most)?;
-    let refuse = |field, came: u64, expected: &str| {
-        Err(Refusal::Value { field, came: came.to_string(), expected: expected.into() })
+    let refuse = |field, got: u64, expected: &str| {
+        Err(Refusal::Value { field, got: got.to_string(), expected: expected.into() })
     };
     if bytes % 4 != 0 {
         return refuse("trim.bytes", bytes, "a multiple of 4");
@@ -509,7 +509,7 @@ fn check_senders(
         Some(prefix) => {
             let expected =
                 "IPv4 prefixes without bits beyond their length, such as 10.1.0.0/16".into();
-            Err(Refusal::Value { field, came: prefix.clone(), expected })
+            Err(Refusal::Value { field, got: prefix.clone(), expected })
         }
     }
 }

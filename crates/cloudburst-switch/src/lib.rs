@@ -93,16 +93,16 @@ fn render(intent: &Intent, out: &Path, force: bool) -> Result<Exit, Refusal> {
         return Err(Refusal::Edited { path: path.clone() });
     }
     fs::create_dir_all(out).map_err(|source| Refusal::File { path: out.into(), source })?;
-    let mut said = report(intent);
+    let mut lines = report(intent);
     for path in stale {
         fs::remove_file(&path).map_err(|source| Refusal::File { path, source })?;
     }
     for (name, text) in files {
         let path = out.join(name);
-        said += &format!("wrote {}\n", escaped(&path.to_string_lossy()));
+        lines += &format!("wrote {}\n", escaped(&path.to_string_lossy()));
         fs::write(&path, text).map_err(|source| Refusal::File { path, source })?;
     }
-    print(&said);
+    print(&lines);
     Ok(Exit::Done)
 }
 
@@ -128,7 +128,7 @@ fn stale(out: &Path, files: &[(&str, String)]) -> Result<Vec<PathBuf>, Refusal> 
 
 /// Reports what the parameters mean, for the user to confirm.
 fn report(intent: &Intent) -> String {
-    let Intent { limit, buffer, asked, .. } = intent;
+    let Intent { limit, buffer, requested, .. } = intent;
     let (alone, beside) = intent.delays(&intent.tiny[0]);
     let us = |seconds: f64| format!("{:.1} us", seconds * 1e6);
     let (tiny, default) = intent.shares;
@@ -136,24 +136,24 @@ fn report(intent: &Intent) -> String {
         1 => "a default queue that is",
         _ => "other queues that are",
     };
-    let mut said = format!("{}\n", intent.summary());
+    let mut text = format!("{}\n", intent.summary());
     let cells = match buffer.cell {
         1 => String::new(),
         cell => format!("{} cells of {cell} bytes, ", limit.cells),
     };
-    said += &chip(intent);
-    said += &format!(
-        "limit: asked for {asked}, the queue holds {} bytes: {cells}{} packets of MTU {}\n",
+    text += &chip(intent);
+    text += &format!(
+        "limit: asked for {requested}, the queue holds {} bytes: {cells}{} packets of MTU {}\n",
         limit.bytes, limit.packets, buffer.mtu
     );
-    said += &format!(
+    text += &format!(
         "worst-case queueing delay: {} with the link to itself, {} beside {others} never empty \
          ({tiny}:{default})\n",
         us(alone),
         us(beside)
     );
     if let [.., last] = intent.tiny[1..] {
-        said += &match intent.platform.order() {
+        text += &match intent.platform.order() {
             Order::Strict => "a queue also waits while one before it has packets\n".into(),
             Order::Weighted => format!(
                 "no strict order is possible within a share: each queue weighs twice the next, and the last \
@@ -165,20 +165,20 @@ fn report(intent: &Intent) -> String {
     }
     for dscp in intent.tiny.iter().map(|tiny| tiny.dscp) {
         if let Some(name) = dscp::name(dscp) {
-            said += &format!("DSCP {dscp} has a name, {name}: other traffic may use it\n");
+            text += &format!("DSCP {dscp} has a name, {name}: other traffic may use it\n");
         }
     }
     if let (Some(address), true) = (intent.decapsulate, intent.decapsulate_from.is_empty()) {
-        said += &format!(
+        text += &format!(
             "IP-in-IP packets to {address} are decapsulated from any sender, and the inner packet can claim any source: \
              have the edge of the fabric drop protocol 4 from elsewhere{}\n",
             if intent.platform == Platform::Linux { ", or give `decapsulate_from`" } else { "" }
         );
     }
     if intent.seed.is_none() {
-        said += "the ECMP hash's seed is not part of these files: see verify.txt\n";
+        text += "the ECMP hash's seed is not part of these files: see verify.txt\n";
     }
-    said
+    text
 }
 
 /// Reports the values that the chip sets, and those that were given instead.
@@ -186,7 +186,7 @@ fn chip(intent: &Intent) -> String {
     let Intent { chip: Some(chip), buffer, platform, .. } = intent else { return String::new() };
     let (name, total, mmus) = (chip.name, buffer.total.unwrap_or(0), buffer.mmus);
     let each = if mmus > 1 { format!("{mmus} MMUs, each with ") } else { String::new() };
-    let mut said = format!(
+    let mut text = format!(
         "chip {name}: {each}{} bytes of buffer in cells of {} bytes\n",
         total / mmus,
         buffer.cell
@@ -194,13 +194,13 @@ fn chip(intent: &Intent) -> String {
     let known = [("buffer", total, chip.buffer), ("mmus", mmus, chip.mmus)];
     let known = known.into_iter().chain(chip.cell.map(|cell| ("cell", buffer.cell, cell)));
     for (field, given, of_chip) in known.filter(|(_, given, of_chip)| given != of_chip) {
-        said += &format!("{field} = {given} is given, and replaces {name}'s {of_chip}\n");
+        text += &format!("{field} = {given} is given, and replaces {name}'s {of_chip}\n");
     }
     if chip.cell.is_none() && buffer.cell == platform.cell() {
-        said +=
+        text +=
             &format!("no public source has the cell size of {name}: give `cell` if you know it\n");
     }
-    said
+    text
 }
 
 fn check(intent: &Intent, files: &[PathBuf]) -> Result<Exit, Refusal> {

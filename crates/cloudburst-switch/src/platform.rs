@@ -167,7 +167,7 @@ impl Platform {
 
     /// Returns the default class of a DSCP: on some platforms, the tiny queue's number is the class of eight
     /// DSCPs by default.
-    pub(crate) const fn class_unless_told(self, dscp: u8) -> u8 {
+    pub(crate) const fn default_class(self, dscp: u8) -> u8 {
         match (self, dscp / 8) {
             (Self::Eos, 0) => 1,
             (Self::Eos, 1) => 0,

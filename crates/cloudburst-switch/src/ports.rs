@@ -5,7 +5,7 @@ use super::platform::Platform;
 use std::collections::HashSet;
 
 /// The most ports: more than any switch has, and a bound on the work that a short text can cause.
-const MOST: usize = 1024;
+const MAX_PORTS: usize = 1024;
 
 /// Expands the ranges of `list`, in order.
 ///
@@ -15,9 +15,9 @@ const MOST: usize = 1024;
 pub(crate) fn expand(list: &[String], platform: Platform) -> Result<Vec<String>, Refusal> {
     let mut ports = Vec::new();
     for text in list {
-        let wrong = || Refusal::Port { came: text.clone() };
+        let wrong = || Refusal::Port { got: text.clone() };
         ports.extend(range(text).ok_or_else(wrong)?);
-        if ports.len() > MOST {
+        if ports.len() > MAX_PORTS {
             return Err(wrong());
         }
     }
@@ -40,7 +40,7 @@ fn range(text: &str) -> Option<Vec<String>> {
     let (low, high) = bounds.split_once('-')?;
     let (low, high) = (low.parse::<u32>().ok()?, high.parse::<u32>().ok()?);
     let step: usize = step.parse().ok().filter(|&step| step > 0)?;
-    let is_fine = low <= high && (high - low) as usize / step < MOST;
+    let is_fine = low <= high && (high - low) as usize / step < MAX_PORTS;
     let names = || (low..=high).step_by(step).map(|n| format!("{before}{n}{after}"));
     (is_fine && names().all(|name| is_name(&name))).then(|| names().collect())
 }
@@ -62,20 +62,20 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_counted_in_steps() {
+    fn ranges_may_have_steps() {
         let ports = expanded(&["swp[1-3]", "Ethernet[0-8/4]", "ge-1/1/[9-10]"]).unwrap();
         let expected = "swp1 swp2 swp3 Ethernet0 Ethernet4 Ethernet8 ge-1/1/9 ge-1/1/10";
         assert_eq!(ports.join(" "), expected);
     }
 
     #[test]
-    fn a_port_that_is_there_twice_is_named() {
+    fn a_port_that_is_listed_twice_is_named() {
         let error = expanded(&["swp[1-3]", "swp2"]).unwrap_err();
         assert_eq!(error, "port swp2 is listed twice: name it once");
     }
 
     #[test]
-    fn what_is_no_port_is_refused() {
+    fn invalid_port_names_are_refused() {
         for text in ["", "swp[1-", "swp[3-1]", "swp[1-9/0]", "swp[0-99999]", "a;b", "a b", "[1-2]"]
         {
             assert!(expanded(&[text]).is_err(), "{text}");

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// A limit as users write it: "8 packets", "10192 bytes", "1 %" of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Asked {
+pub(crate) enum RequestedLimit {
     Packets(u64),
     Bytes(u64),
     Percent(f64),
@@ -45,7 +45,7 @@ pub(crate) struct Buffer {
 const ETHERNET: u64 = 14;
 
 /// The largest limit, in bytes: the paper's whole buffer. Every platform's range for a queue's limit is larger.
-const MOST: u64 = 4_000_000;
+const MAX_LIMIT: u64 = 4_000_000;
 
 impl Buffer {
     /// Returns the bytes of the largest frame.
@@ -65,7 +65,7 @@ impl Buffer {
     }
 }
 
-impl FromStr for Asked {
+impl FromStr for RequestedLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -86,7 +86,7 @@ impl FromStr for Asked {
     }
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for RequestedLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Packets(n) => write!(f, "{n} packets"),
@@ -97,29 +97,34 @@ impl fmt::Display for Asked {
 }
 
 impl Limit {
-    /// Rounds the limit `asked` down to one that the platform can set.
+    /// Rounds the limit `requested` down to one that the platform can set.
     ///
     /// # Errors
     ///
     /// If no packet would fit, if the buffer is smaller, or if its size must be known and is not.
-    pub(crate) fn new(asked: Asked, platform: Platform, buffer: Buffer) -> Result<Self, Refusal> {
-        let said = || asked.to_string();
+    pub(crate) fn new(
+        requested: RequestedLimit,
+        platform: Platform,
+        buffer: Buffer,
+    ) -> Result<Self, Refusal> {
+        let text = || requested.to_string();
         let least = match platform {
             // OS10's queue-len is one kilobyte less than the limit, and must not be 0.
             Platform::Os10 => buffer.frame_in_cells().max(2048),
             _ => buffer.frame_in_cells(),
         };
-        let in_packets = platform.counts_packets() && matches!(asked, Asked::Packets(_));
-        let bytes = match asked {
-            Asked::Packets(n) => n.saturating_mul(buffer.frame_in_cells()),
-            Asked::Bytes(n) => n,
-            Asked::Percent(percent) => {
-                let total = buffer.memory().ok_or_else(|| Refusal::NoBuffer(said()))?;
+        let in_packets =
+            platform.counts_packets() && matches!(requested, RequestedLimit::Packets(_));
+        let bytes = match requested {
+            RequestedLimit::Packets(n) => n.saturating_mul(buffer.frame_in_cells()),
+            RequestedLimit::Bytes(n) => n,
+            RequestedLimit::Percent(percent) => {
+                let total = buffer.memory().ok_or_else(|| Refusal::NoBuffer(text()))?;
                 (total as f64 * percent / 100.0) as u64
             }
         };
         if bytes == 0 && platform == Platform::Sonic {
-            return Err(Refusal::SonicZero { asked: said() });
+            return Err(Refusal::SonicZero { requested: text() });
         }
         // Always down: a queue that is smaller than requested costs redundancy, a larger one costs
         // all other traffic.
@@ -134,14 +139,14 @@ impl Limit {
             }
         };
         if bytes < least {
-            let (asked, mtu) = (said(), buffer.mtu);
-            return Err(Refusal::BelowMtu { asked, bytes, unit, mtu, least });
+            let (requested, mtu) = (text(), buffer.mtu);
+            return Err(Refusal::BelowMtu { requested, bytes, unit, mtu, least });
         }
         if let Some(total) = buffer.memory().filter(|&total| bytes > total) {
-            return Err(Refusal::AboveBuffer { asked: said(), bytes, buffer: total });
+            return Err(Refusal::AboveBuffer { requested: text(), bytes, buffer: total });
         }
-        if bytes > MOST {
-            return Err(Refusal::NotTiny { asked: said(), bytes, most: MOST });
+        if bytes > MAX_LIMIT {
+            return Err(Refusal::NotTiny { requested: text(), bytes, most: MAX_LIMIT });
         }
         let permille = buffer.memory().map_or(0, |total| bytes / (total / 1000).max(1));
         Ok(Self {
@@ -161,24 +166,24 @@ mod tests {
 
     const TRIDENT: Buffer = Buffer { mtu: 1500, cell: 208, total: Some(4_000_000), mmus: 1 };
 
-    fn limit(asked: &str, platform: Platform) -> Result<Limit, Refusal> {
-        Limit::new(asked.parse().unwrap(), platform, TRIDENT)
+    fn limit(requested: &str, platform: Platform) -> Result<Limit, Refusal> {
+        Limit::new(requested.parse().unwrap(), platform, TRIDENT)
     }
 
     #[test]
     fn limits_are_rounded_down_to_whole_cells() {
-        for (asked, bytes, cells, packets) in [
+        for (requested, bytes, cells, packets) in [
             ("8 packets", 13_312, 64, 8),
             ("10200 bytes", 10_192, 49, 6),
             ("10.2k bytes", 10_192, 49, 6),
             ("1 %", 39_936, 192, 24),
             ("1%", 39_936, 192, 24),
         ] {
-            let limit = limit(asked, Platform::Sonic).unwrap();
+            let limit = limit(requested, Platform::Sonic).unwrap();
             assert_eq!(
                 (limit.bytes, limit.cells, limit.packets),
                 (bytes, cells, packets),
-                "{asked}"
+                "{requested}"
             );
         }
     }
@@ -194,8 +199,8 @@ mod tests {
     }
 
     #[test]
-    fn less_than_a_packet_is_refused_and_sonics_zero_by_name() {
-        let below = |asked, platform| limit(asked, platform).unwrap_err().to_string();
+    fn a_limit_below_one_packet_is_refused() {
+        let below = |requested, platform| limit(requested, platform).unwrap_err().to_string();
         assert!(below("1000 bytes", Platform::Eos).contains("takes 1664"));
         assert!(below("0 packets", Platform::Eos).contains("drop everything"));
         assert!(below("1 packets", Platform::Os10).contains("units of 1024 bytes"));
@@ -204,17 +209,18 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_of_one_mmu() {
+    fn a_limit_in_percent_is_a_share_of_one_mmu() {
         let tomahawk = Buffer { total: Some(16_000_000), mmus: 4, ..TRIDENT };
-        let limit = |asked: &str| Limit::new(asked.parse().unwrap(), Platform::Eos, tomahawk);
+        let limit =
+            |requested: &str| Limit::new(requested.parse().unwrap(), Platform::Eos, tomahawk);
         assert_eq!(limit("1 %").unwrap().bytes, 39_936, "of 4 MB");
         assert!(limit("4.1M bytes").unwrap_err().to_string().contains("buffer of 4000000"));
     }
 
     #[test]
-    fn nonsense_is_no_limit() {
+    fn invalid_limits_are_refused() {
         for text in ["", "8", "packets", "-1 packets", "8 cells", "101 %", "1.5 packets", "% 1"] {
-            assert!(text.parse::<Asked>().is_err(), "{text}");
+            assert!(text.parse::<RequestedLimit>().is_err(), "{text}");
         }
     }
 }

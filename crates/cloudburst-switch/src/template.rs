@@ -215,14 +215,15 @@ impl<'a> Filling<'a> {
         let (tiny, default) = intent.shares;
         let (rate_tiny, rate_default) = intent.rates();
         let class = |dscp| Mapped { dscp, class: intent.class_of(dscp) };
-        let is_moved =
-            |each: &Mapped| each.class != intent.start_of(each.dscp) || intent.is_tiny(each.class);
+        let is_moved = |each: &Mapped| {
+            each.class != intent.default_class(each.dscp) || intent.is_tiny(each.class)
+        };
         let moved = || (0..64).map(class).filter(is_moved);
         let (in_use, moved_classes) = (
             by_class(intent.classes.iter().map(|(&dscp, &class)| Mapped { dscp, class })),
             by_class(moved()),
         );
-        let (value, unit) = intent.cap();
+        let (value, unit) = intent.limit_with_unit();
         Self {
             summary: intent.summary(),
             platform: intent.platform.name(),

@@ -2,8 +2,8 @@
 
 use super::facts::Facts;
 use super::interfaces::named;
-use super::negations::{self, TYPES, VERBS, are_related, is_for_another, remains};
-use super::text::{File, Place, after, lines, numbers};
+use super::negations::{self, TYPES, VERBS, are_related, is_for_another, still_applies};
+use super::text::{File, Location, after, lines, numbers};
 use crate::intent::Intent;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use std::net::IpAddr;
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub(super) line: String,
-    pub(super) at: Place,
+    pub(super) at: Location,
     pub(super) inner: Vec<Block>,
     /// The last inner block of each key, as far as they were applied.
     // Without an index, an access list of 64,000 lines takes 13.5 s, and 0.35 s with it.
@@ -25,14 +25,14 @@ const MAX_LEVELS: usize = 16;
 /// Blocks in which every line is about what the checks read.
 const MAPS: [&str; 6] = ["class-map", "platform", "policy-map", "qos-map", "trust", "wred"];
 
-/// What may be taken out of these blocks unseen: nothing of it is in a tiny queue's interest.
+/// What may be removed from these blocks without notice: the tiny queue needs none of it.
 const HARMLESS: [&str; 3] = ["description", "priority", "shape"];
 
-/// Returns all blocks of all files, without the lines that a later `no` or `default` takes back. The parts of a block
+/// Returns all blocks of all files, without the lines that a later `no` or `default` removes. The parts of a block
 /// are one block, and each interface has a block of its own. The `no` line itself is kept, since some are settings:
 /// `no priority` is round robin on EOS.
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) -> Vec<Block> {
-    let mut all = Block::new(String::new(), Place::default());
+    let mut all = Block::new(String::new(), Location::default());
     for block in indented(files, facts) {
         apply(&mut Reader { intent, facts }, &mut all, &mut Vec::new(), &block);
     }
@@ -42,7 +42,12 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) -> Vec<Bl
     if let Some(off) = top.iter().rev().find(is_routing).filter(|block| block.line != "ip routing")
         && !intent.routes.is_empty()
     {
-        facts.find(&off.at, "routing is off", "ip routing", "no route would be used: take it out");
+        facts.report(
+            &off.at,
+            "routing is off",
+            "ip routing",
+            "no route would be used: take it out",
+        );
     }
     top
 }
@@ -65,7 +70,7 @@ fn indented(files: &[File], facts: &mut Facts) -> Vec<Block> {
         if open.len() == MAX_LEVELS {
             let found = format!("`{}` is not understood", text.trim());
             let expected = format!("at most {MAX_LEVELS} levels of indentation");
-            facts.find(&at, found, expected, "nothing below is checked: correct the indentation");
+            facts.report(&at, found, expected, "nothing below is checked: correct the indentation");
             continue;
         }
         insert(&mut top, open.len(), Block::new(text.into(), at));
@@ -101,8 +106,8 @@ fn apply(reader: &mut Reader<'_>, around: &mut Block, path: &mut Vec<String>, bl
         if let [verb, what @ ..] = &words[..]
             && VERBS.contains(verb)
         {
-            let is_taken = matches!(*verb, "no" | "default") && take_back(around, what);
-            if !is_taken && is_doubtful(reader.intent, path, &around.inner, what) {
+            let has_removed = matches!(*verb, "no" | "default") && remove(around, what);
+            if !has_removed && is_ambiguous(reader.intent, path, &around.inner, what) {
                 negations::not_understood(reader.facts, &block.at, &line);
             }
             around.inner.push(Block::new(line, block.at.clone()));
@@ -150,7 +155,7 @@ fn keys(words: &[&str]) -> Vec<String> {
 }
 
 /// Returns a line as all checks read it: one space between words, keywords in lower case, lists of DSCPs as numbers. A
-/// line for several interfaces becomes one for each; `None` if it cannot be told which they are.
+/// line for several interfaces becomes one for each; `None` if it is unknown which they are.
 fn normal(intent: &Intent, line: &str, is_top: bool) -> Option<Vec<String>> {
     let mut words: Vec<String> = line.split_whitespace().map(Into::into).collect();
     words[0] = words[0].to_lowercase();
@@ -196,27 +201,27 @@ fn normal(intent: &Intent, line: &str, is_top: bool) -> Option<Vec<String>> {
     Some(vec![words.join(" ")])
 }
 
-/// Removes what a negation names, whole or in part. Returns whether there was any. What is gone leaves an empty line,
-/// so that the index need not be built again.
-fn take_back(around: &mut Block, what: &[&str]) -> bool {
+/// Removes what a negation names, in whole or in part. Returns whether there was any. Removed lines become empty, so that
+/// the index need not be built again.
+fn remove(around: &mut Block, what: &[&str]) -> bool {
     let Some(first) = what.first() else { return false };
-    let mut is_taken = false;
+    let mut has_removed = false;
     for (at, block) in around.inner.iter_mut().enumerate() {
         if !block.line.starts_with(first) {
             continue;
         }
         let words = block.words();
-        let Some(rest) = remains(&words, what) else { continue };
-        is_taken = true;
+        let Some(rest) = still_applies(&words, what) else { continue };
+        has_removed = true;
         around.index.remove(&key(&words));
         if rest.is_empty() {
-            *block = Block::new(String::new(), Place::default());
+            *block = Block::new(String::new(), Location::default());
         } else {
             block.line = rest.join(" ");
             around.index.insert(key(&block.words()), at);
         }
     }
-    is_taken
+    has_removed
 }
 
 /// Removes the empty lines.
@@ -225,15 +230,15 @@ fn compact(level: &mut Vec<Block>) {
     level.iter_mut().for_each(|block| compact(&mut block.inner));
 }
 
-/// Whether a negation that has taken nothing back may be meant for something that the checks read. It cannot be if
-/// nothing of the kind was given before.
-fn is_doubtful(intent: &Intent, path: &[String], level: &[Block], what: &[&str]) -> bool {
+/// Whether a negation that has removed nothing may be meant for something that the checks read. It cannot be if nothing
+/// of the kind was set before.
+fn is_ambiguous(intent: &Intent, path: &[String], level: &[Block], what: &[&str]) -> bool {
     let mut header = path.first().map_or("", String::as_str).split(' ');
     match header.next() {
         Some("interface") => {
             let port = header.next();
             let is_intended = intent.ports.iter().any(|own| Some(own.as_str()) == port);
-            is_intended && is_given(intent, level, what)
+            is_intended && is_set(intent, level, what)
         }
         Some(kind) if MAPS.contains(&kind) => {
             let Some(first) = what.first() else { return false };
@@ -246,23 +251,23 @@ fn is_doubtful(intent: &Intent, path: &[String], level: &[Block], what: &[&str])
             };
             !HARMLESS.contains(first) && level.iter().any(is_meant)
         }
-        _ => is_given(intent, level, what),
+        _ => is_set(intent, level, what),
     }
 }
 
 /// Whether a line of these blocks is about what a negation names.
-fn is_given(intent: &Intent, level: &[Block], what: &[&str]) -> bool {
+fn is_set(intent: &Intent, level: &[Block], what: &[&str]) -> bool {
     // Most negations are about something else.
     are_related(intent, what, what)
         && level.iter().any(|block| {
             let words = block.words();
             are_related(intent, &words, what) && !is_for_another(&words, what)
-                || is_given(intent, &block.inner, what)
+                || is_set(intent, &block.inner, what)
         })
 }
 
 impl Block {
-    fn new(line: String, at: Place) -> Self {
+    fn new(line: String, at: Location) -> Self {
         Self { line, at, inner: Vec::new(), index: HashMap::new() }
     }
 
@@ -294,9 +299,9 @@ impl Block {
 }
 
 /// Reports that the tiny queue's class matches something besides a DSCP.
-pub(super) fn alone(facts: &mut Facts, line: &str, at: &Place) {
+pub(super) fn alone(facts: &mut Facts, line: &str, at: &Location) {
     let remedy = "other traffic would be dropped from a queue this small: take it out";
-    facts.find(at, format!("the tiny queue has {line} too"), "its DSCP alone", remedy);
+    facts.report(at, format!("the tiny queue has {line} too"), "its DSCP alone", remedy);
 }
 
 /// Returns the next hop of a route: a port may precede it, and a name, a tag or a distance may follow.
@@ -356,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_block_are_one_without_what_is_taken_back() {
+    fn the_parts_of_a_block_are_merged_without_removed_lines() {
         let text = "If 1\n  a 5\n  b c\nif 2\n  a 5\nif 1\n  a 6\nif 1\n  no a\n  a 7\nno x\n";
         let (blocks, findings) = blocks(text);
         let all: Vec<_> = blocks.iter().map(inner).collect();
@@ -365,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_have_blocks_of_their_own_however_they_are_named() {
+    fn each_interface_has_a_block_in_any_spelling() {
         let (blocks, _) =
             blocks("interface Ethernet1-3\n  A\ndefault int et 3\nINTERFACE  ethernet 2\n  no a\n");
         let all: Vec<_> = blocks.iter().map(|block| (block.line.as_str(), inner(block))).collect();
@@ -378,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_negation_that_takes_nothing_back_is_found_where_that_matters() {
+    fn a_negation_that_removes_nothing_is_reported_where_it_may_matter() {
         for (text, count) in [
             ("interface Ethernet1\n  service-policy output A\n  no service-policy output B\n", 1),
             ("interface Ethernet1\n  service-policy output A\n  no serv out B\n", 1),

@@ -1,25 +1,25 @@
 //! Arista EOS: blocks.
 
 use super::blocks::{self, Block};
-use super::facts::{Aeolus, Cap, Facts, Field, Seen, Share};
-use super::text::{File, Place, numbers};
+use super::facts::{Aeolus, Cap, Facts, Field, Located, Share};
+use super::text::{File, Location, numbers};
 use crate::intent::Intent;
 use std::collections::BTreeMap;
 
 const MAP: &str = "qos map dscp";
 /// The least share of the free buffer that EOS takes.
-const LEAST: &str = "1/64";
+const MIN_THRESHOLD: &str = "1/64";
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
-    let nowhere = Place { file: files[0].name.clone(), line: 0 };
+    let whole_file = Location { file: files[0].name.clone(), line: 0 };
     // EOS has a class for each DSCP by default, so that all 64 have one before the first line.
     let mut maps: Vec<_> =
-        (0..64).map(|dscp| Seen::new((dscp, intent.start_of(dscp)), &nowhere)).collect();
+        (0..64).map(|dscp| Located::new((dscp, intent.default_class(dscp)), &whole_file)).collect();
     // Classes whose queue has another number.
     let mut queues: BTreeMap<u8, u8> = BTreeMap::new();
     // The threshold of the tiny queue in each profile, and the profile that is applied.
-    let mut thresholds: BTreeMap<&str, Option<Seen<&str>>> = BTreeMap::new();
-    let mut reserved: BTreeMap<&str, Option<Seen<u64>>> = BTreeMap::new();
+    let mut thresholds: BTreeMap<&str, Option<Located<&str>>> = BTreeMap::new();
+    let mut reserved: BTreeMap<&str, Option<Located<u64>>> = BTreeMap::new();
     let mut applied = None;
     let blocks = blocks::read(intent, files, facts);
     for block in &blocks {
@@ -28,7 +28,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             && let Some((dscps, class)) = rest.split_once(" to traffic-class ")
         {
             let Ok(class) = class.parse() else { continue };
-            let all = numbers(dscps).into_iter().map(|dscp| Seen::new((dscp, class), &block.at));
+            let all = numbers(dscps).into_iter().map(|dscp| Located::new((dscp, class), &block.at));
             maps.extend(all);
             continue;
         }
@@ -44,7 +44,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
                 let queue = intent.queue.to_string();
                 let threshold = block.last(|inner| match inner.words()[..] {
                     ["egress", "unicast", "queue", of, "threshold", share] if of == queue => {
-                        Seen::some(share, &inner.at)
+                        Located::some(share, &inner.at)
                     }
                     _ => None,
                 });
@@ -53,7 +53,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
                     ["egress", "unicast", "queue", of, "reserved", "bytes", number]
                         if of == queue =>
                     {
-                        Seen::some(number.parse().ok()?, &inner.at)
+                        Located::some(number.parse().ok()?, &inner.at)
                     }
                     _ => None,
                 });
@@ -63,14 +63,14 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             ["ip", "decap-group", _] => decapsulation(facts, block),
             ["ip", "route", to, ref rest @ ..] => {
                 let via = blocks::next_hop(rest);
-                let route = via.map(|via| Seen::new((to.into(), via.into()), &block.at));
+                let route = via.map(|via| Located::new((to.into(), via.into()), &block.at));
                 facts.routes.extend(route);
             }
             ["ip", "load-sharing", "trident", "fields", "ip", ref fields @ ..] => {
-                facts.hash = Seen::some(hash(fields), &block.at);
+                facts.hash = Located::some(hash(fields), &block.at);
             }
             ["ip", "load-sharing", "trident", seed] => {
-                facts.seed = seed.parse().ok().map(|seed| Seen::new(seed, &block.at));
+                facts.seed = seed.parse().ok().map(|seed| Located::new(seed, &block.at));
             }
             _ => {}
         }
@@ -78,28 +78,28 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let classifier = facts.classifiers.entry(MAP);
     classifier.maps.extend(maps.into_iter().map(|map| {
         let (dscp, class) = map.value;
-        Seen::new((dscp, queues.get(&class).copied().unwrap_or(class)), &map.at)
+        Located::new((dscp, queues.get(&class).copied().unwrap_or(class)), &map.at)
     }));
     let reserved = applied.and_then(|name| reserved.remove(name)).flatten();
-    if let Some(Seen { value, at }) = reserved.filter(|seen| seen.value > intent.limit.bytes) {
+    if let Some(Located { value, at }) = reserved.filter(|seen| seen.value > intent.limit.bytes) {
         let found = format!("{value} bytes are reserved for the tiny queue");
         let expected = format!("no more than its limit, {} bytes", intent.limit.bytes);
-        facts.find(&at, found, expected, "all other queues would lack them: reserve one packet");
+        facts.report(&at, found, expected, "all other queues would lack them: reserve one packet");
     }
     let threshold = applied.and_then(|name| thresholds.remove(name)).flatten();
     match threshold {
-        Some(Seen { value: LEAST, .. }) => {}
-        Some(Seen { value, at }) => shared(facts, &at, &format!("a threshold of {value}")),
-        None => shared(facts, &nowhere, "no MMU profile applied that has a threshold for it"),
+        Some(Located { value: MIN_THRESHOLD, .. }) => {}
+        Some(Located { value, at }) => shared(facts, &at, &format!("a threshold of {value}")),
+        None => shared(facts, &whole_file, "no MMU profile applied that has a threshold for it"),
     }
 }
 
-fn shared(facts: &mut Facts, at: &Place, found: &str) {
+fn shared(facts: &mut Facts, at: &Location, found: &str) {
     let remedy = "it would borrow from the shared buffer: set the least threshold, and apply";
-    facts.find(
+    facts.report(
         at,
         format!("the tiny queue has {found}"),
-        format!("a threshold of {LEAST}"),
+        format!("a threshold of {MIN_THRESHOLD}"),
         remedy,
     );
 }
@@ -126,7 +126,7 @@ fn interface(intent: &Intent, facts: &mut Facts, port: &str, block: &Block) {
         if is_intended && inner.line != "qos trust dscp" {
             let what = if inner.line.starts_with("no ") { "no marks" } else { what };
             let remedy = "DSCPs would be ignored: remove the line";
-            facts.find(&inner.at, format!("{port} trusts {what}"), "qos trust dscp", remedy);
+            facts.report(&inner.at, format!("{port} trusts {what}"), "qos trust dscp", remedy);
         }
     }
     for inner in &block.inner {
@@ -134,7 +134,7 @@ fn interface(intent: &Intent, facts: &mut Facts, port: &str, block: &Block) {
             let is_on = priority.ends_with(" no-drop");
             let queues = numbers(priority.trim_end_matches(" no-drop"));
             let all = queues.into_iter().filter(|_| is_on);
-            facts.pfc.extend(all.map(|queue| Seen::new(queue, &inner.at)));
+            facts.pfc.extend(all.map(|queue| Located::new(queue, &inner.at)));
         } else if let Some(number) = inner.after("uc-tx-queue") {
             let Ok(number) = number.parse::<u8>() else { continue };
             if number == intent.queue {
@@ -160,16 +160,16 @@ fn tiny(facts: &mut Facts, port: &str, block: &Block) {
                 let cap = if is_sharp {
                     Cap::Bytes(low)
                 } else {
-                    Cap::Not(format!("WRED from {low} to {high} bytes, by chance or by average"))
+                    Cap::Other(format!("WRED from {low} to {high} bytes, by chance or by average"))
                 };
-                facts.queues.entry(port).cap = Seen::some(cap, &inner.at);
+                facts.queues.entry(port).cap = Located::some(cap, &inner.at);
             }
             (_, Some(_), Some(bounds)) => {
                 facts.aeolus.bind(port, port, &inner.at);
                 *facts.aeolus.entry(port) = Aeolus {
-                    bounds: Seen::some(bounds, &inner.at),
+                    bounds: Located::some(bounds, &inner.at),
                     spares_ecn: true,
-                    is_sure: inner.number("max-mark-probability") == Some(100)
+                    drops_all: inner.number("max-mark-probability") == Some(100)
                         && inner.number("weight") == Some(0),
                 };
             }
@@ -179,7 +179,7 @@ fn tiny(facts: &mut Facts, port: &str, block: &Block) {
 }
 
 /// Returns the share of a queue. By default a queue is strict.
-fn share(block: &Block) -> Option<Seen<Share>> {
+fn share(block: &Block) -> Option<Located<Share>> {
     let is_priority = |inner: &&Block| {
         ["priority", "no priority", "default priority"]
             .iter()
@@ -188,10 +188,10 @@ fn share(block: &Block) -> Option<Seen<Share>> {
     match block.inner.iter().rev().find(is_priority) {
         Some(inner) if inner.line.starts_with("no ") => block.last(|inner| {
             inner.after("bandwidth")?;
-            Seen::some(Share::Weighted(inner.number("percent")?), &inner.at)
+            Located::some(Share::Weighted(inner.number("percent")?), &inner.at)
         }),
-        Some(inner) => Seen::some(Share::Strict, &inner.at),
-        None => Seen::some(Share::Strict, &block.at),
+        Some(inner) => Located::some(Share::Strict, &inner.at),
+        None => Located::some(Share::Strict, &block.at),
     }
 }
 
@@ -200,7 +200,7 @@ fn decapsulation(facts: &mut Facts, block: &Block) {
         return;
     }
     let addresses = block.inner.iter().filter_map(|inner| {
-        inner.after("tunnel decap-ip").map(|address| Seen::new(address.to_owned(), &inner.at))
+        inner.after("tunnel decap-ip").map(|address| Located::new(address.to_owned(), &inner.at))
     });
     facts.decapsulates.extend(addresses);
 }

@@ -1,7 +1,7 @@
 //! The facts that a configuration sets, in a form common to all platforms.
 
 use super::finding::Finding;
-use super::text::Place;
+use super::text::Location;
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +10,9 @@ pub(super) const EVERY_PORT: &str = "*";
 
 /// A value and its place.
 #[derive(Clone, Debug)]
-pub(super) struct Seen<T> {
+pub(super) struct Located<T> {
     pub(super) value: T,
-    pub(super) at: Place,
+    pub(super) at: Location,
 }
 
 /// The limit of a queue.
@@ -21,7 +21,7 @@ pub(super) enum Cap {
     Packets(u64),
     Bytes(u64),
     /// No fixed number: the words of the configuration.
-    Not(String),
+    Other(String),
 }
 
 /// How a queue is scheduled.
@@ -36,22 +36,22 @@ pub(super) enum Share {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Classifier {
     /// DSCPs and their queues.
-    pub(super) maps: Vec<Seen<(u8, u8)>>,
+    pub(super) maps: Vec<Located<(u8, u8)>>,
 }
 
 /// The settings of the tiny queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
-    pub(super) cap: Option<Seen<Cap>>,
+    pub(super) cap: Option<Located<Cap>>,
     /// Settings that let the queue exceed its limit.
-    pub(super) borrows: Vec<Seen<String>>,
+    pub(super) borrows: Vec<Located<String>>,
 }
 
 /// The shares of the link.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Schedule {
-    pub(super) tiny: Option<Seen<Share>>,
-    pub(super) default: Option<Seen<Share>>,
+    pub(super) tiny: Option<Located<Share>>,
+    pub(super) default: Option<Located<Share>>,
     /// The shares of queues of other classes, where all must add up to 100 percent.
     pub(super) others: u64,
 }
@@ -60,72 +60,72 @@ pub(super) struct Schedule {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aeolus {
     /// The thresholds where it begins and ends, in bytes.
-    pub(super) bounds: Option<Seen<(u64, u64)>>,
+    pub(super) bounds: Option<Located<(u64, u64)>>,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub(super) spares_ecn: bool,
     /// Whether all other packets are dropped at the upper threshold.
-    pub(super) is_sure: bool,
+    pub(super) drops_all: bool,
 }
 
 /// How packets that meet a full tiny queue are trimmed.
 #[derive(Debug, Default)]
 pub(super) struct Trimming {
     /// Bytes that remain of a packet.
-    pub(super) size: Option<Seen<u64>>,
+    pub(super) size: Option<Located<u64>>,
     /// The DSCP of trimmed packets.
-    pub(super) dscp: Option<Seen<u64>>,
+    pub(super) dscp: Option<Located<u64>>,
     /// Their queue.
-    pub(super) queue: Option<Seen<u64>>,
+    pub(super) queue: Option<Located<u64>>,
     /// Whether trimming is off, on platforms that have a setting for it.
     pub(super) is_off: bool,
     /// Settings that trim packets of the tiny queue.
-    pub(super) eligible: Given<()>,
+    pub(super) eligible: Bindings<()>,
 }
 
 /// Named settings and the ports that refer to them.
 #[derive(Clone, Debug)]
-pub(super) struct Given<T> {
+pub(super) struct Bindings<T> {
     /// The settings by name: class maps, profiles, policies.
     pub(super) named: BTreeMap<String, T>,
     /// Ports, and the names they refer to.
-    pub(super) bound: Vec<Seen<(String, String)>>,
+    pub(super) bound: Vec<Located<(String, String)>>,
 }
 
-impl<T> Default for Given<T> {
+impl<T> Default for Bindings<T> {
     fn default() -> Self {
         Self { named: BTreeMap::new(), bound: Vec::new() }
     }
 }
 
-impl<T: Default> Given<T> {
+impl<T: Default> Bindings<T> {
     pub(super) fn entry(&mut self, name: &str) -> &mut T {
         self.named.entry(name.to_owned()).or_default()
     }
 
-    pub(super) fn bind(&mut self, port: &str, name: &str, at: &Place) {
+    pub(super) fn bind(&mut self, port: &str, name: &str, at: &Location) {
         let value = (port.to_owned(), name.to_owned());
-        self.bound.push(Seen { value, at: at.clone() });
+        self.bound.push(Located { value, at: at.clone() });
     }
 }
 
 /// All facts that the judge needs.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
-    pub(super) classifiers: Given<Classifier>,
-    pub(super) queues: Given<Queue>,
-    pub(super) schedules: Given<Schedule>,
+    pub(super) classifiers: Bindings<Classifier>,
+    pub(super) queues: Bindings<Queue>,
+    pub(super) schedules: Bindings<Schedule>,
     /// Queues with priority flow control.
-    pub(super) pfc: Vec<Seen<u8>>,
+    pub(super) pfc: Vec<Located<u8>>,
     /// The fields of the ECMP hash.
-    pub(super) hash: Option<Seen<Vec<Field>>>,
-    pub(super) seed: Option<Seen<u64>>,
+    pub(super) hash: Option<Located<Vec<Field>>>,
+    pub(super) seed: Option<Located<u64>>,
     /// Prefixes and next hops.
-    pub(super) routes: Vec<Seen<(String, String)>>,
-    pub(super) decapsulates: Vec<Seen<String>>,
+    pub(super) routes: Vec<Located<(String, String)>>,
+    pub(super) decapsulates: Vec<Located<String>>,
     /// Addresses of tunnels, and the prefixes from which they take packets.
-    pub(super) decapsulates_from: Vec<Seen<(String, BTreeSet<String>)>>,
+    pub(super) decapsulates_from: Vec<Located<(String, BTreeSet<String>)>>,
     /// Settings that drop packets early. Ports need not have any.
-    pub(super) aeolus: Given<Aeolus>,
+    pub(super) aeolus: Bindings<Aeolus>,
     pub(super) trimming: Trimming,
     /// Findings of the parser itself.
     pub(super) findings: Vec<Finding>,
@@ -142,9 +142,9 @@ pub(super) enum Field {
 }
 
 impl Facts {
-    pub(super) fn find(
+    pub(super) fn report(
         &mut self,
-        at: &Place,
+        at: &Location,
         found: impl Into<String>,
         expected: impl Into<String>,
         remedy: impl Into<String>,
@@ -153,13 +153,13 @@ impl Facts {
     }
 }
 
-impl<T> Seen<T> {
-    pub(super) fn new(value: T, at: &Place) -> Self {
+impl<T> Located<T> {
+    pub(super) fn new(value: T, at: &Location) -> Self {
         Self { value, at: at.clone() }
     }
 
     /// Wraps the value in `Some`, to replace an earlier one.
-    pub(super) fn some(value: T, at: &Place) -> Option<Self> {
+    pub(super) fn some(value: T, at: &Location) -> Option<Self> {
         Some(Self::new(value, at))
     }
 }
@@ -191,7 +191,7 @@ impl fmt::Display for Cap {
         match self {
             Self::Packets(n) => write!(f, "{n} packets"),
             Self::Bytes(n) => write!(f, "{n} bytes"),
-            Self::Not(what) => f.write_str(what),
+            Self::Other(what) => f.write_str(what),
         }
     }
 }

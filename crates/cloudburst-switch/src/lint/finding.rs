@@ -1,6 +1,6 @@
 //! What a check reports.
 
-use super::text::Place;
+use super::text::Location;
 use core::fmt;
 
 /// A difference between a configuration and the intent.
@@ -16,7 +16,7 @@ pub(crate) struct Finding {
 
 impl Finding {
     pub(super) fn new(
-        at: &Place,
+        at: &Location,
         found: impl Into<String>,
         expected: impl Into<String>,
         remedy: impl Into<String>,

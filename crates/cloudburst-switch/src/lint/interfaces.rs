@@ -3,7 +3,7 @@
 use crate::intent::Intent;
 
 /// Returns the intended ports that a list names, such as `Ethernet1-3,5` or `gi1/0/1-4`, without spaces; `None` if
-/// it cannot be told which ones.
+/// it is unknown which ones.
 pub(super) fn named<'a>(intent: &'a Intent, list: &str) -> Option<Vec<&'a str>> {
     let mut kind = String::new();
     let mut found = Vec::new();

@@ -1,15 +1,15 @@
 //! Cisco IOS-XE: blocks, and the same as JSON of the native model.
 
 use super::blocks::{self, Block};
-use super::facts::{Cap, Facts, Field, Seen, Share};
-use super::json::{self, Places, entries, items};
-use super::text::{File, Place, numbers};
+use super::facts::{Cap, Facts, Field, Located, Share};
+use super::json::{self, Locations, entries, items};
+use super::text::{File, Location, numbers};
 use crate::intent::Intent;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The DSCPs of each class map.
-type Classes = BTreeMap<String, Vec<Seen<u8>>>;
+type Classes = BTreeMap<String, Vec<Located<u8>>>;
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let (models, texts): (Vec<File>, Vec<File>) = files.iter().cloned().partition(is_model);
@@ -38,7 +38,7 @@ const ONLY_COMMANDS: [&str; 3] = ["aeolus.cfg", "ecmp.cfg", "paths.cfg"];
 
 /// Splits the files into sets to be judged separately: the queues as commands, and the queues as a model. One would hide
 /// what the other lacks. Settings that exist only as commands, such as the hash, belong to both.
-pub(super) fn apart(files: &[File]) -> Vec<Vec<File>> {
+pub(super) fn separate(files: &[File]) -> Vec<Vec<File>> {
     let is_queue = |file: &File| {
         let name = file.name.rsplit('/').next().unwrap_or("");
         let words = ["class-map", "service-policy"];
@@ -81,7 +81,7 @@ fn commands(intent: &Intent, files: &[File], mut classes: Classes, facts: &mut F
             for inner in &block.inner {
                 let list = dscps_of(inner);
                 let all = numbers(list.unwrap_or("")).into_iter();
-                let all = all.map(|dscp| Seen::new(dscp, &inner.at));
+                let all = all.map(|dscp| Located::new(dscp, &inner.at));
                 classes.entry(name.clone()).or_default().extend(all);
             }
         }
@@ -121,7 +121,7 @@ fn dscps_of(line: &Block) -> Option<&str> {
     line.after("match dscp")
 }
 
-fn bind(facts: &mut Facts, port: &str, name: &str, at: &Place) {
+fn bind(facts: &mut Facts, port: &str, name: &str, at: &Location) {
     facts.classifiers.bind(port, name, at);
     facts.queues.bind(port, name, at);
     facts.schedules.bind(port, name, at);
@@ -159,18 +159,18 @@ impl<'a> Policy<'a> {
         let Some(dscps) = self.classes.get(of) else { return Class::Other };
         let is_tiny = dscps.iter().any(|seen| seen.value == self.intent.dscp);
         let queue = if is_tiny { self.intent.queue } else { 0 };
-        let maps = dscps.iter().map(|seen| Seen::new((seen.value, queue), &seen.at));
+        let maps = dscps.iter().map(|seen| Located::new((seen.value, queue), &seen.at));
         self.facts.classifiers.entry(self.name).maps.extend(maps);
         if is_tiny { Class::Tiny } else { Class::Other }
     }
 
-    fn action(&mut self, of: Class, words: &[&str], at: &Place, can_have_limit: bool) {
+    fn action(&mut self, of: Class, words: &[&str], at: &Location, can_have_limit: bool) {
         let share = match *words {
             ["priority", ..] => Some(Share::Strict),
             ["bandwidth", .., percent] => percent.parse().ok().map(Share::Weighted),
             _ => None,
         };
-        let share = share.map(|share| Seen::new(share, at));
+        let share = share.map(|share| Located::new(share, at));
         let schedule = self.facts.schedules.entry(self.name);
         match of {
             Class::Tiny => schedule.tiny = share.or(schedule.tiny.take()),
@@ -182,11 +182,11 @@ impl<'a> Policy<'a> {
         }
         match *words {
             ["queue-limit", ref limit @ ..] => {
-                self.facts.queues.entry(self.name).cap = Seen::some(cap(limit), at);
+                self.facts.queues.entry(self.name).cap = Located::some(cap(limit), at);
                 if !can_have_limit {
                     let found = "queue-limit without bandwidth, shape or priority before it";
                     let remedy = "IOS-XE refuses it: add bandwidth percent";
-                    self.facts.find(at, found, "one of them in the same class", remedy);
+                    self.facts.report(at, found, "one of them in the same class", remedy);
                 }
             }
             ["random-detect", "dscp", dscp, low, "bytes", high, "bytes", ref rest @ ..]
@@ -194,15 +194,15 @@ impl<'a> Policy<'a> {
             {
                 let both = low.parse().ok().zip(high.parse().ok());
                 let aeolus = self.facts.aeolus.entry(self.name);
-                aeolus.bounds = both.map(|both| Seen::new(both, at));
-                aeolus.is_sure = *rest == ["1"];
+                aeolus.bounds = both.map(|both| Located::new(both, at));
+                aeolus.drops_all = *rest == ["1"];
             }
             ["random-detect", "ecn"] => {
                 self.facts.aeolus.entry(self.name).spares_ecn = true;
             }
             ["queue-buffers", "ratio", ratio] => {
-                let cap = Cap::Not(format!("{ratio} percent of the port's buffers"));
-                self.facts.queues.entry(self.name).cap = Seen::some(cap, at);
+                let cap = Cap::Other(format!("{ratio} percent of the port's buffers"));
+                self.facts.queues.entry(self.name).cap = Located::some(cap, at);
             }
             _ => {}
         }
@@ -210,7 +210,7 @@ impl<'a> Policy<'a> {
 }
 
 fn cap(limit: &[&str]) -> Cap {
-    let said = || Cap::Not(limit.join(" "));
+    let said = || Cap::Other(limit.join(" "));
     let number = limit.first().and_then(|number| number.parse().ok());
     match (number, limit.get(1).copied()) {
         (Some(number), None | Some("packets")) => Cap::Packets(number),
@@ -228,19 +228,19 @@ fn other(facts: &mut Facts, block: &Block) {
             fields.extend(words.contains(&"source").then_some(Field::SourcePort));
             fields.extend(words.contains(&"destination").then_some(Field::DestinationPort));
         }
-        facts.hash = Seen::some(fields, &block.at);
+        facts.hash = Located::some(fields, &block.at);
         let seed = words.last().and_then(|seed| u64::from_str_radix(seed, 16).ok());
-        facts.seed = seed.map(|seed| Seen::new(seed, &block.at));
+        facts.seed = seed.map(|seed| Located::new(seed, &block.at));
     } else if let ["ip", "route", to, "255.255.255.255", ref rest @ ..] = block.words()[..]
         && let Some(via) = blocks::next_hop(rest)
     {
-        facts.routes.push(Seen::new((format!("{to}/32"), via.into()), &block.at));
+        facts.routes.push(Located::new((format!("{to}/32"), via.into()), &block.at));
     }
 }
 
 /// Reads the class maps of `Cisco-IOS-XE-native`, the model of NETCONF and RESTCONF.
 fn native_classes(files: &[File], all: &Value, classes: &mut Classes) {
-    let at = Places::new(files).of(&["Cisco-IOS-XE-policy:class-map", "dscp"]);
+    let at = Locations::new(files).of(&["Cisco-IOS-XE-policy:class-map", "dscp"]);
     let all = &all["Cisco-IOS-XE-native:native"]["policy"];
     for class in items(&all["Cisco-IOS-XE-policy:class-map"]) {
         let name = class["name"].as_str().unwrap_or("");
@@ -248,25 +248,25 @@ fn native_classes(files: &[File], all: &Value, classes: &mut Classes) {
             Some(text) => crate::dscp::parse(text),
             None => dscp.as_u64().and_then(|dscp| u8::try_from(dscp).ok()),
         });
-        classes.insert(name.into(), dscps.map(|dscp| Seen::new(dscp, &at)).collect());
+        classes.insert(name.into(), dscps.map(|dscp| Located::new(dscp, &at)).collect());
     }
 }
 
 /// Reads the policies and ports of the same model.
 fn native(intent: &Intent, files: &[File], all: &Value, classes: &Classes, facts: &mut Facts) {
-    let places = Places::new(files);
+    let places = Locations::new(files);
     let all = &all["Cisco-IOS-XE-native:native"];
     for policy in items(&all["policy"]["Cisco-IOS-XE-policy:policy-map"]) {
         let name = model(policy["name"].as_str().unwrap_or(""), files);
-        let mut told = Policy::new(intent, facts, &name, classes);
+        let mut facts_of_policy = Policy::new(intent, facts, &name, classes);
         for class in items(&policy["class"]) {
-            let of = told.class(class["name"].as_str().unwrap_or(""));
+            let of = facts_of_policy.class(class["name"].as_str().unwrap_or(""));
             for action in items(&class["action-list"]) {
                 let kind = action["action-type"].as_str().unwrap_or("");
                 let at = places.of(&["Cisco-IOS-XE-policy:policy-map", kind]);
                 let words = words(kind, action);
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                told.action(of, &words, &at, true);
+                facts_of_policy.action(of, &words, &at, true);
             }
         }
     }
@@ -295,8 +295,8 @@ fn words(kind: &str, action: &Value) -> Vec<String> {
     let number = |value: &Value| json::number(value).map_or(String::new(), |n| n.to_string());
     match kind {
         "bandwidth" => {
-            let told = &action["bandwidth"];
-            let percent = [&told["percent"], &told["remaining"]["percent"]];
+            let bandwidth = &action["bandwidth"];
+            let percent = [&bandwidth["percent"], &bandwidth["remaining"]["percent"]];
             let percent = percent.into_iter().find(|value| !value.is_null());
             vec![kind.into(), "percent".into(), percent.map_or(String::new(), number)]
         }

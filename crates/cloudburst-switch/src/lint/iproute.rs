@@ -16,7 +16,7 @@ const HASH: &str = "fib_multipath_hash";
 pub(super) enum Meaning {
     /// Nothing.
     Nothing,
-    /// Something that cannot be told, such as the commands in another file.
+    /// Something unknown, such as the commands in another file.
     Unknown,
     Known(Vec<String>),
 }
@@ -35,8 +35,10 @@ pub(super) fn read(intent: &Intent, command: &Command) -> Meaning {
             if WATCHED.into_iter().any(is_any) { Unknown } else { Nothing }
         }
         _ => match of_words(intent, &words) {
-            // It takes nothing back.
-            Known(words) if words.starts_with(&UP.map(Into::into)) && !command.is_sure => Nothing,
+            // It removes nothing.
+            Known(words) if words.starts_with(&UP.map(Into::into)) && !command.is_certain => {
+                Nothing
+            }
             meaning => meaning,
         },
     }
@@ -52,8 +54,10 @@ fn of_words(intent: &Intent, words: &[&str]) -> Meaning {
         ["tc", ref rest @ ..] => tc(rest, is_other),
         ["ip", ref rest @ ..] => ip(intent, rest),
         ["sysctl", ref rest @ ..] => sysctl(rest),
-        ["ethtool", "-K" | "--features" | "--offload", port, ref told @ ..] if !is_other(port) => {
-            known(["ethtool", "-K", port].into_iter().chain(told.chunks(2).flat_map(offload)))
+        ["ethtool", "-K" | "--features" | "--offload", port, ref features @ ..]
+            if !is_other(port) =>
+        {
+            known(["ethtool", "-K", port].into_iter().chain(features.chunks(2).flat_map(offload)))
         }
         ["dcb", ref rest @ ..] => match without_options(rest)[..] {
             ["pfc", "set" | "replace", "dev", port, ..] if is_other(port) => Nothing,
@@ -69,14 +73,13 @@ fn of_words(intent: &Intent, words: &[&str]) -> Meaning {
             let is_guard =
                 words.last() == Some(&"drop") && words.join(" ").contains("ip protocol 4 ");
             let plain = without_options(&words);
-            let takes_back =
-                |word: &&str| matches!(*word, "flush" | "delete" | "destroy" | "replace");
+            let removes = |word: &&str| matches!(*word, "flush" | "delete" | "destroy" | "replace");
             // In one word, there may be several commands.
             let is_list = rest.iter().any(|word| word.contains([';', '\n']));
             match plain[..] {
-                _ if is_list && plain.iter().any(takes_back) => Unknown,
+                _ if is_list && plain.iter().any(removes) => Unknown,
                 ["add", "rule", ..] if is_guard => known(["nft"].into_iter().chain(plain)),
-                [verb, ..] if takes_back(&verb) => known(["nft"].into_iter().chain(plain)),
+                [verb, ..] if removes(&verb) => known(["nft"].into_iter().chain(plain)),
                 _ if words.iter().any(|word| matches!(*word, "-f" | "--file")) => Unknown,
                 _ => Nothing,
             }
@@ -160,7 +163,7 @@ fn ip(intent: &Intent, words: &[&str]) -> Meaning {
     let is_foreign = is_elsewhere(words);
     let words = without_options(words);
     let Some(object) = words.first() else { return if is_foreign { Unknown } else { Nothing } };
-    // As many as it takes to tell abbreviations apart.
+    // As many as it takes to resolve abbreviations.
     let objects = ["address", "route", "rule", "neighbor", "link", "tunnel", "netns"];
     let object = full(object, &objects).unwrap_or(object);
     let verb = words.get(1).copied().unwrap_or("show");
@@ -268,7 +271,7 @@ fn sysctl(words: &[&str]) -> Meaning {
     if words.iter().any(is_file) {
         return Unknown;
     }
-    let mut told = vec!["sysctl".to_owned()];
+    let mut settings = vec!["sysctl".to_owned()];
     for word in words.iter().filter(|word| !word.starts_with('-')) {
         let Some((key, value)) = word.split_once('=') else { continue };
         let (key, value) = (key.trim().replace('/', "."), value.trim());
@@ -276,13 +279,13 @@ fn sysctl(words: &[&str]) -> Meaning {
             return Unknown;
         }
         if key.contains(HASH) {
-            told.push(format!("{key}={value}"));
+            settings.push(format!("{key}={value}"));
         }
     }
     if words.contains(&"=") && words.iter().any(|word| word.contains(HASH)) {
         return Unknown;
     }
-    if told.len() > 1 { Known(told) } else { Nothing }
+    if settings.len() > 1 { Known(settings) } else { Nothing }
 }
 
 /// Returns the short name and the state of an offload. A part of one in the kernel's words turns it on, and not off.
@@ -316,7 +319,7 @@ mod tests {
         let commands = shell::read(&files, &WATCHED, &mut Facts::default());
         let meaning = |command: &Command| match read(&intent, command) {
             Nothing => None,
-            Known(words) if command.is_sure => Some(words.join(" ")),
+            Known(words) if command.is_certain => Some(words.join(" ")),
             _ => Some("?".into()),
         };
         commands.iter().filter_map(meaning).collect()
@@ -368,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sets_nothing_of_interest_is_passed_over() {
+    fn commands_without_effect_on_the_checks_are_ignored() {
         for text in [
             "tc qdisc show dev h1 # tc qdisc del dev h1 root",
             "tc qdisc del dev eth9 root",
@@ -388,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_check_cannot_follow_is_not_understood() {
+    fn commands_that_a_check_cannot_follow_are_unknown() {
         for text in [
             "for d in h1; do tc qdisc del dev $d root; done",
             "if true; then tc qdisc del dev h1 root; fi",

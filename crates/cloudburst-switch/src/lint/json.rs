@@ -1,14 +1,14 @@
 //! Parses JSON, and finds the lines of its values.
 
 use super::facts::Facts;
-use super::text::{File, Place};
+use super::text::{File, Location};
 use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// The most parts of a path, far more than any configuration has. Each part can become a nested value.
-const MOST_PARTS: usize = 16;
+const MAX_PARTS: usize = 16;
 
 /// A table that every whole configuration of SONiC has.
 const OF_WHOLE: &str = "DEVICE_METADATA";
@@ -21,9 +21,9 @@ pub(super) fn read(files: &[File], facts: &mut Facts) -> Value {
         match serde_json::from_str::<Value>(&file.text) {
             Ok(value) => read.push((file, value)),
             Err(error) => {
-                let at = Place { file: file.name.clone(), line: error.line() };
+                let at = Location { file: file.name.clone(), line: error.line() };
                 let found = format!("it cannot be read: {error}");
-                facts.find(&at, found, "JSON", "correct it, or leave the file out");
+                facts.report(&at, found, "JSON", "correct it, or leave the file out");
             }
         }
     }
@@ -33,9 +33,9 @@ pub(super) fn read(files: &[File], facts: &mut Facts) -> Value {
         match value {
             Value::Array(patch) => apply(&mut all, patch, file, facts),
             operation if operation["op"].is_string() => {
-                let at = Place { file: file.name.clone(), line: 0 };
+                let at = Location { file: file.name.clone(), line: 0 };
                 let remedy = "the switch would not read it: put it into brackets";
-                facts.find(&at, "one operation", "a list of operations", remedy);
+                facts.report(&at, "one operation", "a list of operations", remedy);
             }
             value => merge(&mut all, value),
         }
@@ -79,8 +79,8 @@ fn apply(all: &mut Value, patch: Vec<Value>, file: &File, facts: &mut Facts) {
     for (number, operation) in (1..).zip(patch) {
         let [op, path] = ["op", "path"].map(|key| operation[key].as_str().unwrap_or("").to_owned());
         let parts = [&operation["path"], &operation["from"]].map(parts).into_iter().max();
-        let (found, expected) = if parts > Some(MOST_PARTS) {
-            (format!("a path of more than {MOST_PARTS} parts"), "table, key and field".to_owned())
+        let (found, expected) = if parts > Some(MAX_PARTS) {
+            (format!("a path of more than {MAX_PARTS} parts"), "table, key and field".to_owned())
         } else {
             let parsed = serde_json::from_value::<PatchOperation>(operation);
             let done = parsed.map_err(|error| error.to_string()).and_then(|operation| {
@@ -93,9 +93,9 @@ fn apply(all: &mut Value, patch: Vec<Value>, file: &File, facts: &mut Facts) {
             let Err(why) = done else { continue };
             (format!("{op} {path} fails: {why}"), "an operation that succeeds".to_owned())
         };
-        let at = Place { file: file.name.clone(), line: 0 };
+        let at = Location { file: file.name.clone(), line: 0 };
         let remedy = "the switch would refuse the whole patch: correct it, or give the configuration that it is for too";
-        facts.find(&at, format!("operation {number}: {found}"), expected, remedy);
+        facts.report(&at, format!("operation {number}: {found}"), expected, remedy);
     }
 }
 
@@ -116,7 +116,7 @@ fn make_parents(all: &mut Value, path: &str) {
 }
 
 /// An index of the names in each file, so that places are found without reading the files again.
-pub(super) struct Places<'a>(Vec<Index<'a>>);
+pub(super) struct Locations<'a>(Vec<Index<'a>>);
 
 struct Index<'a> {
     file: &'a File,
@@ -125,14 +125,14 @@ struct Index<'a> {
     line_ends: Vec<usize>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> Locations<'a> {
     pub(super) fn new(files: &'a [File]) -> Self {
         Self(files.iter().map(Index::new).collect())
     }
 
     /// Returns the place of the last of the keys that lead to a value, as far as they can be followed.
-    pub(super) fn of(&self, keys: &[&str]) -> Place {
-        let mut best = (0, Place { file: self.0[0].file.name.clone(), line: 0 });
+    pub(super) fn of(&self, keys: &[&str]) -> Location {
+        let mut best = (0, Location { file: self.0[0].file.name.clone(), line: 0 });
         for index in &self.0 {
             let (mut at, mut depth) = (0, 0);
             for key in keys {
@@ -142,7 +142,7 @@ impl<'a> Places<'a> {
             }
             if depth > best.0 {
                 let line = index.line_ends.partition_point(|end| *end < at) + 1;
-                best = (depth, Place { file: index.file.name.clone(), line });
+                best = (depth, Location { file: index.file.name.clone(), line });
             }
         }
         best.1

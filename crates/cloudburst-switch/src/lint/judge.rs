@@ -1,17 +1,17 @@
 //! Compares facts with the intent, in the same way for all platforms.
 
 use super::facts::{
-    Aeolus, Cap, EVERY_PORT, Facts, Field, Given, Queue, Schedule, Seen, Share, Trimming,
+    Aeolus, Bindings, Cap, EVERY_PORT, Facts, Field, Located, Queue, Schedule, Share, Trimming,
 };
 use super::finding::Finding;
-use super::text::Place;
+use super::text::Location;
 use crate::intent::Intent;
 use crate::platform::Platform;
 use std::collections::BTreeSet;
 
 pub(super) fn judge(intent: &Intent, facts: &Facts, file: &str) -> Vec<Finding> {
     let mut judge =
-        Judge { intent, nowhere: Place { file: file.into(), line: 0 }, findings: Vec::new() };
+        Judge { intent, whole_file: Location { file: file.into(), line: 0 }, findings: Vec::new() };
     judge.findings.extend(facts.findings.iter().cloned());
     judge.classifiers(facts);
     for name in judge.bound(&facts.queues, "a limit for the tiny queue") {
@@ -31,25 +31,25 @@ pub(super) fn judge(intent: &Intent, facts: &Facts, file: &str) -> Vec<Finding> 
 struct Judge<'a> {
     intent: &'a Intent,
     /// The place of findings about missing lines.
-    nowhere: Place,
+    whole_file: Location,
     findings: Vec<Finding>,
 }
 
 impl Judge<'_> {
-    fn find(&mut self, at: &Place, found: impl Into<String>, expected: String, remedy: &str) {
+    fn report(&mut self, at: &Location, found: impl Into<String>, expected: String, remedy: &str) {
         self.findings.push(Finding::new(at, found, expected, remedy));
     }
 
     fn missing(&mut self, found: impl Into<String>, expected: String, remedy: &str) {
-        let at = self.nowhere.clone();
-        self.find(&at, found, expected, remedy);
+        let at = self.whole_file.clone();
+        self.report(&at, found, expected, remedy);
     }
 
     /// Returns the existing names that the intended ports refer to. Reports ports without one.
-    fn bound<T>(&mut self, given: &Given<T>, what: &str) -> BTreeSet<String> {
+    fn bound<T>(&mut self, given: &Bindings<T>, what: &str) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         let mut without = Vec::new();
-        let is_of = |bound: &&Seen<(String, String)>, port: &str| {
+        let is_of = |bound: &&Located<(String, String)>, port: &str| {
             let of = bound.value.0.as_str();
             of == EVERY_PORT || of == port
         };
@@ -58,7 +58,7 @@ impl Judge<'_> {
             if of_port.peek().is_none() {
                 without.push(port.as_str());
             }
-            for Seen { value: (_, name), at } in of_port {
+            for Located { value: (_, name), at } in of_port {
                 if given.named.contains_key(name) {
                     names.insert(name.clone());
                 } else {
@@ -86,7 +86,7 @@ impl Judge<'_> {
             // The last entry for a DSCP counts.
             let last = |dscp: u8| maps.iter().rev().find(|map| map.value.0 == dscp);
             match last(dscp) {
-                Some(Seen { value: (_, to), at }) if *to != queue => self.find(
+                Some(Located { value: (_, to), at }) if *to != queue => self.report(
                     at,
                     format!("DSCP {dscp} goes to queue {to}"),
                     format!("queue {queue}"),
@@ -102,10 +102,10 @@ impl Judge<'_> {
             let others = (0..64).filter(|&other| self.intent.class_of(other) != queue);
             // Some platforms put eight DSCPs into each class by default.
             let others: Vec<_> = others.filter_map(last).collect();
-            for Seen { value: (other, _), at } in
+            for Located { value: (other, _), at } in
                 others.into_iter().filter(|map| map.value.1 == queue)
             {
-                self.find(
+                self.report(
                     at,
                     format!("DSCP {other} goes to queue {queue} too"),
                     format!("nothing there but DSCP {dscp}"),
@@ -116,7 +116,7 @@ impl Judge<'_> {
     }
 
     fn queue(&mut self, name: &str, queue: &Queue) {
-        let (value, unit) = self.intent.cap();
+        let (value, unit) = self.intent.limit_with_unit();
         let expected = if unit == "packets" { Cap::Packets(value) } else { Cap::Bytes(value) };
         match &queue.cap {
             None => self.missing(
@@ -124,7 +124,7 @@ impl Judge<'_> {
                 expected.to_string(),
                 "without it Cloudburst floods the shared buffer: set it",
             ),
-            Some(Seen { value: cap, at }) if *cap != expected => self.find(
+            Some(Located { value: cap, at }) if *cap != expected => self.report(
                 at,
                 format!("the tiny queue's limit is {cap}"),
                 expected.to_string(),
@@ -132,8 +132,8 @@ impl Judge<'_> {
             ),
             Some(_) => {}
         }
-        for Seen { value, at } in &queue.borrows {
-            self.find(
+        for Located { value, at } in &queue.borrows {
+            self.report(
                 at,
                 format!("the tiny queue borrows: {value}"),
                 "nothing beyond its limit".into(),
@@ -156,16 +156,16 @@ impl Judge<'_> {
                     format!("{share}, in weighted round robin"),
                     "add it: without one it may be starved, or starve the other",
                 ),
-                Some(Seen { value: Share::Strict, at }) => self.find(
+                Some(Located { value: Share::Strict, at }) => self.report(
                     at,
                     format!("{whose} has strict priority"),
                     format!("weighted round robin with {share}"),
                     "one would starve the other: make it weighted",
                 ),
-                Some(Seen { value: Share::Weighted(found), at })
+                Some(Located { value: Share::Weighted(found), at })
                     if *found > share || found.saturating_add(others) < share =>
                 {
-                    self.find(
+                    self.report(
                         at,
                         format!("the share of {whose} is {found}"),
                         share.to_string(),
@@ -179,8 +179,8 @@ impl Judge<'_> {
 
     fn pfc(&mut self, facts: &Facts) {
         let queue = self.intent.queue;
-        for Seen { at, .. } in facts.pfc.iter().filter(|seen| seen.value == queue) {
-            self.find(
+        for Located { at, .. } in facts.pfc.iter().filter(|seen| seen.value == queue) {
+            self.report(
                 at,
                 format!("priority flow control for queue {queue}"),
                 "none: its packets are to be dropped".into(),
@@ -199,11 +199,11 @@ impl Judge<'_> {
                 "addresses, protocol and both ports".into(),
                 "without the ports, all packets of two hosts take one path: give the ecmp file too",
             ),
-            Some(Seen { value: fields, at }) => {
+            Some(Located { value: fields, at }) => {
                 let lacks = Field::ALL.iter().filter(|field| !fields.contains(field));
                 let lacks: Vec<String> = lacks.map(ToString::to_string).collect();
                 if !lacks.is_empty() {
-                    self.find(
+                    self.report(
                         at,
                         format!("the ECMP hash lacks {}", lacks.join(", ")),
                         "addresses, protocol and both ports".into(),
@@ -219,7 +219,7 @@ impl Judge<'_> {
                 expected.to_string(),
                 "switches with the same seed send everything the same way: set it",
             ),
-            Some(Seen { value, at }) if *value != u64::from(expected) => self.find(
+            Some(Located { value, at }) if *value != u64::from(expected) => self.report(
                 at,
                 format!("the ECMP hash's seed is {value}"),
                 expected.to_string(),
@@ -241,8 +241,9 @@ impl Judge<'_> {
                     "the path would go wherever other routes lead: add it",
                 );
             }
-            for Seen { value: (_, hop), at } in ways.into_iter().filter(|way| way.value.1 != via) {
-                self.find(
+            for Located { value: (_, hop), at } in ways.into_iter().filter(|way| way.value.1 != via)
+            {
+                self.report(
                     at,
                     format!("{} is reached by way of {hop}", route.to),
                     format!("{via}, and nothing else"),
@@ -274,8 +275,8 @@ impl Judge<'_> {
 
     fn trimming(&mut self, trimming: &Trimming) {
         let Some(trim) = self.intent.trim else {
-            for Seen { value: (port, _), at } in &trimming.eligible.bound {
-                self.find(
+            for Located { value: (port, _), at } in &trimming.eligible.bound {
+                self.report(
                     at,
                     format!("packets of the tiny queue of {port} are trimmed"),
                     "none".into(),
@@ -294,8 +295,8 @@ impl Judge<'_> {
             ("queue of trimmed packets", trim.queue.into(), &trimming.queue),
         ] {
             match found {
-                Some(Seen { value, .. }) if *value == expected => {}
-                Some(Seen { value, at }) => self.find(
+                Some(Located { value, .. }) if *value == expected => {}
+                Some(Located { value, at }) => self.report(
                     at,
                     format!("{what}: {value}"),
                     expected.to_string(),
@@ -313,8 +314,8 @@ impl Judge<'_> {
     fn aeolus(&mut self, facts: &Facts) {
         let Some(threshold) = self.intent.aeolus else {
             let all = facts.aeolus.named.values().filter_map(|each| each.bounds.as_ref());
-            for Seen { value: (low, _), at } in all {
-                self.find(
+            for Located { value: (low, _), at } in all {
+                self.report(
                     at,
                     format!("selective dropping from {low} bytes"),
                     "none".into(),
@@ -324,8 +325,8 @@ impl Judge<'_> {
             return;
         };
         for name in self.bound(&facts.aeolus, "selective dropping") {
-            let Aeolus { bounds, spares_ecn, is_sure } = &facts.aeolus.named[&name];
-            let Some(Seen { value: (low, high), at }) = bounds else {
+            let Aeolus { bounds, spares_ecn, drops_all } = &facts.aeolus.named[&name];
+            let Some(Located { value: (low, high), at }) = bounds else {
                 self.missing(
                     format!("{name} has no selective dropping"),
                     format!("one ECN threshold at {threshold} bytes"),
@@ -338,7 +339,7 @@ impl Judge<'_> {
             let close =
                 |found: u64| (threshold.saturating_sub(less)..=threshold + 1).contains(&found);
             if !(close(*low) && close(*high)) {
-                self.find(
+                self.report(
                     at,
                     format!("selective dropping from {low} to {high} bytes"),
                     format!("{threshold} and {threshold}"),
@@ -346,15 +347,15 @@ impl Judge<'_> {
                 );
             }
             if !spares_ecn {
-                self.find(
+                self.report(
                     at,
                     "selective dropping without ECN",
                     "ECN".into(),
                     "packets that are to be spared would be dropped too: turn ECN on for them",
                 );
             }
-            if !is_sure {
-                self.find(
+            if !drops_all {
+                self.report(
                     at,
                     "selective dropping by chance, by average, or off",
                     "all that are not spared, 100 percent".into(),

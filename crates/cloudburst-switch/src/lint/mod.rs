@@ -40,7 +40,7 @@ const RENDERED: [&str; 5] = ["qos", "ecmp", "paths", "aeolus", "trim"];
 /// judged as if it were the only one.
 pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
     let mut files = files.to_vec();
-    // A shell sorts `leaf1/*` by name, but what is applied later can take back what is applied earlier.
+    // A shell sorts `leaf1/*` by name, but what is applied later can remove what is applied earlier.
     files.sort_by_key(rank);
     let read = match intent.platform {
         Platform::Picos => picos::read,
@@ -56,9 +56,9 @@ pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
     };
     // Two forms of one configuration are judged one by one: what one sets would hide what the other
     // lacks.
-    let apart = match intent.platform {
-        Platform::Sonic => sonic::apart(&files),
-        Platform::IosXe => iosxe::apart(&files),
+    let sets = match intent.platform {
+        Platform::Sonic => sonic::separate(&files),
+        Platform::IosXe => iosxe::separate(&files),
         _ => vec![files],
     };
     let of_class = |intent: &Intent, files: &[File]| {
@@ -66,8 +66,8 @@ pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
         read(intent, files, &mut facts);
         judge::judge(intent, &facts, &files[0].name)
     };
-    let classes: Vec<Intent> = intent.of_each().collect();
-    let all = apart.iter().flat_map(|files| classes.iter().map(|class| of_class(class, files)));
+    let classes: Vec<Intent> = intent.per_class().collect();
+    let all = sets.iter().flat_map(|files| classes.iter().map(|class| of_class(class, files)));
     let mut findings: Vec<Finding> = all.flatten().collect();
     findings.sort();
     findings.dedup();

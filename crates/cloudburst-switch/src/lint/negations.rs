@@ -1,7 +1,8 @@
-//! Lines that take back other lines: what is left of these, and which negations must not be skipped.
+//! Negations: lines that remove other lines, in whole or in part. Which still apply, and which negations must not be
+//! skipped.
 
 use super::facts::Facts;
-use super::text::{Place, after, numbers};
+use super::text::{Location, after, numbers};
 use crate::intent::Intent;
 
 /// The words that begin a negation, on any platform.
@@ -92,11 +93,11 @@ pub(super) fn are_related(intent: &Intent, one: &[&str], other: &[&str]) -> bool
 }
 
 /// Reports a line that this check cannot follow.
-pub(super) fn not_understood(facts: &mut Facts, at: &Place, line: &str) {
+pub(super) fn not_understood(facts: &mut Facts, at: &Location, line: &str) {
     // A line that cannot be followed is a finding: compared as text, 40 of 120 seeded mistakes
     // passed.
     let remedy = "it may undo part of this configuration: write it like the line that it takes back, or remove it";
-    facts.find(
+    facts.report(
         at,
         format!("`{line}` is not understood"),
         "a line of this configuration to take back",
@@ -104,34 +105,34 @@ pub(super) fn not_understood(facts: &mut Facts, at: &Place, line: &str) {
     );
 }
 
-/// Returns what a negation leaves of a line or command if it names that: nothing, or, of a list such as `40-47`, the
-/// numbers that are not named.
-pub(super) fn remains(told: &[&str], taken: &[&str]) -> Option<Vec<String>> {
+/// Returns what still applies of a line or command that a negation names: nothing, or, of a list such as `40-47`, the
+/// numbers that are not named. Returns `None` if it names another.
+pub(super) fn still_applies(line: &[&str], negated: &[&str]) -> Option<Vec<String>> {
     // Names and limits need not be given in full.
-    match (told, taken) {
+    match (line, negated) {
         (["class" | "class-map" | "policy-map", ..], [_, ..]) => {
-            return is_same_map(told, taken).then(Vec::new);
+            return is_same_map(line, negated).then(Vec::new);
         }
         (["queue-limit", ..], ["queue-limit", ..]) => return Some(Vec::new()),
         (["bandwidth", ..], ["bandwidth", ..]) => {
             let is_keyword = |word: &&&str| !word.starts_with(|c: char| c.is_ascii_digit());
-            let mut keywords = told.iter().filter(is_keyword);
-            let mut taken = taken.iter().filter(is_keyword);
-            return taken.all(|word| keywords.next() == Some(word)).then(Vec::new);
+            let mut keywords = line.iter().filter(is_keyword);
+            let mut negated = negated.iter().filter(is_keyword);
+            return negated.all(|word| keywords.next() == Some(word)).then(Vec::new);
         }
         _ => {}
     }
     let mut parts = Vec::new();
-    for (at, word) in taken.iter().enumerate() {
-        let list = *told.get(at)?;
+    for (at, word) in negated.iter().enumerate() {
+        let list = *line.get(at)?;
         if list.eq_ignore_ascii_case(word) {
             continue;
         }
         if !(is_list(list) && is_list(word)) {
             return None;
         }
-        let (listed, taken) = (numbers(list), numbers(word));
-        let kept: Vec<_> = listed.iter().filter(|number| !taken.contains(number)).collect();
+        let (listed, negated) = (numbers(list), numbers(word));
+        let kept: Vec<_> = listed.iter().filter(|number| !negated.contains(number)).collect();
         if kept.len() == listed.len() {
             return None;
         }
@@ -142,7 +143,7 @@ pub(super) fn remains(told: &[&str], taken: &[&str]) -> Option<Vec<String>> {
     }
     let mut rest: Vec<String> = Vec::new();
     if !parts.is_empty() {
-        rest.extend(told.iter().map(ToString::to_string));
+        rest.extend(line.iter().map(ToString::to_string));
         parts.into_iter().for_each(|(at, kept)| rest[at] = kept);
     }
     Some(rest)
@@ -159,19 +160,19 @@ pub(super) fn is_same_map(one: &[&str], other: &[&str]) -> bool {
 
 /// Whether a negation is plainly for another thing of the same kind: another class or policy, or the first words that
 /// differ are numbers or whole names.
-pub(super) fn is_for_another(told: &[&str], taken: &[&str]) -> bool {
-    if let ["class" | "class-map" | "policy-map", _, ..] = taken {
-        return told.first() == taken.first() && !is_same_map(told, taken);
+pub(super) fn is_for_another(line: &[&str], negated: &[&str]) -> bool {
+    if let ["class" | "class-map" | "policy-map", _, ..] = negated {
+        return line.first() == negated.first() && !is_same_map(line, negated);
     }
-    let mut pairs = told.iter().zip(taken).enumerate();
+    let mut pairs = line.iter().zip(negated).enumerate();
     let differ = pairs.find(|(_, (one, other))| !one.eq_ignore_ascii_case(other));
     let Some((at, (one, other))) = differ else { return false };
     if is_list(one) && is_list(other) {
-        let taken = numbers(other);
-        return numbers(one).iter().all(|number| !taken.contains(number));
+        let negated = numbers(other);
+        return numbers(one).iter().all(|number| !negated.contains(number));
     }
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
-    let is_known = |end: usize| NAMED.contains(&&*taken[..end].join(" "));
+    let is_known = |end: usize| NAMED.contains(&&*negated[..end].join(" "));
     // A word may abbreviate the other, unless it is known to be whole.
     let is_whole = !one.starts_with(other) || is_known(at + 1);
     is_known(at) && is_whole && other.chars().all(is_name)
@@ -189,8 +190,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_negation_takes_back_what_it_names_in_full_or_in_part() {
-        for (told, taken, left) in [
+    fn a_negation_removes_the_settings_that_it_names_in_full_or_in_part() {
+        for (line, negated, left) in [
             ("class-map match-any A", "class-map A", ""),
             ("class-map match-any A", "class-map B", "class-map match-any A"),
             ("policy-map type queuing A", "policy-map type qos A", "policy-map type queuing A"),
@@ -208,14 +209,14 @@ mod tests {
             ("a", "a b", "a"),
         ] {
             let words = |text: &'static str| text.split(' ').collect::<Vec<_>>();
-            let rest = remains(&words(told), &words(taken)).map(|rest| rest.join(" "));
-            assert_eq!(rest.as_deref().unwrap_or(told), left, "{told}: no {taken}");
+            let rest = still_applies(&words(line), &words(negated)).map(|rest| rest.join(" "));
+            assert_eq!(rest.as_deref().unwrap_or(line), left, "{line}: no {negated}");
         }
     }
 
     #[test]
-    fn a_negation_with_another_name_or_number_is_for_another_thing() {
-        for (told, taken, is_other) in [
+    fn a_negation_with_another_name_or_number_is_for_another_setting() {
+        for (line, negated, is_other) in [
             ("uc-tx-queue 5", "uc-tx-queue 4", true),
             ("uc-tx-queue 5", "uc-tx-q 4", false),
             ("universal-id 1", "universal-id 200", false),
@@ -238,7 +239,11 @@ mod tests {
             ("class-map match-any A", "class-map", false),
         ] {
             let words = |text: &'static str| text.split(' ').collect::<Vec<_>>();
-            assert_eq!(is_for_another(&words(told), &words(taken)), is_other, "{told}: no {taken}");
+            assert_eq!(
+                is_for_another(&words(line), &words(negated)),
+                is_other,
+                "{line}: no {negated}"
+            );
         }
     }
 }

@@ -1,17 +1,17 @@
 //! Cisco NX-OS: blocks.
 
 use super::blocks::{self, Block, alone};
-use super::facts::{Aeolus, Cap, EVERY_PORT, Facts, Field, Seen, Share};
+use super::facts::{Aeolus, Cap, EVERY_PORT, Facts, Field, Located, Share};
 use super::text::{File, numbers};
 use crate::intent::Intent;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The lines of each class that match anything besides DSCPs.
-type Matches<'a> = BTreeMap<&'a str, Vec<Seen<&'a str>>>;
+type Matches<'a> = BTreeMap<&'a str, Vec<Located<&'a str>>>;
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let blocks = blocks::read(intent, files, facts);
-    let mut dscps: BTreeMap<&str, Vec<Seen<u8>>> = BTreeMap::new();
+    let mut dscps: BTreeMap<&str, Vec<Located<u8>>> = BTreeMap::new();
     // Other matches of classes.
     let mut others: Matches<'_> = Matches::new();
     let mut loopbacks: BTreeMap<String, &str> = BTreeMap::new();
@@ -21,10 +21,13 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             dscps.entry(name).or_default();
             for inner in &block.inner {
                 if inner.line.starts_with("match ") && inner.after("match dscp").is_none() {
-                    others.entry(name).or_default().push(Seen::new(inner.line.as_str(), &inner.at));
+                    others
+                        .entry(name)
+                        .or_default()
+                        .push(Located::new(inner.line.as_str(), &inner.at));
                 }
                 let all = numbers(inner.after("match dscp").unwrap_or(""));
-                let all = all.into_iter().map(|dscp| Seen::new(dscp, &inner.at));
+                let all = all.into_iter().map(|dscp| Located::new(dscp, &inner.at));
                 dscps.entry(name).or_default().extend(all);
             }
         }
@@ -42,7 +45,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
                 let group = class.last(|inner| inner.after("set qos-group"));
                 let Some(of) = class.class() else { continue };
                 let is_tiny = group.and_then(|group| group.parse().ok()) == Some(intent.queue);
-                for Seen { value: line, at } in
+                for Located { value: line, at } in
                     others.get(of).into_iter().flatten().filter(|_| is_tiny)
                 {
                     alone(facts, line, at);
@@ -76,20 +79,20 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             let found = format!("{name} lacks {}", missing.join(", "));
             let remedy =
                 "NX-OS refuses a policy that does not name them all: add them, at 0 percent";
-            facts.find(&at, found, "all eight queues", remedy);
+            facts.report(&at, found, "all eight queues", remedy);
         }
     }
 }
 
 /// Reads the group of each class's packets, which is their queue.
-fn marking(facts: &mut Facts, name: &str, block: &Block, dscps: &BTreeMap<&str, Vec<Seen<u8>>>) {
+fn marking(facts: &mut Facts, name: &str, block: &Block, dscps: &BTreeMap<&str, Vec<Located<u8>>>) {
     let classifier = facts.classifiers.entry(name);
     // The first matching class counts, but the judge takes the last.
     for class in block.inner.iter().rev() {
         let group = class.last(|inner| inner.after("set qos-group")?.parse().ok());
         let Some(of) = class.class() else { continue };
         let all = dscps.get(of).into_iter().flatten();
-        let maps = all.map(|dscp| Seen::new((dscp.value, group.unwrap_or(0)), &dscp.at));
+        let maps = all.map(|dscp| Located::new((dscp.value, group.unwrap_or(0)), &dscp.at));
         classifier.maps.extend(maps);
     }
 }
@@ -105,25 +108,25 @@ fn queue(intent: &Intent, facts: &mut Facts, name: &str, of: &str, class: &Block
             Some(percent) if inner.line.starts_with("bandwidth") => Some(Share::Weighted(percent)),
             _ => None,
         };
-        let share = share.map(|share| Seen::new(share, &inner.at));
+        let share = share.map(|share| Located::new(share, &inner.at));
         if of == own {
             let schedule = facts.schedules.entry(name);
             schedule.tiny = share.or(schedule.tiny.take());
             if let Some(limit) = inner.after("queue-limit") {
-                facts.queues.entry(name).cap = Seen::some(cap(limit), &inner.at);
+                facts.queues.entry(name).cap = Located::some(cap(limit), &inner.at);
             }
             if let Some(bounds) = blocks::bounds(inner) {
                 *facts.aeolus.entry(name) = Aeolus {
-                    bounds: Seen::some(bounds, &inner.at),
+                    bounds: Located::some(bounds, &inner.at),
                     spares_ecn: inner.words().contains(&"ecn"),
-                    is_sure: inner.number("drop-probability") == Some(100)
+                    drops_all: inner.number("drop-probability") == Some(100)
                         && inner.number("weight") == Some(0),
                 };
             }
         } else if of == "c-out-8q-q-default" {
             let schedule = facts.schedules.entry(name);
             schedule.default = share.or(schedule.default.take());
-        } else if let (Some(Seen { value: Share::Weighted(percent), .. }), false) =
+        } else if let (Some(Located { value: Share::Weighted(percent), .. }), false) =
             (share, (intent.tiny.iter()).any(|tiny| of == format!("c-out-8q-q{}", tiny.queue)))
         {
             let schedule = facts.schedules.entry(name);
@@ -139,9 +142,9 @@ fn cap(limit: &str) -> Cap {
             Cap::Packets(number.parse().unwrap_or(0))
         }
         [number, unit] => {
-            blocks::bytes(number, unit).map_or_else(|| Cap::Not(limit.into()), Cap::Bytes)
+            blocks::bytes(number, unit).map_or_else(|| Cap::Other(limit.into()), Cap::Bytes)
         }
-        _ => Cap::Not(limit.into()),
+        _ => Cap::Other(limit.into()),
     }
 }
 
@@ -162,7 +165,7 @@ fn decapsulation(facts: &mut Facts, block: &Block, loopbacks: &BTreeMap<String, 
     let source = block.last(|inner| inner.after("tunnel source"));
     if let (true, Some(source)) = (is_ipip, source) {
         let address = loopbacks.get(&source.to_lowercase()).copied().unwrap_or(source);
-        facts.decapsulates.push(Seen::new(address.to_owned(), &block.at));
+        facts.decapsulates.push(Located::new(address.to_owned(), &block.at));
     }
 }
 
@@ -182,18 +185,18 @@ fn other(facts: &mut Facts, block: &Block) {
         if ports.contains("destination") {
             fields.push(Field::DestinationPort);
         }
-        facts.hash = Seen::some(fields, &block.at);
-        facts.seed = block.number("universal-id").map(|seed| Seen::new(seed, &block.at));
+        facts.hash = Located::some(fields, &block.at);
+        facts.seed = block.number("universal-id").map(|seed| Located::new(seed, &block.at));
     } else if let ["ip", "route", to, ref rest @ ..] = block.words()[..]
         && let Some(via) = blocks::next_hop(rest)
     {
-        facts.routes.push(Seen::new((to.into(), via.into()), &block.at));
+        facts.routes.push(Located::new((to.into(), via.into()), &block.at));
     }
 }
 
 fn pfc(facts: &mut Facts, block: &Block) {
     if let Some(queues) = block.after("pause pfc-cos") {
-        facts.pfc.extend(numbers(queues).into_iter().map(|queue| Seen::new(queue, &block.at)));
+        facts.pfc.extend(numbers(queues).into_iter().map(|queue| Located::new(queue, &block.at)));
     }
     block.inner.iter().for_each(|inner| pfc(facts, inner));
 }

@@ -1,8 +1,8 @@
 //! OpenConfig: JSON of openconfig-qos and openconfig-network-instance (RFC 7951).
 
-use super::facts::{Aeolus, Cap, Facts, Seen, Share};
-use super::json::{self, Places, items};
-use super::text::{File, Place};
+use super::facts::{Aeolus, Cap, Facts, Located, Share};
+use super::json::{self, Locations, items};
+use super::text::{File, Location};
 use crate::intent::Intent;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
 
 struct Model<'a> {
     intent: &'a Intent,
-    places: Places<'a>,
+    places: Locations<'a>,
     qos: &'a Value,
     /// The number of each queue.
     queues: BTreeMap<&'a str, u8>,
@@ -38,10 +38,10 @@ impl<'a> Model<'a> {
             id.and_then(|id| u8::try_from(id).ok()).map(|id| (name(queue), id))
         };
         let queues = items(&qos["queues"]["queue"]).filter_map(number).collect();
-        Self { intent, places: Places::new(files), qos, queues }
+        Self { intent, places: Locations::new(files), qos, queues }
     }
 
-    fn at(&self, keys: &[&str]) -> Place {
+    fn at(&self, keys: &[&str]) -> Location {
         self.places.of(keys)
     }
 
@@ -64,13 +64,13 @@ impl<'a> Model<'a> {
                 let group = term["actions"]["config"]["target-group"].as_str().unwrap_or("");
                 let queue = self.queue_of(group).unwrap_or(0);
                 for family in ["ipv4", "ipv6"] {
-                    let told = &term["conditions"][family]["config"];
-                    let one = json::number(&told["dscp"]);
-                    let dscps = items(&told["dscp-set"]).filter_map(json::number).chain(one);
+                    let config = &term["conditions"][family]["config"];
+                    let one = json::number(&config["dscp"]);
+                    let dscps = items(&config["dscp-set"]).filter_map(json::number).chain(one);
                     let id = term["id"].as_str().unwrap_or("");
                     let at = self.at(&["classifiers", of, id, "conditions"]);
                     let dscps = dscps.filter_map(|dscp| u8::try_from(dscp).ok());
-                    maps.extend(dscps.map(|dscp| Seen::new((dscp, queue), &at)));
+                    maps.extend(dscps.map(|dscp| Located::new((dscp, queue), &at)));
                 }
             }
         }
@@ -82,17 +82,17 @@ impl<'a> Model<'a> {
             let of = name(profile);
             let queue = facts.queues.entry(of);
             let is_tiny = |queue: &&Value| self.queues.get(name(queue)) == Some(&self.intent.queue);
-            let Some(told) = items(&profile["queues"]["queue"]).find(is_tiny) else { continue };
-            let told = &told["config"];
+            let Some(tiny) = items(&profile["queues"]["queue"]).find(is_tiny) else { continue };
+            let config = &tiny["config"];
             let at = |key| self.at(&["buffer-allocation-profiles", of, key]);
-            let bytes = json::number(&told["dedicated-buffer"]);
-            queue.cap = bytes.map(|bytes| Seen::new(Cap::Bytes(bytes), &at("dedicated-buffer")));
-            if told["use-shared-buffer"] != Value::Bool(false) {
-                let said = match &told["use-shared-buffer"] {
+            let bytes = json::number(&config["dedicated-buffer"]);
+            queue.cap = bytes.map(|bytes| Located::new(Cap::Bytes(bytes), &at("dedicated-buffer")));
+            if config["use-shared-buffer"] != Value::Bool(false) {
+                let cause = match &config["use-shared-buffer"] {
                     Value::Null => "use-shared-buffer is not set".into(),
                     value => format!("use-shared-buffer is {value}"),
                 };
-                queue.borrows.push(Seen::new(said, &at("use-shared-buffer")));
+                queue.borrows.push(Located::new(cause, &at("use-shared-buffer")));
             }
         }
     }
@@ -105,16 +105,17 @@ impl<'a> Model<'a> {
             for scheduler in items(&policy["schedulers"]["scheduler"]) {
                 let is_strict = scheduler["config"]["priority"] == "STRICT";
                 for input in items(&scheduler["inputs"]["input"]) {
-                    let told = &input["config"];
-                    let weight = json::number(&told["weight"]);
+                    let config = &input["config"];
+                    let weight = json::number(&config["weight"]);
                     let share =
                         if is_strict { Some(Share::Strict) } else { weight.map(Share::Weighted) };
                     let id = input["id"].as_str().unwrap_or("");
                     let place = self.at(&["scheduler-policies", of, "inputs", id]);
-                    let share = share
-                        .map(|share| Seen::new(share, if place.line > 0 { &place } else { &at }));
+                    let share = share.map(|share| {
+                        Located::new(share, if place.line > 0 { &place } else { &at })
+                    });
                     let schedule = facts.schedules.entry(of);
-                    match self.queues.get(told["queue"].as_str().unwrap_or("")) {
+                    match self.queues.get(config["queue"].as_str().unwrap_or("")) {
                         Some(0) => schedule.default = share,
                         Some(queue) if *queue == self.intent.queue => schedule.tiny = share,
                         _ => {}
@@ -134,23 +135,23 @@ impl<'a> Model<'a> {
                 facts.classifiers.bind(port, name(classifier), &at);
             }
             for family in ["IPV4", "IPV6"] {
-                let is_told = classifiers.iter().any(|each| each["type"] == family);
-                if !is_told && !classifiers.is_empty() {
+                let has_family = classifiers.iter().any(|each| each["type"] == family);
+                if !has_family && !classifiers.is_empty() {
                     let remedy = "packets of that family would be in the default queue: add one";
                     let found = format!("{port} has no classifier for {family}");
-                    facts.find(&at, found, "one for each family", remedy);
+                    facts.report(&at, found, "one for each family", remedy);
                 }
             }
             for each in &classifiers {
                 let mut all = items(&self.qos["classifiers"]["classifier"]);
-                let told = all.find(|known| name(known) == name(each));
-                let of = told.and_then(|told| told["config"]["type"].as_str());
+                let classifier = all.find(|known| name(known) == name(each));
+                let of = classifier.and_then(|classifier| classifier["config"]["type"].as_str());
                 let meant = each["type"].as_str().unwrap_or("");
                 if let Some(of) = of.filter(|of| *of != meant) {
                     let found =
                         format!("{port} has, for {meant}, a classifier for {of}, {}", name(each));
                     let remedy = "packets of that family would be in the default queue: correct it";
-                    facts.find(&at, found, format!("one for {meant}"), remedy);
+                    facts.report(&at, found, format!("one for {meant}"), remedy);
                 }
             }
             let output = &interface["output"];
@@ -176,15 +177,15 @@ impl<'a> Model<'a> {
 
     fn dropping(&self, profile: &str) -> Option<Aeolus> {
         let profiles = &self.qos["queue-management-profiles"]["queue-management-profile"];
-        let told = items(profiles).find(|each| name(each) == profile)?;
-        let told = &told["wred"]["uniform"]["config"];
-        let of = |key: &str| json::number(&told[key]);
+        let profile_entry = items(profiles).find(|each| name(each) == profile)?;
+        let config = &profile_entry["wred"]["uniform"]["config"];
+        let of = |key: &str| json::number(&config[key]);
         let both = of("min-threshold").zip(of("max-threshold"))?;
         let at = self.at(&["queue-management-profiles", profile, "min-threshold"]);
         Some(Aeolus {
-            bounds: Seen::some(both, &at),
-            spares_ecn: told["enable-ecn"] == true,
-            is_sure: told["drop"] == true && of("max-drop-probability-percent") == Some(100),
+            bounds: Located::some(both, &at),
+            spares_ecn: config["enable-ecn"] == true,
+            drops_all: config["drop"] == true && of("max-drop-probability-percent") == Some(100),
         })
     }
 
@@ -196,7 +197,7 @@ impl<'a> Model<'a> {
             let at = self.at(&["static-routes", to]);
             for hop in items(&route["next-hops"]["next-hop"]) {
                 let via = hop["config"]["next-hop"].as_str().unwrap_or("");
-                facts.routes.push(Seen::new((to.into(), via.into()), &at));
+                facts.routes.push(Located::new((to.into(), via.into()), &at));
             }
         }
     }

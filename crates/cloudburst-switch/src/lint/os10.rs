@@ -1,7 +1,7 @@
 //! Dell OS10: blocks.
 
 use super::blocks::{self, Block};
-use super::facts::{Cap, EVERY_PORT, Facts, Field, Seen, Share};
+use super::facts::{Cap, EVERY_PORT, Facts, Field, Located, Share};
 use super::text::{File, numbers};
 use crate::intent::Intent;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
                 let Ok(group) = group.parse::<u8>() else { continue };
                 let queue = queues.get(&group).copied().unwrap_or(group);
                 let maps =
-                    numbers(dscps).into_iter().map(|dscp| Seen::new((dscp, queue), &inner.at));
+                    numbers(dscps).into_iter().map(|dscp| Located::new((dscp, queue), &inner.at));
                 facts.classifiers.entry(name).maps.extend(maps);
             }
         } else if let Some(name) = block.after("policy-map type queuing") {
@@ -88,18 +88,18 @@ fn policy(intent: &Intent, facts: &mut Facts, name: &str, queue: Option<u8>, cla
     let mut share = None;
     for inner in &class.inner {
         if let Some(percent) = inner.after("bandwidth").and_then(|_| inner.number("percent")) {
-            share = Seen::some(Share::Weighted(percent), &inner.at);
+            share = Located::some(Share::Weighted(percent), &inner.at);
         } else if inner.line.starts_with("priority") {
-            share = Seen::some(Share::Strict, &inner.at);
+            share = Located::some(Share::Strict, &inner.at);
         } else if inner.line.starts_with("queue-limit") && queue == Some(intent.queue) {
             let (len, fixed) = (inner.number("queue-len"), inner.number("static"));
             let cap = match (len, fixed) {
                 (Some(len), Some(fixed)) => {
                     Cap::Bytes(len.saturating_add(fixed).saturating_mul(KILOBYTE))
                 }
-                _ => Cap::Not(format!("a share of the free buffer, {}", inner.line)),
+                _ => Cap::Other(format!("a share of the free buffer, {}", inner.line)),
             };
-            facts.queues.entry(name).cap = Seen::some(cap, &inner.at);
+            facts.queues.entry(name).cap = Located::some(cap, &inner.at);
         }
     }
     let schedule = facts.schedules.entry(name);
@@ -122,14 +122,14 @@ fn other(facts: &mut Facts, block: &Block) {
                 "l4-destination-port" => Some(Field::DestinationPort),
                 _ => None,
             };
-            facts.hash = Seen::some(fields.iter().filter_map(field).collect(), &block.at);
+            facts.hash = Located::some(fields.iter().filter_map(field).collect(), &block.at);
         }
         ["hash-algorithm", "seed", seed] => {
-            facts.seed = seed.parse().ok().map(|seed| Seen::new(seed, &block.at));
+            facts.seed = seed.parse().ok().map(|seed| Located::new(seed, &block.at));
         }
         ["ip", "route", to, ref rest @ ..] => {
             let via = blocks::next_hop(rest);
-            facts.routes.extend(via.map(|via| Seen::new((to.into(), via.into()), &block.at)));
+            facts.routes.extend(via.map(|via| Located::new((to.into(), via.into()), &block.at)));
         }
         ["wred", name] => {
             facts.aeolus.entry(name).spares_ecn =
@@ -139,8 +139,8 @@ fn other(facts: &mut Facts, block: &Block) {
                 if let Some((low, high)) = both {
                     let bytes = (low.saturating_mul(KILOBYTE), high.saturating_mul(KILOBYTE));
                     let aeolus = facts.aeolus.entry(name);
-                    aeolus.bounds = Seen::some(bytes, &inner.at);
-                    aeolus.is_sure = inner.number("drop-probability") == Some(100);
+                    aeolus.bounds = Located::some(bytes, &inner.at);
+                    aeolus.drops_all = inner.number("drop-probability") == Some(100);
                 }
             }
         }
@@ -150,7 +150,7 @@ fn other(facts: &mut Facts, block: &Block) {
 
 fn pfc(facts: &mut Facts, block: &Block) {
     if let Some(queues) = block.after("pfc-cos") {
-        facts.pfc.extend(numbers(queues).into_iter().map(|queue| Seen::new(queue, &block.at)));
+        facts.pfc.extend(numbers(queues).into_iter().map(|queue| Located::new(queue, &block.at)));
     }
     block.inner.iter().for_each(|inner| pfc(facts, inner));
 }

@@ -1,18 +1,18 @@
-//! PicOS: `set` commands, which `delete` takes back.
+//! PicOS: `set` commands, which `delete` removes.
 
 use super::commands;
-use super::facts::{Cap, Facts, Field, Seen, Share};
-use super::text::{File, Place, lines};
+use super::facts::{Cap, Facts, Field, Located, Share};
+use super::text::{File, Location, lines};
 use crate::intent::Intent;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A scheduler, as far as it is configured.
 #[derive(Default)]
 struct Scheduler {
-    share: Option<Seen<Share>>,
-    mode: Option<Seen<bool>>,
-    cells: Option<Seen<u64>>,
-    shared: Option<Seen<String>>,
+    share: Option<Located<Share>>,
+    mode: Option<Located<bool>>,
+    cells: Option<Located<u64>>,
+    shared: Option<Located<String>>,
 }
 
 #[derive(Default)]
@@ -20,11 +20,11 @@ struct Found<'a> {
     /// The queue of each forwarding class.
     classes: BTreeMap<&'a str, u8>,
     /// Classifier, class, DSCP.
-    points: Vec<Seen<(&'a str, &'a str, u8)>>,
+    points: Vec<Located<(&'a str, &'a str, u8)>>,
     schedulers: BTreeMap<&'a str, Scheduler>,
     /// Profile, class, scheduler.
-    profiles: Vec<Seen<(&'a str, &'a str, &'a str)>>,
-    untrusting: Vec<Seen<&'a str>>,
+    profiles: Vec<Located<(&'a str, &'a str, &'a str)>>,
+    untrusting: Vec<Located<&'a str>>,
     trusting: BTreeSet<&'a str>,
 }
 
@@ -32,21 +32,21 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let mut found = Found::default();
     let mut fields = Vec::new();
     let commands = lines(files, &['#']).map(|(at, line)| (at, line.replace('"', "")));
-    let told = commands::read(intent, commands, ("set", "delete"), facts);
-    for (at, line) in &told {
+    let in_effect = commands::read(intent, commands, "set", "delete", facts);
+    for (at, line) in &in_effect {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             ["set", "class-of-service", rest @ ..] => of_service(&mut found, facts, rest, at),
             ["set", "interface", "ecmp", "hash-mapping", "field", field, "disable", "false"] => {
                 fields.extend(of_hash(field));
-                facts.hash = Seen::some(fields.clone(), at);
+                facts.hash = Located::some(fields.clone(), at);
             }
             ["set", "interface", "ecmp", "hash-mapping", "field", field, "disable", "true"] => {
                 fields.retain(|known| Some(*known) != of_hash(field));
-                facts.hash = Seen::some(fields.clone(), at);
+                facts.hash = Located::some(fields.clone(), at);
             }
             ["set", "protocols", "static", "route", to, "next-hop", via] => {
-                facts.routes.push(Seen::new(((*to).into(), (*via).into()), at));
+                facts.routes.push(Located::new(((*to).into(), (*via).into()), at));
             }
             _ => {}
         }
@@ -65,27 +65,27 @@ fn of_hash(field: &str) -> Option<Field> {
     })
 }
 
-fn of_service<'a>(found: &mut Found<'a>, facts: &mut Facts, words: &[&'a str], at: &Place) {
+fn of_service<'a>(found: &mut Found<'a>, facts: &mut Facts, words: &[&'a str], at: &Location) {
     match *words {
         ["forwarding-class", class, "local-priority", queue] => {
             found.classes.extend(queue.parse::<u8>().map(|queue| (class, queue)));
         }
         ["classifier", name, "forwarding-class", class, "code-point", dscp] => {
-            let point = dscp.parse().map(|dscp| Seen::new((name, class, dscp), at));
+            let point = dscp.parse().map(|dscp| Located::new((name, class, dscp), at));
             found.points.extend(point);
         }
         ["classifier", name, "trust-mode", mode] => {
             if mode == "dscp" {
                 found.trusting.insert(name);
             } else {
-                found.untrusting.push(Seen::new(name, at));
+                found.untrusting.push(Located::new(name, at));
             }
         }
-        ["scheduler", name, ref told @ ..] => {
-            scheduler(found.schedulers.entry(name).or_default(), told, at);
+        ["scheduler", name, ref setting @ ..] => {
+            scheduler(found.schedulers.entry(name).or_default(), setting, at);
         }
         ["scheduler-profile", profile, "forwarding-class", class, "scheduler", scheduler] => {
-            found.profiles.push(Seen::new((profile, class, scheduler), at));
+            found.profiles.push(Located::new((profile, class, scheduler), at));
         }
         ["interface", port, "classifier", name] => facts.classifiers.bind(port, name, at),
         ["interface", port, "scheduler-profile", name] => {
@@ -93,63 +93,68 @@ fn of_service<'a>(found: &mut Found<'a>, facts: &mut Facts, words: &[&'a str], a
             facts.schedules.bind(port, name, at);
         }
         ["pfc-profile", _, "code-point", point, ..] => {
-            facts.pfc.extend(point.parse().map(|point| Seen::new(point, at)));
+            facts.pfc.extend(point.parse().map(|point| Located::new(point, at)));
         }
         _ => {}
     }
 }
 
-fn scheduler(scheduler: &mut Scheduler, words: &[&str], at: &Place) {
-    let value = |text: &str| text.parse::<u64>().ok().map(|value| Seen::new(value, at));
+fn scheduler(scheduler: &mut Scheduler, words: &[&str], at: &Location) {
+    let value = |text: &str| text.parse::<u64>().ok().map(|value| Located::new(value, at));
     match *words {
-        ["mode", mode] => scheduler.mode = Seen::some(mode == "SP", at),
+        ["mode", mode] => scheduler.mode = Located::some(mode == "SP", at),
         ["weight", weight] => {
             scheduler.share =
-                value(weight).map(|weight| Seen::new(Share::Weighted(weight.value), at));
+                value(weight).map(|weight| Located::new(Share::Weighted(weight.value), at));
         }
         ["buffer", "queue-limit", cells] => scheduler.cells = value(cells),
         ["buffer", "shared", on] if !matches!(on, "false" | "disable") => {
-            scheduler.shared = Seen::some(format!("buffer shared {on}"), at);
+            scheduler.shared = Located::some(format!("buffer shared {on}"), at);
         }
         _ => {}
     }
 }
 
 fn resolve(intent: &Intent, mut found: Found<'_>, facts: &mut Facts) {
-    for Seen { value: (name, class, dscp), at } in &found.points {
+    for Located { value: (name, class, dscp), at } in &found.points {
         // A class without a local priority has no queue of its own.
         let queue = found.classes.get(class).copied().unwrap_or(0);
-        facts.classifiers.entry(name).maps.push(Seen::new((*dscp, queue), at));
+        facts.classifiers.entry(name).maps.push(Located::new((*dscp, queue), at));
     }
     let mut silent = BTreeMap::new();
-    for Seen { value: (name, ..), at } in &found.points {
+    for Located { value: (name, ..), at } in &found.points {
         if !found.trusting.contains(name) && found.untrusting.iter().all(|seen| seen.value != *name)
         {
             silent.entry(*name).or_insert(at);
         }
     }
-    found.untrusting.extend(silent.into_iter().map(|(name, at)| Seen::new(name, at)));
-    for Seen { value: name, at } in &found.untrusting {
-        facts.find(
+    found.untrusting.extend(silent.into_iter().map(|(name, at)| Located::new(name, at)));
+    for Located { value: name, at } in &found.untrusting {
+        facts.report(
             at,
             format!("classifier {name} does not trust DSCPs"),
             "trust-mode \"dscp\"",
             "packets would all be in one queue: set it",
         );
     }
-    for Seen { value: (profile, class, name), at } in &found.profiles {
+    for Located { value: (profile, class, name), at } in &found.profiles {
         let Some(queue) = found.classes.get(class).copied() else { continue };
         let Some(scheduler) = found.schedulers.get_mut(name) else {
             let missing = format!("{profile} refers to scheduler {name}, which is not there");
-            facts.find(at, missing, "a scheduler with that name", "define it, or correct the name");
+            facts.report(
+                at,
+                missing,
+                "a scheduler with that name",
+                "define it, or correct the name",
+            );
             continue;
         };
         if scheduler.mode.is_none() && (queue == intent.queue || queue == 0) {
             let found = format!("scheduler {name} has no mode");
-            facts.find(at, found, "mode \"WRR\"", "without one it may be strict: set it");
+            facts.report(at, found, "mode \"WRR\"", "without one it may be strict: set it");
         }
         let share = match &scheduler.mode {
-            Some(Seen { value: true, at }) => Seen::some(Share::Strict, at),
+            Some(Located { value: true, at }) => Located::some(Share::Strict, at),
             _ => scheduler.share.clone(),
         };
         let (queues, schedules) = (facts.queues.entry(profile), facts.schedules.entry(profile));
@@ -157,7 +162,7 @@ fn resolve(intent: &Intent, mut found: Found<'_>, facts: &mut Facts) {
             schedules.tiny = share;
             let cells = scheduler.cells.take();
             queues.cap = cells.map(|cells| {
-                Seen::new(Cap::Bytes(cells.value.saturating_mul(intent.buffer.cell)), &cells.at)
+                Located::new(Cap::Bytes(cells.value.saturating_mul(intent.buffer.cell)), &cells.at)
             });
             queues.borrows.extend(scheduler.shared.take());
         } else if queue == 0 {

@@ -1,19 +1,19 @@
 //! Shell scripts, as far as a check can follow them: one command after the other.
 
 use super::facts::Facts;
-use super::text::{File, Place};
+use super::text::{File, Location};
 use std::collections::VecDeque;
 
 /// A simple command.
 #[derive(Clone, Debug)]
 pub(super) struct Command {
-    pub(super) at: Place,
+    pub(super) at: Location,
     /// Its words, without quotes. A watched command is the first one, without its directory.
     pub(super) words: Vec<String>,
     /// The files to or from which it is redirected.
     pub(super) files: Vec<String>,
     /// Whether it is certainly run as it is written.
-    pub(super) is_sure: bool,
+    pub(super) is_certain: bool,
 }
 
 /// What ends a command, and so decides whether the next one is run.
@@ -49,11 +49,11 @@ pub(super) fn read(files: &[File], watched: &[&str], facts: &mut Facts) -> Vec<C
     files.iter().flat_map(|file| of_file(file, watched, facts)).collect()
 }
 
-/// Reports a command whose effect cannot be told.
+/// Reports a command whose effect is unknown.
 pub(super) fn not_followed(facts: &mut Facts, command: &Command) {
     let found = format!("`{}` is not understood", command.words.join(" "));
     let remedy = "a check cannot follow variables, conditions, loops, other files, or what is after an exit: write it out";
-    facts.find(&command.at, found, "plain commands", remedy);
+    facts.report(&command.at, found, "plain commands", remedy);
 }
 
 fn of_file(file: &File, watched: &[&str], facts: &mut Facts) -> Vec<Command> {
@@ -62,13 +62,13 @@ fn of_file(file: &File, watched: &[&str], facts: &mut Facts) -> Vec<Command> {
     let mut open: Vec<&str> = Vec::new();
     let mut has_ended = false;
     let mut before = End::Always;
-    let mut was_sure = true;
+    let mut was_certain = true;
     let (all, unclosed) = split(&file.text);
     if let Some(line) = unclosed {
-        let at = Place { file: file.name.clone(), line };
+        let at = Location { file: file.name.clone(), line };
         let found = file.text.lines().nth(line - 1).unwrap_or("").trim();
         let remedy = "the rest of the file is inside the quotes: close them";
-        facts.find(&at, format!("`{found}` is not understood"), "a closing quote", remedy);
+        facts.report(&at, format!("`{found}` is not understood"), "a closing quote", remedy);
     }
     for written in all {
         let Written { line, mut words, files, expands, is_text, end } = written;
@@ -78,17 +78,18 @@ fn of_file(file: &File, watched: &[&str], facts: &mut Facts) -> Vec<Command> {
         let is_conditional = match before {
             End::Always => false,
             // A watched command is assumed to succeed, other than a test.
-            End::And => !was_sure,
+            End::And => !was_certain,
             End::Or => true,
         };
-        let is_sure = open.is_empty() && !(has_ended || expands || is_text || is_conditional);
-        has_ended |= words.first().is_some_and(|word| word == "exit") && is_sure;
+        let is_certain = open.is_empty() && !(has_ended || expands || is_text || is_conditional);
+        has_ended |= words.first().is_some_and(|word| word == "exit") && is_certain;
         let (words, is_run) = from_watched(words, watched);
-        let is_sure = is_sure && is_run;
-        was_sure = is_sure && words.first().is_some_and(|word| watched.contains(&word.as_str()));
+        let is_certain = is_certain && is_run;
+        was_certain =
+            is_certain && words.first().is_some_and(|word| watched.contains(&word.as_str()));
         before = end.unwrap_or(End::Always);
-        let at = Place { file: file.name.clone(), line };
-        commands.push(Command { at, words, files, is_sure });
+        let at = Location { file: file.name.clone(), line };
+        commands.push(Command { at, words, files, is_certain });
     }
     commands
 }

@@ -1,15 +1,15 @@
 //! SONiC: tables of CONFIG_DB, or patches of them.
 
-use super::facts::{Aeolus, Cap, EVERY_PORT, Facts, Field, Queue, Seen, Share};
-use super::json::{self, Places, entries, items};
-use super::text::{File, Place, numbers};
+use super::facts::{Aeolus, Cap, EVERY_PORT, Facts, Field, Located, Queue, Share};
+use super::json::{self, Locations, entries, items};
+use super::text::{File, Location, numbers};
 use crate::intent::Intent;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let all = json::read(files, facts);
-    let tables = Tables { intent, places: Places::new(files), all: &all };
+    let tables = Tables { intent, places: Locations::new(files), all: &all };
     tables.ports(facts);
     tables.buffers(facts);
     tables.schedulers(facts);
@@ -20,7 +20,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
 
 /// Splits the files into sets to be judged separately. A patch repeats the tables of its name, and one would hide the
 /// mistakes of the other: `qos.patch.json` is judged instead of `qos.json`.
-pub(super) fn apart(files: &[File]) -> Vec<Vec<File>> {
+pub(super) fn separate(files: &[File]) -> Vec<Vec<File>> {
     let tables_of =
         |file: &File| file.name.strip_suffix(".patch.json").map(|of| format!("{of}.json"));
     let is_there = |name: &str| files.iter().any(|file| file.name == name);
@@ -39,23 +39,23 @@ pub(super) fn apart(files: &[File]) -> Vec<Vec<File>> {
 
 struct Tables<'a> {
     intent: &'a Intent,
-    places: Places<'a>,
+    places: Locations<'a>,
     all: &'a Value,
 }
 
 impl Tables<'_> {
-    fn at(&self, keys: &[&str]) -> Place {
+    fn at(&self, keys: &[&str]) -> Location {
         self.places.of(keys)
     }
 
     fn ports(&self, facts: &mut Facts) {
-        for (port, told) in entries(&self.all["PORT_QOS_MAP"]) {
+        for (port, entry) in entries(&self.all["PORT_QOS_MAP"]) {
             let at = self.at(&["PORT_QOS_MAP", port]);
             let of = if port == "global" { EVERY_PORT } else { port };
-            let enabled = told["pfc_enable"].as_str().unwrap_or("");
-            facts.pfc.extend(numbers(enabled).into_iter().map(|tc| Seen::new(tc, &at)));
+            let enabled = entry["pfc_enable"].as_str().unwrap_or("");
+            facts.pfc.extend(numbers(enabled).into_iter().map(|tc| Located::new(tc, &at)));
             let (Some(dscps), Some(queues)) =
-                (told["dscp_to_tc_map"].as_str(), told["tc_to_queue_map"].as_str())
+                (entry["dscp_to_tc_map"].as_str(), entry["tc_to_queue_map"].as_str())
             else {
                 continue;
             };
@@ -78,12 +78,17 @@ impl Tables<'_> {
             let queue = json::number(&to_queues[class]).and_then(|queue| u8::try_from(queue).ok());
             let at = self.at(&["DSCP_TO_TC_MAP", dscps, &dscp.to_string()]);
             // By default, a class has the queue with its number.
-            Some(Seen { value: (dscp, queue.or(class.parse().ok())?), at })
+            Some(Located { value: (dscp, queue.or(class.parse().ok())?), at })
         };
         let missing: Vec<_> = (0..64).filter(|&dscp| of(dscp).is_none()).collect();
         if let (Some(first), at) = (missing.first(), self.at(&["DSCP_TO_TC_MAP", dscps])) {
             let found = format!("{} DSCPs have no class in {dscps}, {first} first", missing.len());
-            facts.find(&at, found, "all 64", "add them: without a class, the queue is not defined");
+            facts.report(
+                &at,
+                found,
+                "all 64",
+                "add them: without a class, the queue is not defined",
+            );
         }
         facts.classifiers.entry(name).maps.extend((0..64).filter_map(of));
     }
@@ -96,17 +101,17 @@ impl Tables<'_> {
     }
 
     fn buffers(&self, facts: &mut Facts) {
-        for (key, told) in entries(&self.all["BUFFER_QUEUE"]) {
+        for (key, entry) in entries(&self.all["BUFFER_QUEUE"]) {
             let at = self.at(&["BUFFER_QUEUE", key]);
-            let name = told["profile"].as_str().unwrap_or("");
+            let name = entry["profile"].as_str().unwrap_or("");
             for port in self.each_port(key, self.intent.queue) {
                 facts.queues.bind(port, name, &at);
             }
         }
-        for (name, told) in entries(&self.all["BUFFER_PROFILE"]) {
+        for (name, entry) in entries(&self.all["BUFFER_PROFILE"]) {
             let at = |key| self.at(&["BUFFER_PROFILE", name, key]);
-            let of = |key: &str| json::number(&told[key]);
-            let dynamic = match &told["dynamic_th"] {
+            let of = |key: &str| json::number(&entry[key]);
+            let dynamic = match &entry["dynamic_th"] {
                 Value::Null => None,
                 Value::String(share) => Some(share.clone()),
                 share => Some(share.to_string()),
@@ -114,41 +119,41 @@ impl Tables<'_> {
             let cap = match (of("static_th"), dynamic) {
                 (_, Some(share)) => {
                     let share = format!("a share of the free buffer, dynamic_th {share}");
-                    Seen::some(Cap::Not(share), &at("dynamic_th"))
+                    Located::some(Cap::Other(share), &at("dynamic_th"))
                 }
                 (Some(0), None) => {
                     let none = "static_th 0, which SONiC takes as no limit";
-                    Seen::some(Cap::Not(none.into()), &at("static_th"))
+                    Located::some(Cap::Other(none.into()), &at("static_th"))
                 }
                 (Some(bytes), None) => {
                     let size = of("size").unwrap_or(0);
-                    Seen::some(Cap::Bytes(bytes.saturating_add(size)), &at("static_th"))
+                    Located::some(Cap::Bytes(bytes.saturating_add(size)), &at("static_th"))
                 }
                 (None, None) => None,
             };
             facts
                 .queues
                 .named
-                .insert(name.clone(), Queue { cap, borrows: self.pool(told, &at("pool")) });
+                .insert(name.clone(), Queue { cap, borrows: self.pool(entry, &at("pool")) });
         }
     }
 
     /// Checks the profile's pool, which is present only in a whole configuration.
-    fn pool(&self, profile: &Value, at: &Place) -> Vec<Seen<String>> {
+    fn pool(&self, profile: &Value, at: &Location) -> Vec<Located<String>> {
         let name = profile["pool"].as_str().unwrap_or("");
         let pool = &self.all["BUFFER_POOL"][name];
         let mode = pool["mode"].as_str().filter(|mode| *mode != "static");
         let is_ingress = name.starts_with("ingress") || pool["type"] == "ingress";
         let wrong = mode.or(is_ingress.then_some("for ingress"));
-        wrong.map(|how| Seen::new(format!("its pool {name} is {how}"), at)).into_iter().collect()
+        wrong.map(|how| Located::new(format!("its pool {name} is {how}"), at)).into_iter().collect()
     }
 
     fn schedulers(&self, facts: &mut Facts) {
         let queues = &self.all["QUEUE"];
         let named = |queue: u8| {
             let mut all = BTreeMap::new();
-            for (key, told) in entries(queues) {
-                let Some(name) = told["scheduler"].as_str() else { continue };
+            for (key, entry) in entries(queues) {
+                let Some(name) = entry["scheduler"].as_str() else { continue };
                 all.extend(self.each_port(key, queue).into_iter().map(|port| (port, (key, name))));
             }
             all
@@ -164,8 +169,8 @@ impl Tables<'_> {
             schedule.tiny = self.share(first);
             schedule.default = default.and_then(|(_, name)| self.share(name));
         }
-        for (key, told) in entries(queues) {
-            let Some(name) = told["wred_profile"].as_str() else { continue };
+        for (key, entry) in entries(queues) {
+            let Some(name) = entry["wred_profile"].as_str() else { continue };
             let ports = self.each_port(key, self.intent.queue);
             let profile = &self.all["WRED_PROFILE"][name];
             if ports.is_empty() || !profile.is_object() {
@@ -176,22 +181,23 @@ impl Tables<'_> {
             let both = of("green_min_threshold").zip(of("green_max_threshold"));
             let at = self.at(&["WRED_PROFILE", name]);
             *facts.aeolus.entry(name) = Aeolus {
-                bounds: both.map(|both| Seen::new(both, &at)),
+                bounds: both.map(|both| Located::new(both, &at)),
                 spares_ecn: matches!(profile["ecn"].as_str(), Some(ecn) if ecn != "ecn_none"),
-                is_sure: profile["wred_green_enable"] == "true"
+                drops_all: profile["wred_green_enable"] == "true"
                     && of("green_drop_probability") == Some(100),
             };
         }
     }
 
     fn trimming(&self, facts: &mut Facts) {
-        let told = &self.all["SWITCH_TRIMMING"]["GLOBAL"];
+        let entry = &self.all["SWITCH_TRIMMING"]["GLOBAL"];
         let of = |key| {
             let at = self.at(&["SWITCH_TRIMMING", "GLOBAL", key]);
-            json::number(&told[key]).map(|value| Seen::new(value, &at))
+            json::number(&entry[key]).map(|value| Located::new(value, &at))
         };
         let trimming = &mut facts.trimming;
-        (trimming.size, trimming.dscp) = (of("size"), of("dscp_value"));
+        trimming.size = of("size");
+        trimming.dscp = of("dscp_value");
         trimming.queue = of("queue_index");
         for (key, queue) in entries(&self.all["BUFFER_QUEUE"]) {
             let name = queue["profile"].as_str().unwrap_or("");
@@ -206,19 +212,19 @@ impl Tables<'_> {
         }
     }
 
-    fn share(&self, name: &str) -> Option<Seen<Share>> {
-        let told = self.all["SCHEDULER"].get(name)?;
+    fn share(&self, name: &str) -> Option<Located<Share>> {
+        let scheduler = self.all["SCHEDULER"].get(name)?;
         let at = |key| self.at(&["SCHEDULER", name, key]);
-        if told["type"] == "STRICT" {
-            return Seen::some(Share::Strict, &at("type"));
+        if scheduler["type"] == "STRICT" {
+            return Located::some(Share::Strict, &at("type"));
         }
-        let weight = json::number(&told["weight"]).unwrap_or(1);
-        Seen::some(Share::Weighted(weight), &at("weight"))
+        let weight = json::number(&scheduler["weight"]).unwrap_or(1);
+        Located::some(Share::Weighted(weight), &at("weight"))
     }
 
     fn hash(&self, facts: &mut Facts) {
-        let told = &self.all["SWITCH_HASH"]["GLOBAL"]["ecmp_hash"];
-        if !told.is_array() {
+        let entry = &self.all["SWITCH_HASH"]["GLOBAL"]["ecmp_hash"];
+        if !entry.is_array() {
             return;
         }
         let field = |name: &Value| match name.as_str()? {
@@ -230,22 +236,22 @@ impl Tables<'_> {
             _ => None,
         };
         let at = self.at(&["SWITCH_HASH", "GLOBAL", "ecmp_hash"]);
-        facts.hash = Seen::some(items(told).filter_map(field).collect(), &at);
+        facts.hash = Located::some(items(entry).filter_map(field).collect(), &at);
     }
 
     fn routes(&self, facts: &mut Facts) {
-        for (key, told) in entries(&self.all["STATIC_ROUTE"]) {
+        for (key, entry) in entries(&self.all["STATIC_ROUTE"]) {
             let to = key.rsplit_once('|').map_or(key.as_str(), |(_, to)| to);
             let at = self.at(&["STATIC_ROUTE", key]);
-            for hop in told["nexthop"].as_str().unwrap_or("").split(',') {
-                facts.routes.push(Seen::new((to.into(), hop.into()), &at));
+            for hop in entry["nexthop"].as_str().unwrap_or("").split(',') {
+                facts.routes.push(Located::new((to.into(), hop.into()), &at));
             }
         }
         for (key, _) in entries(&self.all["LOOPBACK_INTERFACE"]) {
             let address =
                 key.strip_prefix("Loopback0|").and_then(|prefix| prefix.split('/').next());
             let at = self.at(&["LOOPBACK_INTERFACE", key]);
-            facts.decapsulates.extend(address.map(|address| Seen::new(address.to_owned(), &at)));
+            facts.decapsulates.extend(address.map(|address| Located::new(address.to_owned(), &at)));
         }
     }
 }

@@ -9,7 +9,7 @@ pub(crate) struct File {
 
 /// A line of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) file: String,
     /// The line, from 1; 0 for something that is missing from the file.
     pub(super) line: usize,
@@ -25,11 +25,11 @@ pub(super) fn after<'a>(words: &[&'a str], word: &str) -> Option<&'a str> {
 pub(super) fn lines<'a>(
     files: &'a [File],
     comment: &'static [char],
-) -> impl Iterator<Item = (Place, &'a str)> + 'a {
+) -> impl Iterator<Item = (Location, &'a str)> + 'a {
     files.iter().flat_map(move |file| {
         let numbered = file.text.lines().enumerate();
         numbered
-            .map(|(index, line)| (Place { file: file.name.clone(), line: index + 1 }, line))
+            .map(|(index, line)| (Location { file: file.name.clone(), line: index + 1 }, line))
             .filter(move |(_, line)| {
                 let line = line.trim_start();
                 !line.is_empty() && !line.starts_with(comment)
