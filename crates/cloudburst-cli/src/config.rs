@@ -268,7 +268,7 @@ capacity = \"10G\"
 ";
 
     #[test]
-    fn each_program_takes_what_it_has_an_option_for() {
+    fn each_program_takes_the_settings_that_it_has_options_for() {
         let send: SendArgs = parse(TEXT, "cbrst-send h:1 file").unwrap();
         assert_eq!(send.common.dscp, [43, 45]);
         assert_eq!(send.common.key_file.as_deref(), Some(Path::new("/etc/cloudburst/key")));
@@ -282,7 +282,7 @@ capacity = \"10G\"
     }
 
     #[test]
-    fn the_command_line_wins_and_conflicts_with_itself_alone() {
+    fn the_command_line_takes_precedence_over_settings() {
         let send: SendArgs = parse(TEXT, "cbrst-send --dscp 7 --insecure h:1 file").unwrap();
         assert_eq!((send.common.dscp, send.common.insecure), (vec![7], true));
         let recv: RecvArgs = parse("out = \"/srv\"", "cbrst-recv --stdout").unwrap();
@@ -299,7 +299,7 @@ capacity = \"10G\"
     }
 
     #[test]
-    fn settings_that_are_held_elsewhere_are_left_out() {
+    fn settings_that_the_environment_replaces_are_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c.toml");
         fs::write(&path, TEXT).unwrap();
@@ -309,7 +309,7 @@ capacity = \"10G\"
     }
 
     #[test]
-    fn mistakes_are_named_with_file_and_remedy() {
+    fn mistakes_in_settings_are_named_with_file_and_remedy() {
         for (text, said) in [
             ("dcsp = 43", "no setting \"dcsp\": did you mean \"dscp\"?"),
             ("key_file = \"k\"", "did you mean \"key-file\"?"),

@@ -370,7 +370,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(30);
 
     #[test]
-    fn both_ends_with_one_code_have_one_key_which_is_another_each_time() {
+    fn both_ends_agree_on_a_new_key_each_time() {
         let code: Code = "012-345".parse().unwrap();
         let once = || {
             let (listener, addr) = listener();
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn another_code_is_a_guess_and_gets_no_confirmation() {
+    fn a_wrong_code_counts_as_a_guess_and_is_not_confirmed() {
         let (listener, addr) = listener();
         let asking = thread::spawn(move || ask(addr, Code(1), LONG));
         assert_eq!(answer(listener.accept().unwrap().0, Code(2)).unwrap(), None);
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pairing_is_no_guess() {
+    fn other_traffic_does_not_count_as_a_guess() {
         for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"cbrst-pair 1", b"", &[0xff; 4096]] {
             let (listener, addr) = listener();
             let mut stream = TcpStream::connect(addr).unwrap();
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reflected_message_leads_nowhere() {
+    fn a_reflected_message_is_rejected() {
         let (listener, addr) = listener();
         let asking = thread::spawn(move || ask(addr, Code(1), LONG));
         let (mut stream, _) = listener.accept().unwrap();

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_window_is_told_of_chunk_by_chunk() {
+    fn the_last_window_has_a_prefix_for_each_chunk() {
         assert!(lengths(0, 100, 10, 8).is_empty());
         assert!(lengths(9, 100, 10, 8).is_empty());
         assert_eq!(lengths(35, 100, 10, 8), [10, 20, 30]);

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_move_is_stalled_until_it_does() {
+    fn a_transfer_without_progress_is_shown_as_stalled() {
         let (mut rate, now) = seen([1_000_000; 11]);
         assert_eq!(rate.text(now, None), "909.09 kB/s", "of 1.1 s");
         assert_eq!(rate.text(now + 999 * MS, None), "476.42 kB/s");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_were_cleared_take_no_memory() {
+    fn cleared_lines_take_no_memory() {
         let bars = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
         let line = || Progress::new(&bars, Instant::now(), "a", Some(1));
         let overlap = |times| {

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_option_stands_instead_of_what_is_required() {
+    fn generate_needs_no_other_arguments() {
         assert_eq!(wanted("program --generate man").unwrap().unwrap(), Form::Man);
         assert_eq!(wanted("program --generate=fish").unwrap().unwrap(), Form::Fish);
         for refused in ["--generate", "--generate html", "--generate man run"] {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_the_options_of_subcommands_and_what_help_says_last() {
+    fn a_manual_page_has_the_options_of_subcommands_and_the_end_of_the_help() {
         let mut page = Vec::new();
         write(Arguments::command(), Form::Man, &mut page).unwrap();
         let page = String::from_utf8(page).unwrap();

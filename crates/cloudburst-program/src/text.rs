@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_terminals_act_on_is_escaped() {
+    fn only_control_characters_are_escaped() {
         assert_eq!(escaped("größe \\ 日本"), "größe \\ 日本");
         assert_eq!(escaped("a\nb\t\x1b[2J\u{9b}1m"), "a\\nb\\t\\u{1b}[2J\\u{9b}1m");
         assert_eq!(escaped("cod.\u{202e}exe\u{200f}"), "cod.\\u{202e}exe\\u{200f}");

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_as_people_write_them() {
+    fn numbers_may_have_units() {
         for (text, bytes) in [
             ("0", 0),
             ("5000", 5_000),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_numbers_are_refused() {
         for text in ["", "M", "-1", "1.2.3M", "1MB", "1Mb", "99999999T", "NaN", "inf", "."] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }

@@ -33,15 +33,15 @@ fn main() {
     };
     let trials = vec![
         trial("one_dscp_has_the_tiny_queue_of_every_port", one_dscp_has_the_tiny_queue),
-        trial("the_queue_is_never_deeper_than_its_limit", the_queue_is_never_deeper),
+        trial("the_queue_never_exceeds_its_limit", the_queue_is_never_deeper),
         trial("a_limit_in_bytes_holds_too", a_limit_in_bytes_holds_too),
-        trial("several_dscps_are_strict_to_each_other_and_share_one_share", several_dscps_share),
-        trial("hashing_takes_the_ports", hashing_takes_the_ports),
-        trial("an_explicit_path_is_the_way_that_was_rendered", an_explicit_path_is_taken),
-        Trial::test("selective_dropping_is_understood_by_tc", selective_dropping_is_understood)
+        trial("several_dscps_have_strict_order_within_one_share", several_dscps_share),
+        trial("ecmp_hashes_the_ports", ecmp_hashes_the_ports),
+        trial("an_explicit_path_takes_its_rendered_route", an_explicit_path_is_taken),
+        Trial::test("tc_accepts_selective_dropping", selective_dropping_is_understood)
             .with_ignored_flag(available.is_err() || (!args.list && !has_red())),
         trial("the_queues_can_be_set_again", the_queues_can_be_set_again),
-        trial("what_was_rendered_is_taken_back", what_was_rendered_is_taken_back),
+        trial("the_rollback_removes_what_was_rendered", the_rollback_removes_what_was_rendered),
     ];
     libtest_mimic::run(&args, trials).exit();
 }
@@ -399,7 +399,7 @@ fn spines(fabric: &Fabric) -> Result<BTreeSet<u16>, Failed> {
     Ok((1..=4).filter(|spine| counts[usize::from(*spine) - 1] > 0).collect())
 }
 
-fn hashing_takes_the_ports() -> Result<(), Failed> {
+fn ecmp_hashes_the_ports() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     let rendered = configured(&fabric, "limit = \"8 packets\"")?;
     let set = |setting: &str| -> Result<(), Failed> {
@@ -480,7 +480,7 @@ fn the_queues_can_be_set_again() -> Result<(), Failed> {
     Ok(())
 }
 
-fn what_was_rendered_is_taken_back() -> Result<(), Failed> {
+fn the_rollback_removes_what_was_rendered() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     let rendered = configured(&fabric, "limit = \"8 packets\"")?;
     run(&fabric, &rendered, "rollback.sh")?;

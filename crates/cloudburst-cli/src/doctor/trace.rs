@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_that_differ_where_routers_answer_are_distinct_and_others_are_not() {
+    fn routes_are_distinct_if_they_differ_where_routers_answer() {
         let ways = [
             way(1, &[1, 2, 4]),
             way(2, &[1, 3, 4]),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_that_nobody_tells_of_are_one() {
+    fn routes_of_silent_routers_count_as_one() {
         assert_eq!(distinct(&[way(1, &[]), way(2, &[])]).len(), 1);
         assert_eq!(distinct(&[]), []);
     }

@@ -173,7 +173,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn an_entry_that_is_gone_when_its_turn_comes_is_no_reason_to_leave_out_others() {
+    fn an_entry_that_vanishes_during_the_walk_does_not_hide_others() {
         let dir = tempfile::tempdir().unwrap();
         let real = dir.path().canonicalize().unwrap();
         fs::write(real.join("file"), "x").unwrap();

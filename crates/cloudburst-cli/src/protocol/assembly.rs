@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_goes_on_from_what_is_there() {
+    fn a_file_continues_after_the_prefix_that_exists() {
         let mut file = assembly(10, Some(35));
         file.resume(20);
         assert_eq!((file.received(), file.contiguous()), (20, 20));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_honest_sender_does_is_refused() {
+    fn chunks_that_no_correct_sender_sends_are_refused() {
         let mut file = assembly(10, None);
         assert_eq!(file.admit(0, 10), Ok(0));
         for (number, len, why) in [
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_grows_beyond_what_was_declared_or_what_the_receiver_wants() {
+    fn no_file_exceeds_its_declared_size_or_the_receivers_limit() {
         let mut declared = assembly(10, Some(25));
         assert_eq!(declared.admit(2, 6), Err(Reason::Protocol(2)));
         assert_eq!(declared.admit(2, 4), Err(Reason::Protocol(2)));

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_and_names_beyond_the_limits_are_refused() {
+    fn names_that_are_not_utf_8_or_too_long_are_refused() {
         assert_eq!(FilePath::from_bytes(b"a\xff"), Err(NameError::Encoding));
         for (len, max) in [(256, 255), (1 << 20, 2048)] {
             let refused = Err(NameError::TooLong { len, max });

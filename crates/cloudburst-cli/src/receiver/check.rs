@@ -126,7 +126,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn the_bytes_of_a_transfer_that_has_ended_are_not_read() {
+    fn a_check_stops_reading_when_its_transfer_ends() {
         let mut file = tempfile::tempfile().unwrap();
         io::Write::write_all(&mut file, b"hello").unwrap();
         let wanted = Arc::new(());

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_made_key_comes_with_the_whole_line() {
+    fn a_generated_key_is_printed_as_part_of_the_command() {
         let lines = lines(&Key::Made([0xab; 32]), ([10, 0, 0, 2], 7000).into());
         let key = "ab".repeat(32);
         let line = format!("  CBRST_KEY={key} cbrst-send 10.0.0.2:7000 FILE...");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_the_users_own_is_not_shown() {
+    fn a_key_that_the_user_has_is_not_printed() {
         for key in [Key::Environment([0xab; 32].into()), Key::File("a b".into(), [0xab; 32].into())]
         {
             let lines = lines(&key, "[::1]:7000".parse().unwrap()).concat();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_stay_one_word() {
+    fn paths_are_quoted_as_one_word_of_the_shell() {
         assert_eq!(quoted(Path::new("/etc/k.hex")), "/etc/k.hex");
         assert_eq!(quoted(Path::new("a b")), "'a b'");
         assert_eq!(quoted(Path::new("it's $5")), r#""it's "'$5'"#);

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_that_cannot_be_bound_is_blamed_on_what_is_to_blame() {
+    fn an_error_to_bind_names_its_cause_and_remedy() {
         let line = |kind: ErrorKind| {
             let addr = "10.0.0.1:7".parse().unwrap();
             StartError::Bind { addr, source: kind.into() }.to_string()

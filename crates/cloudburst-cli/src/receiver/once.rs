@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_over_when_the_sender_says_so() {
+    fn once_ends_at_the_senders_bye() {
         let (mut once, now) = serving(2);
         once.on_ended(now, peer(), ID, true);
         once.on_ended(now, peer(), ID, true);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_that_failed_or_never_came_is_a_failure() {
+    fn once_fails_if_a_file_failed_or_did_not_arrive() {
         let (mut once, now) = serving(2);
         once.on_ended(now, peer(), ID, true);
         once.on_bye(peer(), ID);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_falls_silent_is_waited_for_only_so_long() {
+    fn once_ends_when_its_sender_is_silent_for_too_long() {
         let (mut once, now) = serving(1);
         assert_eq!(once.result(now + PATIENCE / 2), None);
         assert_eq!(once.result(now + PATIENCE), Some(false));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_neither_come_in_nor_end_it() {
+    fn other_senders_are_not_admitted_and_do_not_end_once() {
         let (mut once, now) = serving(1);
         let other = InvocationId([2; 16]);
         assert!(!once.admits(now, peer(), other, 1));

@@ -158,7 +158,7 @@ mod tests {
     use cloudburst_net::LocalError;
 
     #[test]
-    fn what_to_set_is_named_as_an_option() {
+    fn advice_names_options_instead_of_settings_of_the_library() {
         let text = Failure::Transport(SendError::NotSent(LocalError::TooLarge)).to_string();
         assert!(text.ends_with("lower --mtu"), "{text}");
     }

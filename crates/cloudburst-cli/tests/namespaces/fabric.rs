@@ -83,7 +83,7 @@ pub(crate) fn four_spines_are_four_paths() -> Result<(), Failed> {
     Ok(())
 }
 
-pub(crate) fn a_dead_spine_is_missed() -> Result<(), Failed> {
+pub(crate) fn a_dead_spine_is_reported() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     fabric.fail(Target::Node(Node::Spine(2)), Failure::Silent)?;
     let report = examine(&fabric, false, "0.5")?;

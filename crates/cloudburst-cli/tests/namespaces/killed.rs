@@ -6,7 +6,7 @@ use cloudburst_testbed::Gateway;
 use libtest_mimic::Failed;
 use nix::sys::signal::Signal;
 
-pub(crate) fn a_receiver_that_is_killed_is_missed_at_its_port() -> Result<(), Failed> {
+pub(crate) fn a_killed_receiver_is_reported_by_its_closed_port() -> Result<(), Failed> {
     let gateway = Gateway::up()?;
     let (_files, paths) = files(&[("file", &noise(60_000_000, 1))]);
     let dir = tempfile::tempdir()?;

@@ -72,7 +72,7 @@ fn a_directory_arrives_as_it_was() {
 }
 
 #[test]
-fn the_mask_of_the_receiver_takes_from_modes_what_it_takes_from_others() {
+fn the_receivers_umask_applies_to_modes() {
     let (_dir, root) = tree();
     set(&root.join("a"), 0o666, 1);
     set(&root, 0o777, 2);
@@ -85,7 +85,7 @@ fn the_mask_of_the_receiver_takes_from_modes_what_it_takes_from_others() {
 }
 
 #[test]
-fn what_takes_the_place_of_a_file_after_the_directory_was_read_is_not_sent() {
+fn a_file_that_was_replaced_after_the_walk_is_not_sent() {
     let (dir, paths) = files(&[("secret", b"secret")]);
     let root = dir.path().join("photos");
     fs::create_dir(&root).unwrap();
@@ -132,7 +132,7 @@ fn what_takes_the_place_of_a_file_after_the_directory_was_read_is_not_sent() {
 }
 
 #[test]
-fn the_directory_one_is_in_has_a_name() {
+fn the_current_directory_is_sent_under_its_name() {
     let (_dir, root) = tree();
     let receiver = Receiver::start(&[]);
     let mut command = sender(&receiver.addr, &receiver.key, &["-r"], &[Path::new(".")]);
@@ -142,7 +142,7 @@ fn the_directory_one_is_in_has_a_name() {
 }
 
 #[test]
-fn a_directory_wants_the_option_and_what_is_no_file_is_skipped() {
+fn a_directory_needs_recursive_and_special_files_are_skipped() {
     let (_dir, root) = tree();
     let receiver = Receiver::start(&[]);
     let sent = receiver.send(&[], &[&root]);
@@ -156,7 +156,7 @@ fn a_directory_wants_the_option_and_what_is_no_file_is_skipped() {
 }
 
 #[test]
-fn an_entry_that_cannot_be_sent_keeps_no_other_from_arriving() {
+fn an_entry_that_cannot_be_sent_does_not_stop_others() {
     let (_dir, root) = tree();
     fs::create_dir(root.join("locked")).unwrap();
     fs::write(root.join("locked/unseen"), "x").unwrap();
@@ -202,7 +202,7 @@ fn an_entry_that_cannot_be_sent_keeps_no_other_from_arriving() {
 }
 
 #[test]
-fn what_the_receiver_has_is_merged_or_replaced_as_files_are() {
+fn an_existing_directory_is_merged_and_its_files_follow_overwrite() {
     let (_dir, root) = tree();
     let receiver = Receiver::start(&[]);
     let there = receiver.dir.path().join("photos");
@@ -254,7 +254,7 @@ fn a_receiver_whose_directory_was_removed_says_so() {
 }
 
 #[test]
-fn what_is_there_already_and_is_the_same_is_not_sent_again() {
+fn existing_identical_entries_are_not_sent_again() {
     let (_dir, root) = tree();
     let receiver = Receiver::start(&[]);
     assert_eq!(receiver.send(&["-r"], &[&root]).code, Some(0));
@@ -287,7 +287,7 @@ fn what_is_there_already_and_is_the_same_is_not_sent_again() {
 }
 
 #[test]
-fn a_pipe_takes_files_alone() {
+fn standard_output_takes_only_files() {
     let (_dir, root) = tree();
     let args = ["--stdout", "--listen", "127.0.0.1:0"];
     let (running, addr, key) = listening(Running::start(&mut command(RECV, &args)));

@@ -33,7 +33,7 @@ fn problems(report: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_receiver_on_this_host_is_well_and_has_no_routers_before_it() {
+fn a_receiver_on_this_host_has_no_problems_and_no_routers() {
     let receiver = Receiver::start(&[]);
     let ended = doctor(&receiver.addr, &receiver.key, &["--json", "--ports", "4"]);
     let report = json(&ended);
@@ -73,7 +73,7 @@ fn the_text_has_a_line_for_each_port_and_what_to_do_about_each_problem() {
 }
 
 #[test]
-fn where_nobody_answers_it_says_why() {
+fn an_unanswered_examination_reports_the_cause() {
     let args = ["--json", "--ports", "2", "--deadline", "0.3"];
     let key = "00".repeat(32);
     let ended = doctor(CLOSED, &key, &args);
@@ -89,7 +89,7 @@ fn where_nobody_answers_it_says_why() {
 }
 
 #[test]
-fn a_receiver_that_does_not_know_the_question_is_told_from_none() {
+fn a_receiver_that_cannot_answer_is_distinguished_from_none() {
     let endpoint = Endpoint::builder()
         .bind("127.0.0.1:0".parse().unwrap())
         .security(Security::trusted_network())
@@ -102,7 +102,7 @@ fn a_receiver_that_does_not_know_the_question_is_told_from_none() {
 }
 
 #[test]
-fn wild_numbers_of_a_receiver_are_borne() {
+fn absurd_counters_of_a_receiver_do_no_harm() {
     let endpoint = Endpoint::builder()
         .bind("127.0.0.1:0".parse().unwrap())
         .security(Security::trusted_network())
@@ -158,7 +158,7 @@ fn a_receiver_of_one_sender_still_waits_for_it_after_an_examination() {
 }
 
 #[test]
-fn packets_may_be_of_any_size_that_fits() {
+fn packets_may_have_any_size_that_fits() {
     let receiver = Receiver::start(&[]);
     for mtu in ["576", "9000", "65535"] {
         let ended =
@@ -188,7 +188,7 @@ fn a_signal_that_stops_it_has_the_exit_code_of_the_other_programs() {
 }
 
 #[test]
-fn command_lines_that_make_no_sense_are_refused() {
+fn invalid_command_lines_are_refused() {
     for args in [
         &["--insecure", "--ports", "0"][..],
         &["--insecure", "--ports", "65"],
@@ -203,7 +203,7 @@ fn command_lines_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn several_receivers_have_a_line_each_and_one_that_is_not_there_hides_no_other() {
+fn mesh_prints_a_line_for_each_receiver_even_if_one_is_absent() {
     let receiver = Receiver::start(&[]);
     let mesh = format!("{CLOSED},{}", receiver.addr);
     let args = |more: &[&'static str]| {

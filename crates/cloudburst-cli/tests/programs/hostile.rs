@@ -155,7 +155,7 @@ fn names_that_lead_out_of_the_directory_are_refused() {
 }
 
 #[test]
-fn junk_and_frames_out_of_turn_are_ignored_or_refused() {
+fn invalid_and_unexpected_frames_are_ignored_or_refused() {
     let receiver = Receiver::start(&[]);
     let mut attacker = Attacker::of(&receiver);
     for len in [0, 1, 3, 4, 24, 25, 26, 1000, 1 << 20] {
@@ -202,7 +202,7 @@ fn chunks_that_break_the_rules_end_the_transfer() {
 }
 
 #[test]
-fn what_is_not_what_was_announced_never_gets_its_name() {
+fn a_file_that_does_not_match_its_offer_never_gets_its_name() {
     let receiver = Receiver::start(&[]);
     let mut attacker = Attacker::of(&receiver);
     let wrong_digest = attacker.accepted("a", None);
@@ -222,7 +222,7 @@ fn what_is_not_what_was_announced_never_gets_its_name() {
 }
 
 #[test]
-fn transfers_are_bounded_and_those_that_stall_make_room() {
+fn the_number_of_transfers_is_bounded_and_stalled_ones_are_given_up() {
     let receiver = Receiver::start(&["--deadline", "2"]);
     let mut attacker = Attacker::of(&receiver);
     for number in 0..64 {
@@ -244,7 +244,7 @@ fn transfers_are_bounded_and_those_that_stall_make_room() {
 }
 
 #[test]
-fn a_silent_sender_gives_way_to_another_of_the_same_file() {
+fn a_silent_sender_is_given_up_for_another_of_the_same_name() {
     let mut receiver = Receiver::start(&["--deadline", "4"]);
     let (mut silent, mut next) = (Attacker::of(&receiver), Attacker::of(&receiver));
     silent.accepted("a", None);
@@ -263,7 +263,7 @@ fn a_silent_sender_gives_way_to_another_of_the_same_file() {
 }
 
 #[test]
-fn a_name_of_one_transfer_is_of_no_use_to_another_peer() {
+fn a_transfer_identifier_is_useless_to_another_peer() {
     let receiver = Receiver::start(&[]);
     let (mut owner, mut thief) = (Attacker::of(&receiver), Attacker::of(&receiver));
     let transfer = owner.accepted("a", None);
@@ -279,7 +279,7 @@ fn a_name_of_one_transfer_is_of_no_use_to_another_peer() {
 }
 
 #[test]
-fn a_file_that_is_being_stored_is_stored_whatever_its_sender_says() {
+fn a_file_is_stored_after_finish_whatever_its_sender_sends() {
     let receiver = Receiver::start(&[]);
     let mut attacker = Attacker::of(&receiver);
     let digest = *blake3::hash(&[b'x'; 1000]).as_bytes();
@@ -329,7 +329,7 @@ fn links_that_lead_out_of_the_directory_are_not_followed() {
 }
 
 #[test]
-fn a_sender_goes_on_only_from_what_it_was_offered() {
+fn a_sender_resumes_only_from_an_offered_prefix() {
     let receiver = Receiver::start(&[]);
     let mut attacker = Attacker::of(&receiver);
     let bytes = [b'x'; 5000];

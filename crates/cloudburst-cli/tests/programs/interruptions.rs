@@ -45,7 +45,7 @@ fn once_ends_with_1_when_its_sender_is_killed() {
 }
 
 #[test]
-fn a_sender_that_is_stopped_says_so_and_the_part_is_removed_at_once() {
+fn a_sender_that_is_stopped_ends_its_transfer_at_once() {
     // A patience so long that only a failing test would wait it out.
     let mut receiver = Receiver::start(&["--deadline", "300"]);
     let (sending, _stdin) = hanging(&receiver, &["--deadline", "300"]);
@@ -113,7 +113,7 @@ fn a_receiver_that_is_killed_is_noticed_by_its_sender() {
 }
 
 #[test]
-fn a_receiver_that_is_killed_is_missed_long_before_the_deadline() {
+fn a_killed_receiver_is_reported_long_before_the_deadline() {
     let receiver = Receiver::start(&[]);
     let (mut sending, mut stdin) = hanging(&receiver, &["--deadline", "300"]);
     receiver.running.signal(Signal::SIGKILL);
@@ -130,7 +130,7 @@ fn a_receiver_that_is_killed_is_missed_long_before_the_deadline() {
 }
 
 #[test]
-fn a_silent_port_is_given_up_by_the_deadline_and_a_signal_is_obeyed_meanwhile() {
+fn a_silent_port_is_given_up_at_the_deadline_and_signals_are_handled_meanwhile() {
     let (_dir, paths) = files(&[("a", b"abc")]);
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     silent.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -148,7 +148,7 @@ fn a_silent_port_is_given_up_by_the_deadline_and_a_signal_is_obeyed_meanwhile() 
 }
 
 #[test]
-fn a_file_that_shrinks_while_it_is_sent_has_the_size_that_it_has() {
+fn a_file_that_shrinks_while_it_is_sent_is_reported_with_its_new_size() {
     let (_dir, paths) = files(&[("log", &noise(8_000_000, 8))]);
     let receiver = Receiver::start(&["--deadline", "300", "--no-resume"]);
     let args = ["--capacity", "16M", "--deadline", "300"];
@@ -206,7 +206,7 @@ fn a_reader_of_standard_output_that_pauses_is_waited_for() {
 }
 
 #[test]
-fn a_sender_hears_in_time_that_its_file_is_still_being_stored() {
+fn a_sender_gets_signs_of_life_while_its_file_is_stored() {
     // With its own patience alone, the receiver would send a sign of life every 75 seconds.
     let script = r#""$@" | (sleep 3; cat)"#;
     let args = ["-c", script, "sh", RECV, "--listen", "127.0.0.1:0", "--stdout"];

@@ -6,7 +6,6 @@
 mod common;
 mod directories;
 mod doctor;
-mod doubts;
 mod hostile;
 mod interruptions;
 mod metrics;
@@ -16,3 +15,4 @@ mod refusals;
 mod resume;
 mod terminal;
 mod transfers;
+mod unknown_outcomes;

@@ -39,7 +39,7 @@ fn scrape(addr: &str, wanted: impl Fn(&str) -> bool) -> String {
 }
 
 #[test]
-fn metrics_of_a_receiver_are_served_where_it_says() {
+fn metrics_are_served_at_the_printed_address() {
     let (_dir, paths) = files(&[("a", &noise(300_000, 11))]);
     let addr = address(0);
     let mut receiver = Receiver::start(&["--metrics", &addr]);
@@ -191,7 +191,7 @@ fn the_documentation_and_the_dashboard_match_the_metrics_of_files() {
 }
 
 #[test]
-fn a_receiver_pulls_at_the_capacity_of_its_link_or_at_what_it_is_told() {
+fn a_receiver_pulls_at_the_capacity_of_its_link_or_of_the_option() {
     let cases = [(&[][..], "10000000000"), (&["--capacity", "100M", "--rate", "0.5"], "50000000")];
     for (number, (args, rate)) in (8..).zip(cases) {
         let addr = address(number);

@@ -19,7 +19,7 @@ fn help_documents_each_exit_code() {
 }
 
 #[test]
-fn the_line_for_senders_has_the_address_that_they_know() {
+fn the_command_for_senders_has_the_address_that_they_use() {
     let mut receiver =
         Receiver::start(&["--known-as", "203.0.113.7:443", "--known-as", "[2001:db8::7]:443"]);
     receiver.running.line("cbrst-send 203.0.113.7:443 FILE...");
@@ -89,7 +89,7 @@ fn json_is_one_object_a_file_on_standard_output_at_both_ends() {
 }
 
 #[test]
-fn the_share_of_further_packets_is_told_only_where_it_means_something() {
+fn the_redundancy_is_shown_only_for_files_of_many_packets() {
     let (_dir, paths) = files(&[("a", b"abc"), ("b", &noise(300_000, 13))]);
     let receiver = Receiver::start(&[]);
     let sent = receiver.send(&[], &[&paths[0], &paths[1]]);
@@ -100,7 +100,7 @@ fn the_share_of_further_packets_is_told_only_where_it_means_something() {
 }
 
 #[test]
-fn to_use_no_key_is_the_users_choice_and_no_warning() {
+fn insecure_prints_no_warning() {
     let (_dir, paths) = files(&[("a", b"abc")]);
     let dir = tempfile::tempdir().unwrap();
     let args = ["--insecure", "--once", "--listen", "0.0.0.0:0", "--out"];
@@ -134,7 +134,7 @@ fn json_reports_files_that_could_not_be_sent() {
 }
 
 #[test]
-fn quiet_leaves_errors_and_the_line_with_a_new_key() {
+fn quiet_prints_only_errors_and_the_command_with_a_new_key() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().to_str().unwrap();
     let args = ["--listen", "127.0.0.1:0", "--out", out, "--quiet", "--once"];
@@ -152,7 +152,7 @@ fn quiet_leaves_errors_and_the_line_with_a_new_key() {
 }
 
 #[test]
-fn another_dscp_than_ones_own_is_pointed_out_once_at_both_ends() {
+fn a_foreign_dscp_is_reported_once_at_both_ends() {
     let (_dir, paths) = files(&[("a", &noise(300_000, 11)), ("b", b"def")]);
     let receiver = Receiver::start(&["--once", "--dscp", "10"]);
     let sent = receiver.send(&["--aeolus"], &[&paths[0], &paths[1]]);
@@ -191,7 +191,7 @@ fn a_key_from_a_file_or_the_environment_is_never_printed() {
 }
 
 #[test]
-fn a_key_file_that_others_can_read_is_pointed_out() {
+fn a_key_file_that_others_can_read_is_reported() {
     use std::os::unix::fs::PermissionsExt;
     let (_dir, paths) = files(&[("key", "00".repeat(32).as_bytes())]);
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -205,7 +205,7 @@ fn a_key_file_that_others_can_read_is_pointed_out() {
 }
 
 #[test]
-fn json_has_an_object_also_when_nothing_could_begin() {
+fn json_has_an_object_even_if_the_program_cannot_start() {
     let occupied = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let addr = occupied.local_addr().unwrap().to_string();
     let key = "00".repeat(32);
@@ -242,7 +242,7 @@ fn json_has_an_object_also_when_nothing_could_begin() {
 }
 
 #[test]
-fn a_settings_file_that_asks_for_json_is_heard_when_nothing_could_begin() {
+fn json_set_in_a_settings_file_applies_even_if_the_program_cannot_start() {
     let (dir, paths) =
         files(&[("a.toml", b"[recv]\njson = true\n"), ("b.toml", b"json = true\nx = 1")]);
     let [recv, bad] = [&paths[0], &paths[1]].map(|path| path.to_str().unwrap());
@@ -293,7 +293,7 @@ fn json_that_cannot_be_written_is_a_failure() {
 }
 
 #[test]
-fn a_broadcast_address_is_called_one() {
+fn a_broadcast_address_is_refused_by_name() {
     let (_dir, paths) = files(&[("a", b"abc")]);
     let key = "00".repeat(32);
     let ended = Running::start(&mut sender("255.255.255.255:7000", &key, &[], &[&paths[0]])).end();
@@ -336,7 +336,7 @@ fn manual_pages_and_completions_have_every_option() {
 }
 
 #[test]
-fn a_service_manager_hears_when_the_receiver_listens_and_when_it_stops() {
+fn the_service_manager_is_notified_when_the_receiver_listens_and_stops() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("notify");
     let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();

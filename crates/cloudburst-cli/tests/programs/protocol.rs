@@ -83,7 +83,7 @@ fn bodies() -> Vec<Body> {
 }
 
 #[test]
-fn frames_and_bytes_are_the_same() {
+fn frames_survive_encoding_and_decoding() {
     for body in bodies() {
         let frame = Frame { transfer: ID, body };
         assert_eq!(Frame::decode(&frame.encode()), Ok(frame));
@@ -106,7 +106,7 @@ fn the_bytes_are_those_of_the_specification() {
 }
 
 #[test]
-fn every_reason_survives_the_way() {
+fn every_reason_survives_encoding_and_decoding() {
     for code in 0..=255 {
         let mut bytes =
             Frame { transfer: ID, body: Body::Failed(Reason::Other(0)) }.encode().to_vec();
@@ -120,7 +120,7 @@ fn every_reason_survives_the_way() {
 }
 
 #[test]
-fn frames_that_end_early_or_late_are_refused() {
+fn frames_that_are_too_short_or_too_long_are_refused() {
     for body in bodies() {
         let bytes = Frame { transfer: ID, body: body.clone() }.encode();
         let open_ended = matches!(body, Body::Offer(_) | Body::Chunk { .. } | Body::Examine { .. });
@@ -200,7 +200,7 @@ fn sending(now: Instant) -> Outbound {
 }
 
 #[test]
-fn chunks_wait_until_the_receiver_knows_where_they_go_on() {
+fn chunks_wait_until_resume_is_delivered() {
     let now = Instant::now();
     let mut outbound = Outbound::new(now, ID, offer(), 4);
     assert_eq!(whats(&mut outbound), [What::Offer]);
@@ -257,7 +257,7 @@ fn the_window_begins_at_the_oldest_chunk_under_way() {
 }
 
 #[test]
-fn a_done_that_nobody_asked_for_counts_for_nothing() {
+fn an_unexpected_done_is_ignored() {
     let now = Instant::now();
     let mut outbound = sending(now);
     outbound.handle_frame(now, &Body::Done);
@@ -278,7 +278,7 @@ fn refusals_and_failures_end_it_at_once() {
 }
 
 #[test]
-fn chunks_that_do_not_move_are_a_stall_and_parts_of_them_are_progress() {
+fn chunks_without_progress_stall_and_parts_of_chunks_are_progress() {
     let now = Instant::now();
     let mut outbound = sending(now);
     outbound.handle_chunk(now, Bytes::new());
@@ -291,7 +291,7 @@ fn chunks_that_do_not_move_are_a_stall_and_parts_of_them_are_progress() {
 }
 
 #[test]
-fn a_source_that_pauses_is_no_stall_but_calls_for_signs_of_life() {
+fn a_pausing_source_is_no_stall_and_sends_signs_of_life() {
     let mut now = Instant::now();
     let mut outbound = sending(now);
     for _ in 0..20 {
@@ -307,7 +307,7 @@ fn a_source_that_pauses_is_no_stall_but_calls_for_signs_of_life() {
 }
 
 #[test]
-fn a_receiver_that_takes_long_to_store_is_waited_for_while_it_says_so() {
+fn a_receiver_that_stores_slowly_is_waited_for_while_it_sends_alive() {
     let now = Instant::now();
     let mut outbound = sending(now);
     outbound.handle_end(now, 0, [0; 32]);
@@ -322,7 +322,7 @@ fn a_receiver_that_takes_long_to_store_is_waited_for_while_it_says_so() {
 }
 
 #[test]
-fn after_finish_nobody_but_the_disk_says_that_it_failed() {
+fn after_finish_only_a_storage_error_is_a_certain_failure() {
     let now = Instant::now();
     let finishing = || {
         let mut outbound = sending(now);
@@ -342,7 +342,7 @@ fn after_finish_nobody_but_the_disk_says_that_it_failed() {
 }
 
 #[test]
-fn a_receiver_that_asks_for_patience_gets_a_late_finish_once_more() {
+fn a_finish_is_repeated_to_a_receiver_that_still_sends_alive() {
     let now = Instant::now();
     let mut outbound = sending(now);
     outbound.handle_end(now, 0, [0; 32]);

@@ -46,7 +46,7 @@ fn another_key_is_suspected_long_before_the_deadline() {
 }
 
 #[test]
-fn a_sender_without_a_key_does_not_get_through_to_a_receiver_with_one() {
+fn a_sender_without_a_key_cannot_reach_a_receiver_with_one() {
     let (_dir, path) = small();
     let receiver = Receiver::start(&[]);
     let args = ["--deadline", "1", "--insecure"];
@@ -57,7 +57,7 @@ fn a_sender_without_a_key_does_not_get_through_to_a_receiver_with_one() {
 }
 
 #[test]
-fn a_port_where_nobody_listens_is_told_from_one_that_is_silent() {
+fn a_closed_port_is_distinguished_from_a_silent_one() {
     let (_dir, path) = small();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let send = |addr: &str| {
@@ -76,7 +76,7 @@ fn a_port_where_nobody_listens_is_told_from_one_that_is_silent() {
 }
 
 #[test]
-fn a_receiver_that_was_not_told_of_its_address_is_named_with_what_to_tell_it() {
+fn a_receiver_behind_nat_that_lacks_known_as_is_reported_with_the_remedy() {
     let (_dir, path) = small();
     let mut receiver = Receiver::start(&[]);
     let links = vec![Default::default()];
@@ -157,7 +157,7 @@ fn a_receiver_of_another_version_of_the_file_protocol_is_named_with_both() {
 }
 
 #[test]
-fn a_receiver_whose_application_takes_nothing_is_named() {
+fn a_receiver_whose_application_reads_nothing_is_reported() {
     let (_dir, path) = small();
     let endpoint = |config| {
         let builder = Endpoint::builder().bind("127.0.0.1:0".parse().unwrap());
@@ -191,7 +191,7 @@ fn existing_files_are_kept_unless_the_receiver_overwrites() {
 }
 
 #[test]
-fn without_the_privilege_maps_that_need_it_are_refused_in_one_line_and_the_others_work() {
+fn path_maps_that_need_a_privilege_are_refused_without_it_in_one_line() {
     let (_dir, path) = small();
     let receiver = Receiver::start(&["--overwrite"]);
     for (map, works) in [
@@ -272,7 +272,7 @@ fn files_beyond_the_receivers_limit_are_refused_or_cut_short_and_removed() {
 }
 
 #[test]
-fn command_lines_that_make_no_sense_end_with_2_and_send_nothing() {
+fn invalid_command_lines_exit_with_2_and_send_nothing() {
     let (dir, path) = small();
     let twin = dir.path().join("sub");
     fs::create_dir(&twin).unwrap();
@@ -355,7 +355,7 @@ fn an_empty_key_in_the_environment_is_none() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named() {
+fn a_port_in_use_is_reported() {
     let receiver = Receiver::start(&[]);
     let args = ["--listen", &receiver.addr, "--insecure"];
     let dir = tempfile::tempdir().unwrap();
@@ -366,7 +366,7 @@ fn a_port_that_is_taken_is_named() {
 }
 
 #[test]
-fn a_receiver_for_one_sender_tells_others_so() {
+fn a_receiver_for_one_sender_refuses_others() {
     let (_dir, path) = small();
     let receiver = Receiver::start(&["--once"]);
     let mut first = sender(&receiver.addr, &receiver.key, &[], &[Path::new("-")]);
@@ -381,7 +381,7 @@ fn a_receiver_for_one_sender_tells_others_so() {
 }
 
 #[test]
-fn a_key_in_the_environment_that_is_no_text_is_no_key_either() {
+fn a_key_in_the_environment_that_is_not_text_is_refused() {
     let (_dir, path) = small();
     let key = std::ffi::OsStr::from_bytes(b"\xff");
     for mut command in [sender("h:1", "", &[], &[&path]), command(RECV, &[])] {
@@ -392,7 +392,7 @@ fn a_key_in_the_environment_that_is_no_text_is_no_key_either() {
 }
 
 #[test]
-fn an_endpoint_that_does_not_start_is_a_line_with_its_cause() {
+fn an_endpoint_that_cannot_start_is_reported_in_one_line_with_its_cause() {
     let (dir, path) = small();
     let path = path.to_str().unwrap();
     let script = r#"ulimit -n "$1" && shift && exec "$@""#;

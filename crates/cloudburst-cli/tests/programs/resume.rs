@@ -90,7 +90,7 @@ fn resumed((here, there, _): &(Value, Value, TempDir)) -> u64 {
 }
 
 #[test]
-fn a_sender_that_is_killed_goes_on_where_it_was() {
+fn a_killed_sender_resumes() {
     let (_dir, path) = source();
     for signal in [Signal::SIGKILL, Signal::SIGTERM] {
         let mut receiver = Receiver::start(&["--deadline", "1", "--json"]);
@@ -108,7 +108,7 @@ fn a_sender_that_is_killed_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_receiver_that_is_killed_goes_on_where_it_was() {
+fn a_killed_receiver_resumes() {
     let (_dir, path) = source();
     for signal in [Signal::SIGKILL, Signal::SIGTERM] {
         let receiver = Receiver::start(&[]);
@@ -135,7 +135,7 @@ fn interrupted(path: &Path) -> Receiver {
 }
 
 #[test]
-fn only_what_is_still_right_is_gone_on_from() {
+fn only_a_matching_prefix_is_resumed() {
     let (_dir, path) = source();
     for (changed, least, most) in [(0, 0, 0), (1_500_000, 1_000_000, 1_500_000)] {
         let receiver = interrupted(&path);
@@ -149,7 +149,7 @@ fn only_what_is_still_right_is_gone_on_from() {
 }
 
 #[test]
-fn either_end_may_refuse_to_go_on() {
+fn no_resume_at_either_end_sends_the_whole_file() {
     let (_dir, path) = source();
     let receiver = interrupted(&path);
     assert_eq!(resumed(&finish(receiver, &["--no-resume"], &path)), 0);
@@ -169,7 +169,7 @@ fn either_end_may_refuse_to_go_on() {
 }
 
 #[test]
-fn a_file_that_is_there_is_not_sent_again() {
+fn an_existing_identical_file_is_not_sent_again() {
     let (_dir, path) = source();
     let receiver = Receiver::start(&["--json"]);
     let dir = finish(receiver, &[], &path).2;
@@ -200,7 +200,7 @@ fn a_file_that_is_there_is_not_sent_again() {
 }
 
 #[test]
-fn holes_stay_holes_also_after_an_interruption() {
+fn holes_are_kept_even_after_an_interruption() {
     let (_dir, path) = sparse();
     let receiver = interrupted(&path);
     let allocated = |path: &Path| fs::metadata(path).unwrap().blocks() * 512;
@@ -213,7 +213,7 @@ fn holes_stay_holes_also_after_an_interruption() {
 }
 
 #[test]
-fn zeros_that_are_no_holes_are_written() {
+fn zeros_of_files_without_holes_are_written() {
     let (_dir, paths) = files(&[("file", &[0; 3_000_000])]);
     let receiver = Receiver::start(&["--json"]);
     let dir = finish(receiver, &[], &paths[0]).2;
@@ -222,7 +222,7 @@ fn zeros_that_are_no_holes_are_written() {
 }
 
 #[test]
-fn bytes_of_an_earlier_attempt_that_were_wrong_do_not_shine_through_holes() {
+fn wrong_bytes_of_an_earlier_attempt_do_not_remain_in_holes() {
     let (_dir, path) = source();
     let receiver = interrupted(&path);
     fs::remove_file(&path).unwrap();

@@ -81,7 +81,7 @@ fn endless(receiver: &Receiver, args: &[&str], name: &str) -> (Seen, std::proces
 }
 
 #[test]
-fn a_file_has_one_line_which_is_gone_in_the_end() {
+fn a_file_has_one_progress_line_which_is_removed_at_the_end() {
     let receiver = Receiver::start(&["--deadline", "300"]);
     let name = "a name that is so long that it would not leave room for anything else.tar.gz";
     let (seen, mut stdin) = endless(&receiver, &[], name);
@@ -125,7 +125,7 @@ fn quiet_draws_nothing() {
 }
 
 #[test]
-fn what_terminals_act_on_is_escaped_wherever_it_is_printed() {
+fn control_characters_are_escaped_wherever_they_are_printed() {
     let receiver = Receiver::start(&[]);
     let (_dir, paths) = files(&[("a", b"abc"), ("bell\x07\u{9b}2J", b"abc")]);
     let key = &receiver.key;
@@ -152,7 +152,7 @@ fn what_terminals_act_on_is_escaped_wherever_it_is_printed() {
 }
 
 #[test]
-fn a_user_of_a_terminal_is_asked_for_the_code() {
+fn the_code_is_prompted_for_on_a_terminal() {
     let terminal = openpty(None, None).unwrap();
     let (_dir, paths) = files(&[("a", b"abc")]);
     // No receiver listens there.

@@ -56,7 +56,7 @@ fn several_files_of_all_kinds_of_lengths_arrive_in_one_run() {
 }
 
 #[test]
-fn larger_packets_are_fewer() {
+fn a_larger_mtu_takes_fewer_packets() {
     let (_dir, paths) = files(&[("a", &noise(900_000, 1))]);
     let receiver = Receiver::start(&["--mtu", "9000"]);
     for (mtu, packets) in [("9000", 100..110), ("1400", 650..720)] {
@@ -88,7 +88,7 @@ fn senders_at_the_same_time_do_not_disturb_each_other() {
 }
 
 #[test]
-fn a_pipe_goes_in_here_and_comes_out_there() {
+fn a_pipe_is_sent_from_standard_input_to_standard_output() {
     let bytes = noise(5_000_000, 2);
     let args = ["--listen", "127.0.0.1:0", "--stdout"];
     let (running, addr, key) = listening(Running::start(&mut command(RECV, &args)));
@@ -147,7 +147,7 @@ fn a_sender_whose_input_pauses_is_not_given_up() {
 }
 
 #[test]
-fn loss_in_both_directions_costs_packets_and_nothing_else() {
+fn a_file_arrives_despite_loss_in_both_directions() {
     let bytes = noise(3_000_000, 3);
     let (_dir, paths) = files(&[("file", &bytes)]);
     let front = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -169,7 +169,7 @@ fn loss_in_both_directions_costs_packets_and_nothing_else() {
 }
 
 #[test]
-fn ipv6_and_names_of_hosts_work_as_addresses() {
+fn ipv6_addresses_and_host_names_work() {
     let (_dir, paths) = files(&[("a", b"abc")]);
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().to_str().unwrap();
@@ -186,7 +186,7 @@ fn ipv6_and_names_of_hosts_work_as_addresses() {
 }
 
 #[test]
-fn a_receiver_of_both_families_shows_ipv4_addresses_as_such() {
+fn a_dual_stack_receiver_shows_ipv4_peers_as_ipv4() {
     let (_dir, paths) = files(&[("a", b"abc")]);
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a"), "other").unwrap();
@@ -212,7 +212,7 @@ fn a_receiver_of_both_families_shows_ipv4_addresses_as_such() {
 }
 
 #[test]
-fn keys_are_replaced_one_end_after_the_other() {
+fn keys_are_replaced_at_one_end_after_the_other() {
     let (old, new, other) = ("01".repeat(32), "02".repeat(32), "03".repeat(32));
     let (_keys, keys) = files(&[("old", old.as_bytes()), ("new", new.as_bytes())]);
     let (old_file, new_file) = (keys[0].to_str().unwrap(), keys[1].to_str().unwrap());
@@ -304,7 +304,7 @@ fn activated(socket: impl Into<OwnedFd>, args: &[&str]) -> Command {
 }
 
 #[test]
-fn a_sender_that_comes_while_the_receiver_restarts_waits_in_the_socket_that_it_is_handed() {
+fn packets_wait_in_an_activated_socket_while_the_receiver_restarts() {
     let (_dir, paths) = files(&[("a", &noise(300_000, 21))]);
     let dir = tempfile::tempdir().unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -325,7 +325,7 @@ fn a_sender_that_comes_while_the_receiver_restarts_waits_in_the_socket_that_it_i
 }
 
 #[test]
-fn what_is_wrong_with_the_sockets_that_are_handed_over_is_said_in_one_line() {
+fn unfit_activated_sockets_are_refused_in_one_line() {
     let dir = tempfile::tempdir().unwrap();
     let bind = || UdpSocket::bind("127.0.0.1:0").unwrap();
     let (socket, stream) = (bind(), TcpListener::bind("127.0.0.1:0").unwrap());

@@ -38,7 +38,7 @@ fn assert_clean(rendered: &Rendered) {
 }
 
 #[test]
-fn leaves_and_spines_are_rendered_as_ever() {
+fn leaves_and_spines_match_their_golden_files() {
     for platform in &PLATFORMS {
         compare(&format!("{}-leaf.txt", platform.name), &text(&Rendered::of(&platform.leaf(1))));
         compare(&format!("{}-spine.txt", platform.name), &text(&Rendered::of(&platform.spine(1))));
@@ -60,7 +60,7 @@ fn trimming(name: &str) -> String {
 }
 
 #[test]
-fn trimming_is_rendered_and_nothing_is_found() {
+fn rendered_trimming_passes_the_check() {
     for name in ["sonic", "cumulus5"] {
         let rendered = Rendered::of(&trimming(name));
         compare(&format!("{name}-trim.txt"), &text(&rendered));
@@ -69,7 +69,7 @@ fn trimming_is_rendered_and_nothing_is_found() {
 }
 
 #[test]
-fn mistakes_in_trimming_are_found() {
+fn mistakes_in_trimming_are_reported() {
     for (name, file, from, to, finding) in [
         ("sonic", "trim.json", "\"256\"", "\"128\"", "bytes of trimmed packets: 128"),
         ("sonic", "trim.json", "\"49\"", "\"48\"", "DSCP of trimmed packets: 48; expected 49"),
@@ -94,7 +94,7 @@ fn mistakes_in_trimming_are_found() {
 }
 
 #[test]
-fn one_to_four_dscps_are_rendered_and_nothing_is_found() {
+fn one_to_four_rendered_dscps_pass_the_check() {
     let all = [43, 45, 47, 41];
     for platform in &PLATFORMS {
         for count in 1..=all.len() {
@@ -109,7 +109,7 @@ fn one_to_four_dscps_are_rendered_and_nothing_is_found() {
 }
 
 #[test]
-fn a_switch_of_32_ports_is_rendered_as_ever() {
+fn a_switch_of_32_ports_matches_its_golden_file() {
     let mut all = String::new();
     for platform in &PLATFORMS {
         let rendered = Rendered::of(&platform.many());
@@ -128,7 +128,7 @@ fn a_switch_of_32_ports_is_rendered_as_ever() {
 }
 
 #[test]
-fn the_lint_finds_nothing_in_what_was_rendered() {
+fn rendered_files_pass_the_check() {
     for platform in &PLATFORMS {
         (1..=2).for_each(|leaf| assert_clean(&Rendered::of(&platform.leaf(leaf))));
         (1..=4).for_each(|spine| assert_clean(&Rendered::of(&platform.spine(spine))));
@@ -137,13 +137,13 @@ fn the_lint_finds_nothing_in_what_was_rendered() {
 }
 
 #[test]
-fn the_example_that_is_shipped_renders() {
+fn the_shipped_example_renders() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../switch-configs/example.toml");
     assert_clean(&Rendered::of(&fs::read_to_string(example).unwrap()));
 }
 
 #[test]
-fn all_32_ports_are_named_where_ports_are_named_at_all() {
+fn platforms_that_name_ports_name_all_32() {
     for platform in &PLATFORMS {
         let qos: String = (Rendered::of(&platform.many()).files().into_iter())
             .filter(|(name, _)| name.starts_with("qos."))
@@ -167,7 +167,7 @@ fn all_32_ports_are_named_where_ports_are_named_at_all() {
 }
 
 #[test]
-fn what_no_public_source_confirms_is_to_be_verified_on_the_device() {
+fn settings_without_a_public_source_are_listed_for_verification_on_the_device() {
     for (platform, file) in [
         ("picos", "qos.cli"),
         ("picos", "ecmp.cli"),

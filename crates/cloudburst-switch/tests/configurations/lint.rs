@@ -48,7 +48,7 @@ fn one_form_of_a_configuration_does_not_hide_the_mistakes_of_the_other() {
 }
 
 #[test]
-fn a_configuration_without_its_hash_is_not_complete() {
+fn a_configuration_without_an_ecmp_hash_is_incomplete() {
     for platform in &PLATFORMS {
         let rendered = Rendered::of(&platform.leaf(1));
         let files = rendered.files().into_iter().map(|(name, _)| name);
@@ -69,7 +69,7 @@ fn a_configuration_without_its_hash_is_not_complete() {
 }
 
 #[test]
-fn a_patch_is_read_as_what_it_adds() {
+fn a_patch_is_read_as_the_tables_that_it_adds() {
     let rendered = Rendered::of(&find("sonic").leaf(1));
     let patch = rendered.path("qos.patch.json");
     let files = ["qos.patch.json", "ecmp.json", "paths.json", "aeolus.json"];
@@ -83,7 +83,7 @@ fn a_patch_is_read_as_what_it_adds() {
 }
 
 #[test]
-fn a_patch_does_what_its_operations_say() {
+fn the_operations_of_a_patch_are_applied() {
     for (operation, finding) in [
         (
             r#"{"op": "replace", "path": "/BUFFER_QUEUE", "value": {}}"#,
@@ -179,7 +179,7 @@ fn ports_may_be_configured_in_ranges() {
 }
 
 #[test]
-fn a_path_without_end_is_found_and_never_followed() {
+fn an_endless_json_path_is_reported_and_not_followed() {
     let rendered = Rendered::of(&find("sonic").leaf(1));
     let path = "/a".repeat(200_000);
     let patch = format!("[{{\"op\": \"add\", \"path\": \"{path}\", \"value\": 1}}]");
@@ -223,7 +223,7 @@ fn a_route_may_have_a_name_and_a_port_any_case() {
 }
 
 #[test]
-fn the_class_that_linux_shares_a_link_by_may_have_any_number() {
+fn the_linux_class_that_shares_a_link_may_have_any_number() {
     for parameters in [find("linux").many(), find("linux").classes()] {
         let rendered = Rendered::of(&parameters);
         let text = fs::read_to_string(rendered.path("qos.sh")).unwrap();
@@ -237,7 +237,7 @@ fn the_class_that_linux_shares_a_link_by_may_have_any_number() {
 }
 
 #[test]
-fn other_classes_may_have_what_the_default_queue_had() {
+fn other_classes_may_take_their_share_from_the_default_queue() {
     let rendered = Rendered::of(&find("nxos").leaf(1));
     let text = fs::read_to_string(rendered.path("qos.cfg")).unwrap();
     let share = |queue: &str| {
@@ -258,7 +258,7 @@ fn other_classes_may_have_what_the_default_queue_had() {
 }
 
 #[test]
-fn selective_dropping_that_nobody_asked_for_is_found() {
+fn selective_dropping_without_a_parameter_is_reported() {
     for platform in PLATFORMS.iter().filter(|each| each.leaf(1).contains("aeolus")) {
         let rendered = Rendered::of(&platform.leaf(1));
         let parameters = platform.leaf(1);
@@ -273,7 +273,7 @@ fn selective_dropping_that_nobody_asked_for_is_found() {
 }
 
 #[test]
-fn what_a_switch_has_besides_is_passed_over() {
+fn unrelated_configuration_is_ignored() {
     let rendered = Rendered::of(&find("iosxe").many());
     let running = rendered.path("qos.cfg");
     let text = fs::read_to_string(&running).unwrap();
@@ -284,7 +284,7 @@ fn what_a_switch_has_besides_is_passed_over() {
 }
 
 #[test]
-fn what_is_torn_off_is_missed_and_never_a_panic() {
+fn truncated_files_are_reported_and_never_panic() {
     for platform in &PLATFORMS {
         let rendered = Rendered::of(&platform.leaf(1));
         // Other forms of the queue would be complete.
@@ -323,7 +323,7 @@ fn large_and_deep_configurations_are_read_to_the_end() {
 }
 
 #[test]
-fn who_may_have_packets_unwrapped_is_rendered_and_a_rule_that_is_wider_is_found() {
+fn senders_of_decapsulated_packets_are_rendered_and_a_wider_rule_is_reported() {
     let from = "decapsulate_from = [\"10.1.0.0/16\", \"10.2.0.0/16\"]\n";
     let parameters = format!("{from}{}", find("linux").spine(1));
     let rendered = Rendered::of(&parameters);

@@ -7,5 +7,5 @@ mod common;
 mod goldens;
 mod lint;
 mod mistakes;
+mod negations;
 mod refusals;
-mod taken_back;

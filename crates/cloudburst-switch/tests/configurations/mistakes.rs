@@ -290,12 +290,12 @@ fn said(mistake: &Mistake, parameters: &str) -> (Ended, String) {
 }
 
 #[test]
-fn every_mistake_is_caught_and_named() {
+fn every_mistake_is_reported() {
     assert_caught(MISTAKES, |platform| platform.leaf(1));
 }
 
 #[test]
-fn every_mistake_of_several_classes_is_caught_and_named() {
+fn every_mistake_with_several_classes_is_reported() {
     assert_caught(MISTAKES_OF_CLASSES, Platform::classes);
 }
 

@@ -25,7 +25,7 @@ fn refusal(parameters: &str) -> String {
 }
 
 #[test]
-fn what_would_break_the_network_is_refused() {
+fn parameters_that_would_break_the_network_are_refused() {
     for (platform, lines, said) in [
         ("eos", "limit = \"1000 bytes\"", "a packet of MTU 1500 takes 1664"),
         ("nxos", "limit = \"0 packets\"", "would drop everything"),
@@ -120,7 +120,7 @@ fn what_would_break_the_network_is_refused() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_parameters_are_named() {
     for key in ["platform", "rate", "limit", "seed"] {
         let text = find("nxos").many();
         let kept: Vec<&str> = text.lines().filter(|line| !line.starts_with(key)).collect();
@@ -155,7 +155,7 @@ fn a_file_that_is_not_toml_is_named_with_its_line() {
 }
 
 #[test]
-fn flags_take_precedence_and_the_delay_is_said() {
+fn options_take_precedence_and_the_delay_is_reported() {
     let flags = ["--limit", "1 %", "--buffer", "4M", "--rate", "1G", "--weights", "1:3"];
     let (dir, ended) = render(&find("sonic").leaf(1).replace("aeolus", "#"), &flags);
     let said = String::from_utf8_lossy(&ended.stdout);
@@ -171,7 +171,7 @@ fn flags_take_precedence_and_the_delay_is_said() {
 }
 
 #[test]
-fn a_chip_fills_in_what_is_not_given_and_what_is_given_counts() {
+fn a_chip_sets_defaults_that_parameters_replace() {
     let start = find("sonic").many().replace("buffer = \"4M\"\n", "");
     let said = |lines: &str, flags: &[&str]| {
         let (_, ended) = render(&format!("{lines}\n{start}"), flags);
@@ -244,7 +244,7 @@ fn edited_files_are_kept_and_stale_ones_removed_only_by_force() {
 }
 
 #[test]
-fn senders_whose_packets_are_unwrapped_are_prefixes_where_the_platform_can_tell_them() {
+fn senders_of_decapsulated_packets_are_prefixes_on_platforms_that_can_filter_them() {
     let refused = |platform: &str, from: &str| {
         refusal(&format!("decapsulate_from = [{from:?}]\n{}", find(platform).spine(1)))
     };
@@ -273,7 +273,7 @@ fn all_platforms_are_listed() {
 }
 
 #[test]
-fn what_terminals_act_on_is_escaped() {
+fn control_characters_in_parameters_are_escaped() {
     let hidden = "x\x1b[2J\u{202e}";
     for mut command in [
         command(&["check", "--params", hidden, hidden]),

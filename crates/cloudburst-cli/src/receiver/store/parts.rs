@@ -147,7 +147,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn a_part_that_nobody_may_write_to_is_resumed() {
+    fn a_read_only_part_is_resumed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("part");
         fs::write(&path, "whole").unwrap();

@@ -37,7 +37,7 @@ fn a_file_has_its_name_only_when_it_is_committed() {
 }
 
 #[test]
-fn a_file_that_was_given_up_never_gets_its_name() {
+fn a_file_whose_transfer_was_given_up_never_gets_its_name() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path().to_owned(), false, false).unwrap();
     let partial = begin(&store, "a").unwrap();
@@ -49,7 +49,7 @@ fn a_file_that_was_given_up_never_gets_its_name() {
 }
 
 #[test]
-fn what_is_dropped_leaves_nothing() {
+fn a_dropped_partial_file_is_removed() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path().to_owned(), false, false).unwrap();
     let partial = begin(&store, "a").unwrap();
@@ -61,7 +61,7 @@ fn what_is_dropped_leaves_nothing() {
 }
 
 #[test]
-fn what_exists_is_kept_even_when_it_came_meanwhile() {
+fn a_file_that_appears_during_the_transfer_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path().to_owned(), false, false).unwrap();
     let partial = begin(&store, "a").unwrap();
@@ -72,7 +72,7 @@ fn what_exists_is_kept_even_when_it_came_meanwhile() {
 }
 
 #[test]
-fn overwriting_replaces_a_link_and_not_what_it_leads_to() {
+fn overwriting_replaces_a_link_and_not_its_target() {
     let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let victim = outside.path().join("victim");
     fs::write(&victim, "precious").unwrap();
@@ -110,7 +110,7 @@ fn put(
 }
 
 #[test]
-fn no_link_on_the_way_is_followed() {
+fn links_in_the_path_of_a_name_are_not_followed() {
     for overwrite in [false, true] {
         let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let store = Store::open(dir.path().to_owned(), overwrite, false).unwrap();
@@ -131,7 +131,7 @@ fn no_link_on_the_way_is_followed() {
 }
 
 #[test]
-fn a_link_that_comes_while_a_file_is_under_way_is_not_followed() {
+fn a_link_that_appears_during_the_transfer_is_not_followed() {
     let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = Store::open(dir.path().to_owned(), true, false).unwrap();
     let partial = begin(&store, "d/x").unwrap();
@@ -162,7 +162,7 @@ fn attributes_are_set_and_special_bits_do_not_exist() {
 }
 
 #[test]
-fn a_directory_that_was_there_keeps_its_attributes_unless_it_may_be_replaced() {
+fn an_existing_directory_keeps_its_attributes_unless_overwriting() {
     let dir = tempfile::tempdir().unwrap();
     let there = dir.path().join("d");
     fs::create_dir(&there).unwrap();
@@ -183,7 +183,7 @@ fn a_directory_that_was_there_keeps_its_attributes_unless_it_may_be_replaced() {
 }
 
 #[test]
-fn a_part_that_is_kept_is_there_again_until_it_is_old() {
+fn a_part_is_kept_until_it_expires() {
     let dir = tempfile::tempdir().unwrap();
     let open = || Store::open(dir.path().to_owned(), false, true).unwrap();
     let begin = |store: &Store, size| store.begin(&name("a/b"), Entry::File, None, size);
@@ -219,7 +219,7 @@ fn a_part_that_is_kept_is_there_again_until_it_is_old() {
 }
 
 #[test]
-fn a_directory_that_one_receiver_has_begun_gets_its_attributes_from_the_next() {
+fn a_directory_begun_by_one_receiver_gets_its_attributes_from_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let open = || Store::open(dir.path().to_owned(), false, true).unwrap();
     let attributes = Attributes { permissions: 0o755, seconds: 1_000_000, nanoseconds: 0 };
@@ -252,7 +252,7 @@ fn directories_of_a_file_without_attributes_have_the_mode_of_new_ones() {
 }
 
 #[test]
-fn a_name_that_is_taken_while_there_is_no_directory_of_parts_is_not_followed() {
+fn a_link_in_place_of_the_directory_of_parts_is_not_followed() {
     let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let open = || Store::open(dir.path().to_owned(), false, true).unwrap();
     let (store, other) = (open(), open());
@@ -271,7 +271,7 @@ fn a_name_that_is_taken_while_there_is_no_directory_of_parts_is_not_followed() {
 }
 
 #[test]
-fn parts_are_not_put_where_others_can_reach_them() {
+fn parts_are_not_kept_in_a_directory_that_others_can_access() {
     let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let parts = dir.path().join(format!(".cbrst-partial.{}", nix::unistd::geteuid()));
     symlink(outside.path(), &parts).unwrap();

@@ -47,7 +47,7 @@ fn outcome(ended: &Ended) -> String {
 }
 
 #[test]
-fn a_sender_that_is_stopped_when_all_is_sent_says_where_to_look() {
+fn a_sender_that_is_stopped_after_finish_reports_an_unknown_outcome() {
     let (sending, _endpoint, _) = finished(&["--deadline", "300"]);
     sending.signal(Signal::SIGTERM);
     let ended = sending.end();
@@ -56,7 +56,7 @@ fn a_sender_that_is_stopped_when_all_is_sent_says_where_to_look() {
 }
 
 #[test]
-fn a_receiver_that_gives_up_when_all_is_sent_may_have_stored_it() {
+fn a_receiver_that_gives_up_after_finish_may_have_stored_the_file() {
     for (reason, expected) in [
         (Reason::Interrupted, "unknown"),
         (Reason::Silence(1), "unknown"),
