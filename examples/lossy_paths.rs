@@ -8,7 +8,7 @@
 //!     cargo run --release --example lossy-paths
 //!     cargo run --release --example lossy-paths 0 10 30 50 100
 
-use cloudburst::{Endpoint, PathId, PathMap, Receipt, Security};
+use cloudburst::{Config, Endpoint, PathId, PathMap, Receipt, Security};
 use cloudburst_netem::{LinkConfig, Loss, Relay};
 use std::env;
 use std::error::Error;
@@ -45,7 +45,7 @@ async fn run(loss: &[f64]) -> Result<(), Box<dyn Error>> {
         // The relay translates addresses: the sender knows the receiver by this one.
         .known_as([front.local_addr()?])
         .security(security.clone())
-        .capacity(CAPACITY)
+        .config(Config { capacity: CAPACITY.into(), ..Config::default() })
         .build()?;
     let links = loss.iter().map(|percent| (link(*percent), link(*percent))).collect();
     let relay = Relay::start_at(front, receiver.local_addr(), links, 1)?;
@@ -53,7 +53,7 @@ async fn run(loss: &[f64]) -> Result<(), Box<dyn Error>> {
         .bind("127.0.0.1:0".parse()?)
         .paths(PathMap::ecmp(paths))
         .security(security)
-        .capacity(CAPACITY)
+        .config(Config { capacity: CAPACITY.into(), ..Config::default() })
         .build()?;
 
     // The relay numbers clients in the order of their first packets; this message uses all paths.

@@ -16,7 +16,7 @@
 //!
 //! It needs root and iproute2, and is skipped without them. The exit code is 1 if anything fails.
 
-use cloudburst_net::{Builder, Bytes, Endpoint, Security, blocking};
+use cloudburst_net::{Builder, Bytes, Config, Endpoint, Security, blocking};
 use cloudburst_testbed::{End, Wire};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -225,7 +225,9 @@ impl Client {
 }
 
 fn builder() -> Builder {
-    Endpoint::builder().capacity(CAPACITY).security(Security::pre_shared([7; 32]))
+    Endpoint::builder()
+        .config(Config { capacity: CAPACITY.into(), ..Config::default() })
+        .security(Security::pre_shared([7; 32]))
 }
 
 /// Opens an endpoint whose own threads run on `cpus`: threads inherit the affinity of their creator.

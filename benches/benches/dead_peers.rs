@@ -5,7 +5,7 @@
 //! peers are attempted. The three are measured in turn, each with its own endpoint, so that other load on
 //! this machine affects all of them alike.
 
-use cloudburst_net::{Endpoint, PathMap, Security, blocking};
+use cloudburst_net::{Config, Endpoint, PathMap, Security, blocking};
 use std::error::Error;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::ExitCode;
@@ -70,7 +70,7 @@ fn endpoint() -> Result<blocking::Endpoint> {
     let builder = Endpoint::builder()
         .bind("127.0.0.1:0".parse()?)
         .paths(PathMap::ecmp(4))
-        .capacity(1_000_000_000)
+        .config(Config { capacity: 1_000_000_000.into(), ..Config::default() })
         .security(Security::pre_shared([7; 32]));
     Ok(builder.build()?.blocking())
 }

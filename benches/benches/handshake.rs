@@ -18,7 +18,7 @@
 //! sessions. It accepts one key: each further key adds a hash to every packet under a later key. Packets
 //! are made outside the timing.
 
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::id::{Incarnation, PathId, SessionId};
 use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::Endpoint;
@@ -159,11 +159,18 @@ struct End {
 
 impl End {
     fn new(seed: u8) -> Self {
-        let config = Config { capacity: 1_000_000_000_000.into(), port: 7000, ..Config::default() };
+        let config = Config { capacity: 1_000_000_000_000.into(), ..Config::default() };
         let now = Instant::from_nanos(1_000_000_000);
         let (security, seed) = (Security::pre_shared(KEY), Seed::new([seed; 32]));
-        let endpoint = Endpoint::new(now, config, &security, seed, Box::new(Egresses(1)))
-            .expect("the configuration is in range");
+        let endpoint = Endpoint::new(
+            now,
+            config,
+            ListenPorts::one(7000),
+            &security,
+            seed,
+            Box::new(Egresses(1)),
+        )
+        .expect("the configuration is in range");
         Self { endpoint, now, sent: Vec::new() }
     }
 

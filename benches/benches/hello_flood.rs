@@ -28,7 +28,7 @@
 
 use cloudburst_core::wire::Kind;
 use cloudburst_core::wire::handshake::{HELLO_LEN, HelloKey, Retry};
-use cloudburst_net::{Endpoint, PathMap, Security, blocking};
+use cloudburst_net::{Config, Endpoint, PathMap, Security, blocking};
 use nix::sys::prctl;
 use std::error::Error;
 use std::net::{SocketAddr, UdpSocket};
@@ -139,7 +139,7 @@ fn endpoint(paths: PathMap) -> Result<blocking::Endpoint> {
     let builder = Endpoint::builder()
         .bind("127.0.0.1:0".parse()?)
         .paths(paths)
-        .capacity(1_000_000_000)
+        .config(Config { capacity: 1_000_000_000.into(), ..Config::default() })
         .security(Security::pre_shared(KEY));
     Ok(builder.build()?.blocking())
 }

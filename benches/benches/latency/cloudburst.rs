@@ -109,12 +109,13 @@ impl Cloudburst {
             seen = useful;
         }
         let grown = resident()?.saturating_sub(before);
+        let limits = config.limits();
         let symbols = len.div_ceil(config.max_symbol(Code::default(), 28));
         Ok(Memory {
             messages,
             received: seen as usize / symbols,
             grown,
-            bound: config.send_bytes + config.receive_bytes + config.decode_bytes_per_peer,
+            bound: limits.send_bytes + limits.receive_bytes + limits.decode_bytes_per_peer,
         })
     }
 }
@@ -127,12 +128,11 @@ impl Drop for Cloudburst {
 
 fn endpoint(end: &End, config: &Config) -> Result<Endpoint> {
     let bind = (end.address(), 0).into();
-    let config = config.clone();
+    let config = Config { capacity: CAPACITY.into(), ..config.clone() };
     let build = move || {
         cloudburst_net::Endpoint::builder()
             .bind(bind)
             .config(config)
-            .capacity(CAPACITY)
             .security(Security::pre_shared([7; 32]))
             .build()
     };

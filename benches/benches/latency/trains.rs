@@ -3,7 +3,7 @@
 use crate::cloudburst::Cloudburst;
 use crate::report::{Times, digits};
 use crate::transport::{LONGEST, Result, Transport};
-use cloudburst_net::Config;
+use cloudburst_net::{Config, Tuning};
 use cloudburst_testbed::Wire;
 use std::time::Duration;
 
@@ -21,7 +21,12 @@ const LONGEST_TURN: Duration = Duration::from_millis(200);
 /// Returns a Markdown table: for each figure the median over trials, and the median of its ratio to
 /// trains of four in the same trial.
 pub(crate) fn table(wire: &Wire) -> Result<String> {
-    let with = |train| Cloudburst::open_with(wire, &Config { train, ..Config::default() });
+    let with = |train| {
+        Cloudburst::open_with(
+            wire,
+            &Config { tuning: Tuning { train, ..Tuning::default() }, ..Config::default() },
+        )
+    };
     let mut transports = TRAINS.map(with).into_iter().collect::<Result<Vec<_>>>()?;
     let (mut goodputs, mut latencies) = (TRAINS.map(|_| Vec::new()), TRAINS.map(|_| Vec::new()));
     // The first trials warm up caches and estimates.

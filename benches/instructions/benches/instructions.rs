@@ -123,7 +123,7 @@ mod counts {
 /// Two endpoints, their session, and a network that delivers at once.
 mod pair {
     use bytes::Bytes;
-    use cloudburst_core::config::{Config, Security};
+    use cloudburst_core::config::{Config, ListenPorts, Security, Tuning};
     use cloudburst_core::error::Outcome;
     use cloudburst_core::path::{Egresses, Via};
     use cloudburst_core::proto::{Contents, Endpoint, Event, SendOptions, Transmit};
@@ -157,17 +157,16 @@ mod pair {
         fn new() -> Self {
             let now = Instant::from_nanos(1_000_000_000);
             let [sender, receiver] = [1, 2].map(|host| {
-                let port = address(host).port();
+                let ports = ListenPorts::one(address(host).port());
                 // A fixed train length, so that sixteen trains have 64 packets.
                 let config = Config {
                     capacity: 1_000_000_000_000.into(),
-                    port,
-                    train: 4,
+                    tuning: Tuning { train: 4, ..Tuning::default() },
                     ..Config::default()
                 };
                 let security = Security::pre_shared([7; 32]);
                 let (seed, paths) = (Seed::new([host; 32]), Box::new(Egresses(PATHS)));
-                Endpoint::new(now, config, &security, seed, paths)
+                Endpoint::new(now, config, ports, &security, seed, paths)
                     .expect("the configuration is in range")
             });
             Self {

@@ -4,7 +4,7 @@ use crate::arguments::{self, clear, present, time_limit};
 use crate::message::Message;
 use crate::request::Request;
 use crate::status::{Failure, Status, guard};
-use cloudburst::{Bytes, PathMap, Security, SendOptions, blocking};
+use cloudburst::{Bytes, Config, PathMap, Security, SendOptions, blocking};
 use core::error::Error;
 use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
@@ -78,7 +78,8 @@ pub unsafe extern "C" fn cbrst_open(
             builder = builder.paths(paths);
         }
         if options.capacity > 0 {
-            builder = builder.capacity(options.capacity);
+            let capacity = options.capacity.into();
+            builder = builder.config(Config { capacity, ..Config::default() });
         }
         let endpoint = builder.build().map_err(|error| not_opened(&error))?;
         out.write(Some(Box::new(Endpoint(endpoint.blocking()))));

@@ -50,8 +50,8 @@ pub(crate) fn not_built(error: &BuildError, address: &str) -> String {
 
 /// The names of settings in the library, and of the options that set them here.
 const OPTIONS: [(&str, &str); 4] = [
-    ("`Builder::capacity`", "--capacity"),
-    ("`Builder::dscp`", "--dscp"),
+    ("`Config::capacity`", "--capacity"),
+    ("`Fabric::dscps`", "--dscp"),
     ("`capacity`", "--capacity"),
     ("`mtu`", "--mtu"),
 ];

@@ -238,7 +238,7 @@ pub struct Receipt {
     pub arrivals: Vec<Arrivals>,
     /// The time from when the endpoint had room for the message to its first packet on the wire:
     /// waiting for a session, for other messages, for the rate. A send that first waits for room
-    /// ([`Config::send_messages`](crate::config::Config::send_messages) and `send_bytes`) takes longer by
+    /// ([`Limits::send_messages`](crate::config::Limits::send_messages) and `send_bytes`) takes longer by
     /// that wait. Measured by the driver's clock, to the nanosecond.
     pub waited: Duration,
     /// The time from the first packet to STOP: the message completion time (MCT) of the paper, plus

@@ -8,35 +8,30 @@ use crate::path_map::{PathMap, is_of_a_host};
 use crate::paths::{Addresses, Resolver};
 use crate::qlog::Qlog;
 use cloudburst_core::burst::PacketIo;
-use cloudburst_core::config::{Capacity, Config, ConfigError, Security};
-use cloudburst_core::path::Order;
+use cloudburst_core::config::{Capacity, Config, ConfigError, ListenPorts, Security};
 use cloudburst_core::proto;
 use cloudburst_core::rng::Seed;
-use core::time::Duration;
 use rand::RngReader;
 use rand::rngs::SysRng;
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
-/// The default DSCP of packets. See [`Builder::dscp`] and [`Builder::dscps`].
-pub const DEFAULT_DSCP: u8 = 43;
 /// The default size in bytes to request for each socket buffer. See [`Builder::socket_buffers`].
 pub const DEFAULT_SOCKET_BUFFERS: usize = 4 << 20;
 
-/// Settings from which an [`Endpoint`] is built. All but [`security`](Self::security) have defaults, and
-/// [`build`](Self::build) checks all of them.
+/// What an [`Endpoint`] is built from: what concerns its sockets, its keys, and a [`Config`] for all else. All but
+/// [`security`](Self::security) have defaults, and [`build`](Self::build) checks everything.
 ///
 /// # Example
 ///
 /// ```
-/// # use cloudburst_net::{Endpoint, PathMap, Security};
+/// # use cloudburst_net::{Config, Endpoint, PathMap, Security};
 /// let endpoint = Endpoint::builder()
 ///     .bind("127.0.0.1:0".parse()?)
 ///     .paths(PathMap::ecmp(8))
 ///     .security(Security::pre_shared([7; 32])) // 32 bytes from a safe place
-///     .capacity(25_000_000_000) // bits per second
-///     .dscp(43)
+///     .config(Config { capacity: 25_000_000_000.into(), ..Config::default() })
 ///     .build()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -48,16 +43,7 @@ pub struct Builder {
     paths: PathMap,
     security: Option<Security>,
     config: Config,
-    capacity: Option<Capacity>,
-    rate: Option<f64>,
-    order: Option<Order>,
-    busy_poll: Option<Duration>,
-    reuse_port: Option<bool>,
-    adaptive_rate: Option<bool>,
-    aeolus: Option<bool>,
-    ecn: Option<bool>,
-    dscps: Vec<u8>,
-    trim_dscp: Option<u8>,
+    reuse_port: bool,
     socket_buffers: usize,
     qlog: Option<PathBuf>,
 }
@@ -87,16 +73,7 @@ impl Builder {
             paths: PathMap::default(),
             security: None,
             config: Config::default(),
-            capacity: None,
-            rate: None,
-            order: None,
-            busy_poll: None,
-            reuse_port: None,
-            adaptive_rate: None,
-            aeolus: None,
-            ecn: None,
-            dscps: vec![DEFAULT_DSCP],
-            trim_dscp: None,
+            reuse_port: false,
             socket_buffers: DEFAULT_SOCKET_BUFFERS,
             qlog: None,
         }
@@ -150,249 +127,16 @@ impl Builder {
         self
     }
 
-    /// The order in which packets visit the paths. Default [`Order::RoundRobin`].
-    ///
-    /// A digit reversal must have as many paths as the map.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Order, PathMap, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let endpoint = Endpoint::builder()
-    ///     .bind(loopback)
-    ///     .paths(PathMap::ecmp(16))
-    ///     .order(Order::Recycled) // prefer paths that delivered
-    ///     .security(security)
-    ///     .build()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub const fn order(mut self, order: Order) -> Self {
-        self.order = Some(order);
-        self
-    }
-
     /// How peers are authenticated: a [`Security`], or a [`PresharedKey`](crate::PresharedKey). Mandatory.
     pub fn security(mut self, security: impl Into<Security>) -> Self {
         self.security = Some(security.into());
         self
     }
 
-    /// All settings of the protocol.
-    ///
-    /// [`capacity`](Self::capacity), [`rate`](Self::rate), [`order`](Self::order),
-    /// [`adaptive_rate`](Self::adaptive_rate), [`aeolus`](Self::aeolus), [`ecn`](Self::ecn),
-    /// [`busy_poll`](Self::busy_poll) and [`reuse_port`](Self::reuse_port) override the fields of the same
-    /// names, and [`paths`](Self::paths) determines `ports`. A `port` of 0 stands for the port of
-    /// [`bind`](Self::bind), or, with `reuse_port`, for the endpoint's own.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Config, Endpoint, Security};
-    /// # use std::time::Duration;
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let config = Config {
-    ///     deadline: Duration::from_millis(50),
-    ///     max_message: 1 << 20,
-    ///     ..Config::default()
-    /// };
-    /// let endpoint = Endpoint::builder().bind(loopback).config(config).security(security).build()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// All settings that do not concern sockets. Default [`Config::default`]. A second call replaces the
+    /// settings of the first.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
-        self
-    }
-
-    /// The link's capacity, as [`Capacity`] or in bits per second. Default [`Capacity::Auto`]: the speed that
-    /// the interface reports; 10 Gb/s for loopback; 1 Gb/s, with a warning, if the speed is unknown.
-    ///
-    /// Too high a value overflows queues and receive buffers; too low a value leaves the link idle.
-    pub fn capacity(mut self, capacity: impl Into<Capacity>) -> Self {
-        self.capacity = Some(capacity.into());
-        self
-    }
-
-    /// The share of the capacity that all messages together may use, above 0 and at most 1.
-    /// Default 1.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let endpoint = Endpoint::builder()
-    ///     .bind(loopback)
-    ///     .capacity(10_000_000_000)
-    ///     .rate(0.5) // at most 5 Gb/s, where links above this host's are over-subscribed 2:1
-    ///     .security(security)
-    ///     .build()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub const fn rate(mut self, share: f64) -> Self {
-        self.rate = Some(share);
-        self
-    }
-
-    /// Whether the rate is lowered while packets are lost on every path to every peer. See
-    /// [`Config::adaptive_rate`]. Default false.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let endpoint = Endpoint::builder()
-    ///     .bind(loopback)
-    ///     .capacity(10_000_000_000) // what the interface says; a hypervisor may allow less
-    ///     .adaptive_rate(true)
-    ///     .security(security)
-    ///     .build()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub const fn adaptive_rate(mut self, adaptive: bool) -> Self {
-        self.adaptive_rate = Some(adaptive);
-        self
-    }
-
-    /// The DSCP of every packet, from 0 to 63. Default [`DEFAULT_DSCP`].
-    ///
-    /// Switches should give it a queue that is a few packets deep: in a deep one, surplus symbols delay
-    /// needed ones. Set the same DSCP at both ends: each end warns once of packets that arrive with another
-    /// one.
-    pub fn dscp(self, dscp: u8) -> Self {
-        self.dscps([dscp])
-    }
-
-    /// The DSCPs of the classes of packets: one to eight values, each from 0 to 63. Default [`DEFAULT_DSCP`]
-    /// for all classes.
-    ///
-    /// Class 0 is control: handshakes and answers. Class 1 is symbols or, if [`Config::classes`] has several
-    /// classes, the most urgent symbols; less urgent symbols have the classes after it. Classes beyond the
-    /// last DSCP share it. With `dscps([46, 43])`, switches can prefer answers, which are small and end
-    /// bursts, to symbols; with `dscps([43, 43, 45])`, answers and short messages to long ones in two queues.
-    /// An answer that leaves in the same batch as symbols of class 1 has their DSCP.
-    ///
-    /// Set the same DSCPs at both ends: each end warns once of packets that arrive with none of them.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Classes, Config, Endpoint, Security, Thresholds};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// // Answers have a queue of their own, and so have symbols of long messages.
-    /// let classes = Classes::ByLeft(Thresholds::new(&[20_000])?);
-    /// let endpoint = Endpoint::builder()
-    ///     .bind(loopback)
-    ///     .config(Config { classes, ..Config::default() })
-    ///     .dscps([46, 43, 45])
-    ///     .security(security)
-    ///     .build()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn dscps(mut self, dscps: impl IntoIterator<Item = u8>) -> Self {
-        self.dscps = dscps.into_iter().collect();
-        self
-    }
-
-    /// Allows switches to trim symbols ([`Config::trimmable`]), and tells the endpoint the DSCP, from 0 to
-    /// 63, that they set in trimmed packets. Default: not allowed.
-    ///
-    /// Set it at both ends, with the same DSCP: packets that arrive with it cause no warning. In packets that
-    /// they trim, switches must adjust the lengths in the IP and UDP headers and the UDP checksum; otherwise,
-    /// the system drops the packets before this endpoint sees them. Cannot be combined with outer headers
-    /// ([`PathMap::xpath_ipip`], [`PathMap::bounce`]): the device that removes the header drops trimmed
-    /// packets.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let endpoint = Endpoint::builder()
-    ///     .bind(loopback)
-    ///     .dscp(43)
-    ///     .trimmable(44) // what switches are configured to set in packets that they trim
-    ///     .security(security)
-    ///     .build()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub const fn trimmable(mut self, dscp: u8) -> Self {
-        self.trim_dscp = Some(dscp);
-        self
-    }
-
-    /// Whether ECN bits tell switches which packets to drop first. Default false. Set it at both
-    /// ends, and only where switches are configured for it: see [`Config::aeolus`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{BurstPolicy, Config, Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let policy = BurstPolicy::Pulled { window: None };
-    /// let endpoint = Endpoint::builder()
-    ///     .bind(loopback)
-    ///     .config(Config { policy, ..Config::default() })
-    ///     .aeolus(true)
-    ///     .security(security)
-    ///     .build()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub const fn aeolus(mut self, aeolus: bool) -> Self {
-        self.aeolus = Some(aeolus);
-        self
-    }
-
-    /// Whether all packets are marked as ECN-capable, so that switches mark them instead of
-    /// dropping them. See [`Config::ecn`]. Default false.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Order, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let endpoint = Endpoint::builder()
-    ///     .bind(loopback)
-    ///     .ecn(true)
-    ///     .order(Order::Recycled) // paths with marks are not reused
-    ///     .security(security)
-    ///     .build()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub const fn ecn(mut self, ecn: bool) -> Self {
-        self.ecn = Some(ecn);
-        self
-    }
-
-    /// How long a thread that waits for packets busy-polls before it sleeps, if its previous wait was about
-    /// as short. Default 100 us. See [`Config::busy_poll`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # use std::time::Duration;
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let endpoint = Endpoint::builder()
-    ///     .bind(loopback)
-    ///     .busy_poll(Duration::ZERO) // always sleep: leave the processor to others
-    ///     .security(security)
-    ///     .build()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub const fn busy_poll(mut self, time: Duration) -> Self {
-        self.busy_poll = Some(time);
         self
     }
 
@@ -409,7 +153,7 @@ impl Builder {
     /// - The hash spreads peers unevenly: of 32 peers over 4 endpoints, one may have 12 and another 4. It
     ///   ignores how much they send, and may lead all of a few peers to the same endpoint.
     /// - Each endpoint has its own memory limits and its own pacer: give each of n endpoints on one link 1/n
-    ///   of the [`rate`](Self::rate).
+    ///   of the [`rate`](Config::rate).
     /// - When an endpoint dies, its peers notice its silence, retry for 0.25 s, and move to another one after
     ///   0.3 s, or later if their round-trip times are long. Messages under way then end with
     ///   [`SendError::PeerRestarted`](crate::SendError::PeerRestarted). A peer that the network cuts off for
@@ -430,13 +174,14 @@ impl Builder {
     /// One endpoint per core, each with a thread that answers:
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use cloudburst_net::{Config, Endpoint, Security};
     /// # use std::thread;
     /// let address = "127.0.0.7:7000".parse()?;
     /// let builder = Endpoint::builder().security(Security::pre_shared([7; 32]));
     /// let cores = thread::available_parallelism()?.get();
+    /// let config = Config { rate: (1.0 / cores as f64).into(), ..Config::default() };
     /// for _ in 0..cores {
-    ///     let shard = builder.clone().bind(address).reuse_port(true).rate(1.0 / cores as f64);
+    ///     let shard = builder.clone().bind(address).reuse_port(true).config(config.clone());
     ///     let shard = shard.build()?.blocking();
     ///     thread::spawn(move || shard.serve(1, |question| question.bytes.to_ascii_uppercase()));
     /// }
@@ -446,7 +191,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub const fn reuse_port(mut self, reuse: bool) -> Self {
-        self.reuse_port = Some(reuse);
+        self.reuse_port = reuse;
         self
     }
 
@@ -552,36 +297,28 @@ impl Builder {
         paths.check(bind.ip())?;
         let needs = paths.needs();
         let mut config = self.config;
-        config.rate = self.rate.unwrap_or(config.rate);
-        config.order = self.order.unwrap_or(config.order);
-        config.busy_poll = self.busy_poll.unwrap_or(config.busy_poll);
-        config.adaptive_rate = self.adaptive_rate.unwrap_or(config.adaptive_rate);
-        config.aeolus = self.aeolus.unwrap_or(config.aeolus);
-        config.ecn = self.ecn.unwrap_or(config.ecn);
-        config.trimmable |= self.trim_dscp.is_some();
-        config.reuse_port = self.reuse_port.unwrap_or(config.reuse_port);
-        config.capacity = self.capacity.unwrap_or(config.capacity);
-        config.ports = needs.ports;
-        check(&config, bind, &self.known_as, &sockets, &paths)?;
+        check(&config, bind, &self.known_as, self.reuse_port, &sockets, &paths)?;
 
         let udp = UdpConfig {
             bind,
-            reuse_port: config.reuse_port,
+            reuse_port: self.reuse_port,
             sockets: needs.sockets + needs.reserve,
             ports: needs.ports,
             flow_labels: needs.labels,
             encapsulates: !needs.outer.is_empty(),
-            dscps: self.dscps.clone(),
-            trim_dscp: self.trim_dscp,
+            dscps: config.fabric.dscps.clone(),
+            trim_dscp: config.fabric.trim_dscp,
             socket_buffers: self.socket_buffers,
         };
         let io = UdpIo::open(&udp, sockets).map_err(|error| error.of_map(&paths))?;
         if config.capacity == Capacity::Auto {
             config.capacity = link_speed::detect(bind.ip()).into();
         }
-        if config.port == 0 {
-            config.port = io.local_addrs()[0].port();
-        }
+        let ports = ListenPorts {
+            first: io.local_addrs()[0].port(),
+            count: needs.ports,
+            is_shared: self.reuse_port,
+        };
         if security.is_trusted_network() && !bind.ip().is_loopback() {
             tracing::warn!(
                 addr = %io.local_addr(),
@@ -592,12 +329,23 @@ impl Builder {
         tracing::info!(
             addr = %io.local_addr(),
             %paths,
-            dscps = ?self.dscps,
+            dscps = ?config.fabric.dscps,
             capacity = config.capacity.bits_per_second(),
             buffers = ?io.granted_buffers(),
             "endpoint opened"
         );
-        Ok((io, Parts { config, security, paths, bind, known_as: self.known_as, qlog: self.qlog }))
+        Ok((
+            io,
+            Parts {
+                config,
+                ports,
+                security,
+                paths,
+                bind,
+                known_as: self.known_as,
+                qlog: self.qlog,
+            },
+        ))
     }
 }
 
@@ -606,6 +354,7 @@ fn check(
     config: &Config,
     bind: SocketAddr,
     known_as: &[SocketAddr],
+    reuse_port: bool,
     sockets: &[UdpSocket],
     paths: &PathMap,
 ) -> Result<(), BuildError> {
@@ -614,7 +363,7 @@ fn check(
         return Err(BuildError::KnownAs { address });
     }
     config.check()?;
-    if config.reuse_port && bind.port() == 0 {
+    if reuse_port && bind.port() == 0 {
         return Err(ConfigError {
             field: "bind",
             value: bind.to_string(),
@@ -622,7 +371,7 @@ fn check(
         }
         .into());
     }
-    if let Some(address) = known_as.first().filter(|_| config.reuse_port) {
+    if let Some(address) = known_as.first().filter(|_| reuse_port) {
         return Err(ConfigError {
             field: "known_as",
             value: address.to_string(),
@@ -631,7 +380,7 @@ fn check(
         }
         .into());
     }
-    if config.reuse_port && !sockets.is_empty() {
+    if reuse_port && !sockets.is_empty() {
         return Err(ConfigError {
             field: "reuse_port",
             value: "true".into(),
@@ -639,11 +388,11 @@ fn check(
         }
         .into());
     }
-    if config.trimmable && !paths.needs().outer.is_empty() {
+    if config.fabric.trim_dscp.is_some() && !paths.needs().outer.is_empty() {
         return Err(ConfigError {
             field: "paths",
             value: paths.to_string(),
-            expected: "paths without outer headers if `trimmable` is set: the device that removes \
+            expected: "paths without outer headers if `fabric.trim_dscp` is set: the device that removes \
                        them drops trimmed packets",
         }
         .into());
@@ -655,6 +404,7 @@ fn check(
 /// The parts of an endpoint, apart from its sockets.
 struct Parts {
     config: Config,
+    ports: ListenPorts,
     security: Security,
     paths: PathMap,
     bind: SocketAddr,
@@ -678,8 +428,14 @@ impl Parts {
         let addresses = Addresses::new(ip, ports, self.known_as);
         let resolver = Resolver { bind: ip, order: self.config.order, addresses: addresses.into() };
         let path_map = Box::new(resolver.resolve(self.paths.clone(), &self.paths, &io)?);
-        let mut protocol =
-            proto::Endpoint::new(io.now(), self.config.clone(), &self.security, seed, path_map)?;
+        let mut protocol = proto::Endpoint::new(
+            io.now(),
+            self.config.clone(),
+            self.ports,
+            &self.security,
+            seed,
+            path_map,
+        )?;
         let qlog = self.qlog.map(|dir| {
             // With `reuse_port`, other endpoints share the address that peers send to.
             let own = io.local_addrs().first().copied().unwrap_or(io.local_addr());

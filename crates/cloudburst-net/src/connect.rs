@@ -76,7 +76,7 @@ impl Endpoint {
     /// round trip; after two and a half minutes, the peer has forgotten it.
     ///
     /// A connect under way counts as a message under way
-    /// ([`Config::send_messages`](crate::Config::send_messages)); if there are too many, this first
+    /// ([`Limits::send_messages`](crate::Limits::send_messages)); if there are too many, this first
     /// waits. Dropping the future cancels the connect.
     ///
     /// # Errors

@@ -155,7 +155,7 @@ impl Endpoint {
     }
 
     /// The traffic with each peer that this endpoint remembers, sorted by address. There are at most three
-    /// times [`Config::max_peers`](crate::Config::max_peers) peers.
+    /// times [`Limits::max_peers`](crate::Limits::max_peers) peers.
     pub fn peers(&self) -> Vec<PeerStats> {
         self.here().map(Engine::peers).unwrap_or_default()
     }

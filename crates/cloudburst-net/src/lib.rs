@@ -95,8 +95,8 @@
 //!
 //! # Networks
 //!
-//! Packets carry the DSCP given to the builder (default [`DEFAULT_DSCP`]), and ECN bits 00 unless
-//! [`Config::aeolus`] or [`Config::ecn`] is set. Switches should give that DSCP a shallow queue of its own.
+//! Packets carry the DSCP of [`Fabric::dscps`] (default [`DEFAULT_DSCP`]), and ECN bits 00 unless
+//! [`Fabric::ecn`] says otherwise. Switches should give that DSCP a shallow queue of its own.
 //! DSCPs and ECN marks of arriving packets are counted ([`IoCounters`]), and the first foreign DSCP is logged
 //! as a warning. An endpoint sends no faster than its `capacity`, by default the speed that the interface
 //! reports.
@@ -133,7 +133,7 @@ mod sending;
 mod settings;
 mod streams;
 
-pub use builder::{Builder, DEFAULT_DSCP, DEFAULT_SOCKET_BUFFERS};
+pub use builder::{Builder, DEFAULT_SOCKET_BUFFERS};
 #[cfg(feature = "tower")]
 pub use calls::Client;
 pub use calls::{Call, CallMany, Calls, Reply, Request, RequestParts, Response};
@@ -150,9 +150,11 @@ pub use streams::{Incoming, PeerSink};
 
 pub use bytes::Bytes;
 pub use cloudburst_core::code::{Code, CodeNameError, Degree};
+#[doc(hidden)]
+pub use cloudburst_core::config::Tuning;
 pub use cloudburst_core::config::{
-    BurstPolicy, Capacity, Classes, Config, ConfigError, KeyError, PresharedKey, PullOrder,
-    Security, Thresholds,
+    BurstPolicy, Capacity, Classes, Config, ConfigError, DEFAULT_DSCP, EcnMode, Fabric, KeyError,
+    Limits, PresharedKey, PullOrder, Rate, Security, Thresholds,
 };
 pub use cloudburst_core::error::{LocalError, Receipt};
 pub use cloudburst_core::id::{MessageId, PathId};

@@ -4,8 +4,6 @@
 
 /// The most paths of a map.
 pub(crate) const MAX_PATHS: u16 = 64;
-/// The most DSCPs of an endpoint: one per class.
-pub(crate) const MAX_DSCPS: usize = 8;
 /// The most destinations of outer headers of one endpoint. None is ever forgotten: packets on their
 /// way to the sockets refer to them by number.
 pub(crate) const MAX_OUTER: usize = 4_096;

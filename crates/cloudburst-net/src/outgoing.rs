@@ -47,7 +47,7 @@ impl<T> Outgoing<T> {
 
     /// How long it may take, from when it is first polled or [begun](Self::begin). Default:
     /// [`Config::deadline`](crate::Config::deadline). This includes the wait for capacity, if
-    /// [`Config::send_messages`](crate::Config::send_messages) or `send_bytes` are reached, and the response
+    /// [`Limits::send_messages`](crate::Limits::send_messages) or `send_bytes` are reached, and the response
     /// to a call. If the deadline passes during that wait, the error is [`SendError::NotStarted`].
     pub const fn deadline(mut self, deadline: Duration) -> Self {
         self.settings = self.settings.deadline(deadline);

@@ -28,7 +28,7 @@ pub struct Incoming<T>(Pin<Box<dyn Stream<Item = T> + Send + Sync>>);
 /// Sends messages to one peer: a [`Sink`], made by [`Endpoint::sink`].
 ///
 /// - `poll_ready` waits while the limits on messages under way are reached
-///   ([`Config::send_messages`](crate::Config::send_messages) and `send_bytes`). One message may
+///   ([`Limits::send_messages`](crate::Limits::send_messages) and `send_bytes`). One message may
 ///   wait in the sink: then keep polling the sink, or drop it, because free capacity is
 ///   offered to senders in the order in which they came.
 /// - `poll_flush` and `poll_close` wait until the receiver has all messages.

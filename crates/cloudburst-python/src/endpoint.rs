@@ -5,7 +5,7 @@ use crate::failure::{Failure, not_opened};
 use crate::inbox::Inbox;
 use crate::operation::{Operation, Outcome, Value};
 use crate::request::Request;
-use cloudburst::{Bytes, Closed, Message, PathMap, PathMapError, Security, SendError};
+use cloudburst::{Bytes, Closed, Config, Message, PathMap, PathMapError, Security, SendError};
 use core::mem;
 use core::time::Duration;
 use pyo3::IntoPyObjectExt;
@@ -108,7 +108,8 @@ impl Endpoint {
             builder = builder.paths(paths.parse::<PathMap>().map_err(invalid)?);
         }
         if let Some(capacity) = capacity {
-            builder = builder.capacity(capacity);
+            let config = Config { capacity: capacity.into(), ..Config::default() };
+            builder = builder.config(config);
         }
         let known_as = known_as.iter().map(|known| address(known)).collect::<PyResult<Vec<_>>>()?;
         let builder = builder.known_as(known_as);

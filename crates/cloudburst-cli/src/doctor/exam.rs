@@ -7,7 +7,7 @@ use crate::sender::Failure;
 use crate::sender::address::{self, Probe};
 use bytes::Bytes;
 use cloudburst_net::{
-    BurstPolicy, Capacity, Config, Endpoint, PathMap, SendError, SendOptions, blocking,
+    BurstPolicy, Capacity, Config, Endpoint, Fabric, PathMap, SendError, SendOptions, blocking,
 };
 use core::time::Duration;
 use serde::Serialize;
@@ -95,15 +95,18 @@ impl Examiner {
             Capacity::Auto if paths == 1 => Capacity::FALLBACK,
             capacity => capacity,
         };
-        let config = Config { mtu: plan.mtu, ..Config::default() };
+        let config = Config {
+            mtu: plan.mtu,
+            capacity,
+            fabric: Fabric { dscps: vec![plan.dscp], ..Fabric::default() },
+            ..Config::default()
+        };
         let full = full(&config, peer);
         let builder = Endpoint::builder()
             .bind(local)
             .config(config)
             .paths(PathMap::ecmp(paths))
-            .security(plan.key.security())
-            .dscp(plan.dscp)
-            .capacity(capacity);
+            .security(plan.key.security());
         let endpoint = builder.build()?.blocking();
         let session = InvocationId(rand::random());
         let deadline = plan.deadline;

@@ -4,7 +4,9 @@ use super::error::PlanError;
 use super::key::Key;
 use crate::args::CommonArgs;
 use crate::protocol::MAX_FRAME;
-use cloudburst_net::{Builder, Capacity, Classes, Code, Config, Endpoint, PathMap};
+use cloudburst_net::{
+    Builder, Capacity, Classes, Code, Config, EcnMode, Endpoint, Fabric, Order, PathMap, Rate,
+};
 use core::time::Duration;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -53,27 +55,30 @@ impl CommonPlan {
     }
 
     /// Returns the builder of an endpoint that is bound to `bind`. It has no security yet.
-    pub(crate) fn builder(&self, bind: SocketAddr, code: Code) -> Builder {
+    pub(crate) fn builder(&self, bind: SocketAddr, code: Code, order: Order) -> Builder {
+        let ecn = match (self.aeolus, self.ecn) {
+            (true, _) => EcnMode::Aeolus,
+            (false, true) => EcnMode::On,
+            (false, false) => EcnMode::Off,
+        };
+        let mut fabric = Fabric { classes: self.classes, ecn, ..Fabric::default() };
+        if !self.dscps.is_empty() {
+            fabric.dscps.clone_from(&self.dscps);
+        }
+        let rate =
+            if self.adaptive_rate { Rate::Adaptive(self.rate) } else { Rate::Fixed(self.rate) };
         let config = Config {
             mtu: self.mtu,
+            capacity: self.capacity,
+            rate,
+            order,
+            code,
             deadline: self.deadline,
             max_message: MAX_FRAME,
-            code,
-            classes: self.classes,
+            fabric,
             ..Config::default()
         };
-        let mut builder = Endpoint::builder()
-            .bind(bind)
-            .paths(self.paths.clone())
-            .config(config)
-            .capacity(self.capacity)
-            .rate(self.rate)
-            .aeolus(self.aeolus)
-            .ecn(self.ecn)
-            .adaptive_rate(self.adaptive_rate);
-        if !self.dscps.is_empty() {
-            builder = builder.dscps(self.dscps.iter().copied());
-        }
+        let mut builder = Endpoint::builder().bind(bind).paths(self.paths.clone()).config(config);
         if let Some(dir) = &self.qlog {
             builder = builder.qlog(dir);
         }

@@ -73,8 +73,8 @@ impl Session {
             Some(code) => Security::pre_shared(pairing::ask(peer, code, deadline)?),
             None => plan.common.key.security(),
         };
-        let builder = plan.common.builder(local, plan.code.unwrap_or_default());
-        let courier = Courier::new(builder.order(plan.order).security(security).build()?);
+        let builder = plan.common.builder(local, plan.code.unwrap_or_default(), plan.order);
+        let courier = Courier::new(builder.security(security).build()?);
         Ok(Self {
             id: InvocationId(rand::random()),
             peer,

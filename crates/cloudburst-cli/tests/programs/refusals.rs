@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use cloudburst_cli::protocol::{Body, Frame, Reason};
-use cloudburst_net::{Config, Endpoint, PathMap, Security};
+use cloudburst_net::{Config, Endpoint, PathMap, Security, Tuning};
 use cloudburst_netem::Relay;
 use nix::sys::signal::Signal;
 use std::fs;
@@ -164,7 +164,10 @@ fn a_receiver_whose_application_reads_nothing_is_reported() {
         let builder = builder.paths(PathMap::ecmp(1)).security(Security::trusted_network());
         builder.config(config).build().unwrap().blocking()
     };
-    let receiver = endpoint(Config { receive_messages: 1, ..Config::default() });
+    let receiver = endpoint(Config {
+        tuning: Tuning { receive_messages: Some(1), ..Tuning::default() },
+        ..Config::default()
+    });
     let addr = receiver.local_addr();
     endpoint(Config::default()).send(addr, "the only one for which there is room").unwrap();
     let args = ["--insecure", "--deadline", "1"];

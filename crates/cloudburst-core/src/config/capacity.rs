@@ -14,16 +14,6 @@ pub(super) const MIN_CAPACITY: u64 = 8_000;
 /// are powers of 1,000.
 ///
 /// It converts from `u64` alone: with another integer type, an integer literal would no longer be one.
-///
-/// ```
-/// use cloudburst_core::config::{Capacity, Config};
-///
-/// let config = Config { capacity: 10_000_000_000.into(), ..Config::default() };
-/// assert_eq!(config.capacity, Capacity::BitsPerSecond(10_000_000_000));
-/// assert_eq!(Config::default().capacity, Capacity::Auto);
-/// assert_eq!(Capacity::Auto.bits_per_second(), 1_000_000_000); // without an interface to ask
-/// assert_eq!("10G".parse(), Ok(config.capacity));
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Capacity {

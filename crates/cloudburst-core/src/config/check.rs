@@ -1,27 +1,21 @@
 //! Validation of settings, and the error for invalid ones.
 
 use super::capacity::MIN_CAPACITY;
-use super::{BurstPolicy, Config, MAX_BLOCKS_IN_FLIGHT, MAX_PORTS};
+use super::{Config, MAX_BLOCKS_IN_FLIGHT, Tuning};
 use crate::code::Code;
 use crate::path::MAX_TRAIN;
 use crate::rate::Downlink;
 
+/// The least memory from which every limit is at least 1.
+const MIN_MEMORY: usize = 1 << 20;
+
 /// A setting with an invalid value, which the caller must change.
 ///
 /// Crates that check settings of their own construct it, so it is not `#[non_exhaustive]`.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::config::{Config, ConfigError};
-/// let config = Config { rate: 1.5, ..Config::default() };
-/// let said = config.check().map_err(|ConfigError { field, value, .. }| (field, value));
-/// assert_eq!(said, Err(("rate", "1.5".to_owned())));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("setting `{field}` is {value}: it must be {expected}")]
 pub struct ConfigError {
-    /// The field of [`Config`].
+    /// The field of [`Config`], with a dot for a field of a field, or the name of a parsed setting.
     pub field: &'static str,
     /// Its value.
     pub value: String,
@@ -35,15 +29,6 @@ impl Config {
     /// # Errors
     ///
     /// Names the first field that is out of range.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_core::config::Config;
-    /// let config = Config { train: 65, ..Config::default() };
-    /// let said = config.check().map_err(|error| error.to_string());
-    /// assert_eq!(said, Err("setting `train` is 65: it must be between 1 and 64 packets".to_owned()));
-    /// ```
     pub fn check(&self) -> Result<(), ConfigError> {
         let refuse = |field, value: &dyn ToString, expected| {
             Err(ConfigError { field, value: value.to_string(), expected })
@@ -51,68 +36,89 @@ impl Config {
         if !(576..=65_535).contains(&self.mtu) {
             return refuse("mtu", &self.mtu, "between 576 and 65535 bytes");
         }
-        if self.capacity.bits_per_second() < MIN_CAPACITY {
+        let capacity = self.capacity.bits_per_second();
+        if capacity < MIN_CAPACITY {
             return refuse("capacity", &self.capacity, "at least 8000 bits per second");
         }
-        if !(self.rate > 0.0 && self.rate <= 1.0) {
-            return refuse("rate", &self.rate, "above 0 and at most 1");
-        }
-        if self.capacity.bits_per_second() as f64 * self.rate < MIN_CAPACITY as f64 {
+        self.rate.check()?;
+        if capacity as f64 * self.rate.share() < MIN_CAPACITY as f64 {
             return refuse(
                 "rate",
-                &self.rate,
+                &self.rate.share(),
                 "a share of `capacity` of at least 8000 bits per second",
             );
         }
-        if !(1..=MAX_TRAIN).contains(&self.train) {
-            return refuse("train", &self.train, "between 1 and 64 packets");
-        }
-        if !(1..=MAX_BLOCKS_IN_FLIGHT).contains(&self.blocks_in_flight) {
-            return refuse("blocks_in_flight", &self.blocks_in_flight, "between 1 and 8");
-        }
-        if !(1..=MAX_PORTS).contains(&self.ports) {
-            return refuse("ports", &self.ports, "between 1 and 64");
-        }
-        if self.port.checked_add(self.ports - 1).is_none() {
-            return refuse("port", &self.port, "at most 65536 minus `ports`");
-        }
-        self.policy.check()?;
         check_code(self.code)?;
-        if let Some(downlink) = self.downlink.as_ref().map(Downlink::bits_per_second)
-            && downlink < MIN_CAPACITY
-        {
-            return refuse("downlink", &downlink, "at least 8000 bits per second");
-        }
+        self.policy.check()?;
+        self.fabric.check()?;
         if self.deadline.is_zero() {
             return refuse("deadline", &"0", "longer than zero");
         }
+        if self.max_message == 0 || u32::try_from(self.max_message).is_err() {
+            return refuse("max_message", &self.max_message, "at least 1 byte and below 4 GiB");
+        }
+        if self.memory < MIN_MEMORY {
+            return refuse("memory", &self.memory, "at least 1048576 bytes");
+        }
+        self.tuning.check()?;
+        self.check_limits()
+    }
+
+    fn check_limits(&self) -> Result<(), ConfigError> {
+        let (limits, tuning) = (self.limits(), &self.tuning);
+        for (field, is_explicit, value) in [
+            ("tuning.decode_bytes", tuning.decode_bytes.is_some(), limits.decode_bytes),
+            (
+                "tuning.decode_bytes_per_peer",
+                tuning.decode_bytes_per_peer.is_some(),
+                limits.decode_bytes_per_peer,
+            ),
+        ] {
+            if value >= self.max_message.saturating_mul(2) {
+                continue;
+            }
+            let (field, value, expected) = if is_explicit {
+                (field, value, "at least twice `max_message`")
+            } else {
+                ("memory", self.memory, "at least 20 times `max_message`")
+            };
+            return Err(ConfigError { field, value: value.to_string(), expected });
+        }
+        Ok(())
+    }
+}
+
+impl Tuning {
+    fn check(&self) -> Result<(), ConfigError> {
+        let refuse = |field, value: &dyn ToString, expected| {
+            Err(ConfigError { field, value: value.to_string(), expected })
+        };
+        if !(1..=MAX_TRAIN).contains(&self.train) {
+            return refuse("tuning.train", &self.train, "between 1 and 64 packets");
+        }
+        if !(1..=MAX_BLOCKS_IN_FLIGHT).contains(&self.blocks_in_flight) {
+            return refuse("tuning.blocks_in_flight", &self.blocks_in_flight, "between 1 and 8");
+        }
+        if let Some(downlink) = self.downlink.as_ref().map(Downlink::bits_per_second)
+            && downlink < MIN_CAPACITY
+        {
+            return refuse("tuning.downlink", &downlink, "at least 8000 bits per second");
+        }
         if !(2..=1_000).contains(&self.max_redundancy) {
-            return refuse("max_redundancy", &self.max_redundancy, "between 2 and 1000");
+            return refuse("tuning.max_redundancy", &self.max_redundancy, "between 2 and 1000");
         }
         if self.decode_timeout.is_zero() {
-            return refuse("decode_timeout", &"0", "longer than zero");
+            return refuse("tuning.decode_timeout", &"0", "longer than zero");
         }
         for (field, value) in [
-            ("send_messages", self.send_messages),
-            ("send_bytes", self.send_bytes),
-            ("max_message", self.max_message),
-            ("receive_messages", self.receive_messages),
-            ("receive_bytes", self.receive_bytes),
-            ("max_peers", self.max_peers),
+            ("tuning.send_messages", self.send_messages),
+            ("tuning.send_bytes", self.send_bytes),
+            ("tuning.receive_messages", self.receive_messages),
+            ("tuning.receive_bytes", self.receive_bytes),
+            ("tuning.max_peers", self.max_peers),
         ] {
-            if value == 0 {
-                return refuse(field, &value, "at least 1");
-            }
-        }
-        if u32::try_from(self.max_message).is_err() {
-            return refuse("max_message", &self.max_message, "below 4 GiB");
-        }
-        for (field, value) in [
-            ("decode_bytes", self.decode_bytes),
-            ("decode_bytes_per_peer", self.decode_bytes_per_peer),
-        ] {
-            if value < self.max_message.saturating_mul(2) {
-                return refuse(field, &value, "at least twice `max_message`");
+            if value == Some(0) {
+                return refuse(field, &0, "at least 1");
             }
         }
         Ok(())
@@ -131,30 +137,11 @@ pub(crate) fn check_code(code: Code) -> Result<(), ConfigError> {
     }
 }
 
-impl BurstPolicy {
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        match self {
-            Self::Budgeted { margin } if !(0.0..=4.0).contains(margin) => Err(ConfigError {
-                field: "policy.margin",
-                value: margin.to_string(),
-                expected: "between 0 and 4",
-            }),
-            Self::Pulled { window: Some(window) } if !(1..=1_024).contains(window) => {
-                Err(ConfigError {
-                    field: "policy.window",
-                    value: window.to_string(),
-                    expected: "between 1 and 1024 symbols",
-                })
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::code::MAX_SOURCE_SYMBOLS;
+    use crate::config::{BurstPolicy, Fabric, Rate};
     use core::time::Duration;
 
     #[test]
@@ -168,23 +155,31 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_field_the_value_and_the_range() {
+        let tuned = |tuning| Config { tuning, ..Config::default() };
+        let fabric = |fabric| Config { fabric, ..Config::default() };
+        let (t, f) = (Tuning::default, Fabric::default);
         let refusals = [
-            Config { rate: 0.0, ..Config::default() },
-            Config { rate: f64::NAN, ..Config::default() },
-            Config { rate: 1e-9, ..Config::default() },
+            Config { rate: 0.0.into(), ..Config::default() },
+            Config { rate: Rate::Adaptive(f64::NAN), ..Config::default() },
+            Config { rate: 1e-9.into(), ..Config::default() },
             Config { mtu: 100, ..Config::default() },
-            Config { train: 0, ..Config::default() },
-            Config { max_peers: 0, ..Config::default() },
             Config { max_message: 1 << 32, ..Config::default() },
-            Config { decode_bytes: 5, ..Config::default() },
+            Config { max_message: 0, ..Config::default() },
+            Config { memory: 5, ..Config::default() },
+            Config { memory: 64 << 20, ..Config::default() },
             Config { policy: BurstPolicy::Budgeted { margin: -1.0 }, ..Config::default() },
             Config { capacity: 0.into(), ..Config::default() },
-            Config { downlink: Some(Downlink::new(0)), ..Config::default() },
             Config { policy: BurstPolicy::Pulled { window: Some(0) }, ..Config::default() },
             Config { deadline: Duration::ZERO, ..Config::default() },
-            Config { max_redundancy: 1, ..Config::default() },
-            Config { ports: 0, ..Config::default() },
-            Config { port: 65_535, ports: 2, ..Config::default() },
+            fabric(Fabric { dscps: Vec::new(), ..f() }),
+            fabric(Fabric { dscps: vec![43, 64], ..f() }),
+            fabric(Fabric { trim_dscp: Some(64), ..f() }),
+            tuned(Tuning { train: 0, ..t() }),
+            tuned(Tuning { train: 65, ..t() }),
+            tuned(Tuning { max_peers: Some(0), ..t() }),
+            tuned(Tuning { decode_bytes: Some(5), ..t() }),
+            tuned(Tuning { downlink: Some(Downlink::new(0)), ..t() }),
+            tuned(Tuning { max_redundancy: 1, ..t() }),
         ];
         let said: Vec<String> =
             refusals.iter().map(|config| config.check().unwrap_err().to_string()).collect();
@@ -196,18 +191,23 @@ mod tests {
                 "setting `rate` is 0.000000001: it must be a share of `capacity` of at least 8000 bits \
                  per second",
                 "setting `mtu` is 100: it must be between 576 and 65535 bytes",
-                "setting `train` is 0: it must be between 1 and 64 packets",
-                "setting `max_peers` is 0: it must be at least 1",
-                "setting `max_message` is 4294967296: it must be below 4 GiB",
-                "setting `decode_bytes` is 5: it must be at least twice `max_message`",
+                "setting `max_message` is 4294967296: it must be at least 1 byte and below 4 GiB",
+                "setting `max_message` is 0: it must be at least 1 byte and below 4 GiB",
+                "setting `memory` is 5: it must be at least 1048576 bytes",
+                "setting `memory` is 67108864: it must be at least 20 times `max_message`",
                 "setting `policy.margin` is -1: it must be between 0 and 4",
                 "setting `capacity` is 0: it must be at least 8000 bits per second",
-                "setting `downlink` is 0: it must be at least 8000 bits per second",
                 "setting `policy.window` is 0: it must be between 1 and 1024 symbols",
                 "setting `deadline` is 0: it must be longer than zero",
-                "setting `max_redundancy` is 1: it must be between 2 and 1000",
-                "setting `ports` is 0: it must be between 1 and 64",
-                "setting `port` is 65535: it must be at most 65536 minus `ports`",
+                "setting `fabric.dscps` is []: it must be 1 to 8 values from 0 to 63",
+                "setting `fabric.dscps` is [43, 64]: it must be 1 to 8 values from 0 to 63",
+                "setting `fabric.trim_dscp` is 64: it must be between 0 and 63",
+                "setting `tuning.train` is 0: it must be between 1 and 64 packets",
+                "setting `tuning.train` is 65: it must be between 1 and 64 packets",
+                "setting `tuning.max_peers` is 0: it must be at least 1",
+                "setting `tuning.decode_bytes` is 5: it must be at least twice `max_message`",
+                "setting `tuning.downlink` is 0: it must be at least 8000 bits per second",
+                "setting `tuning.max_redundancy` is 1: it must be between 2 and 1000",
             ]
         );
     }

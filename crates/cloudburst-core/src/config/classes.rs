@@ -17,16 +17,6 @@ const EXPECTED: &str = "1 to 3 thresholds in bytes, above 0 and in ascending ord
 /// class, so that overload in more urgent classes does not starve it.
 ///
 /// The text form is `one`, `left:20000` or `sent:10000/100000`.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::config::{Classes, Thresholds};
-/// let classes: Classes = "left:20000".parse()?;
-/// assert_eq!(classes, Classes::ByLeft(Thresholds::new(&[20_000])?));
-/// assert_eq!(classes.count(), 2);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Classes {
@@ -45,16 +35,6 @@ pub enum Classes {
 }
 
 /// One to three thresholds between classes, in bytes and in ascending order.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::config::Thresholds;
-/// let thresholds = Thresholds::new(&[10_000, 100_000])?;
-/// assert_eq!(thresholds.bytes(), [10_000, 100_000]);
-/// assert!(Thresholds::new(&[100_000, 10_000]).is_err());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
     bytes: [u32; MAX_THRESHOLDS],

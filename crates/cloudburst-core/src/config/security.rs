@@ -32,19 +32,6 @@ impl Security {
     ///
     /// This allows keys to be rotated without an outage: first let all endpoints accept the new key,
     /// then let all initiate with it and accept the old one, then drop the old one.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_core::config::Security;
-    /// # let (old, new) = ([1; 32], [2; 32]);
-    /// // 1. At all endpoints, one after the other:
-    /// let security = Security::pre_shared(old).also_accept(new);
-    /// // 2. When all accept the new key:
-    /// let security = Security::pre_shared(new).also_accept(old);
-    /// // 3. When none initiates with the old one:
-    /// let security = Security::pre_shared(new);
-    /// ```
     pub fn also_accept(mut self, key: impl Into<PresharedKey>) -> Self {
         self.keys.push(key.into());
         self
@@ -55,14 +42,6 @@ impl Security {
     ///
     /// Packets are still sealed, under keys that both ends exchange. This detects damage, and
     /// protects against passive eavesdroppers.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_core::config::Security;
-    /// let security = Security::trusted_network(); // any host that reaches the port may use it
-    /// assert!(security.is_trusted_network());
-    /// ```
     pub fn trusted_network() -> Self {
         // Not 32 zeros: a key that is set by mistake must not equal it.
         let key = PresharedKey::from(*b"cloudburst on a trusted network.");

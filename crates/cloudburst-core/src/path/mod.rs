@@ -28,7 +28,7 @@
 //! another one; if there is no such path, one is drawn at random.
 //!
 //! The unit is a packet train: these distances are between trains, and between packets only if
-//! `Config::train` is 1.
+//! `Tuning::train` is 1.
 //!
 //! # Trains
 //!

@@ -63,7 +63,7 @@ pub struct PathStats {
     pub loss_permille: u16,
     /// Packets found lost, on the same evidence. Packets that were only late are subtracted again.
     pub lost: u64,
-    /// The length of its packet trains, as learned so far. `Config::train` may allow less.
+    /// The length of its packet trains, as learned so far. `Tuning::train` may allow less.
     pub train: usize,
     /// The smoothed round-trip time of packets on it, whichever path their answers took. `None` before
     /// the first measurement.

@@ -267,7 +267,7 @@ pub(crate) fn stop(parts: &mut impl Parts, now: Instant) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, Security};
+    use crate::config::{Config, ListenPorts, Security};
     use crate::path::Egresses;
     use crate::proto::Endpoint;
     use crate::rng::Seed;
@@ -324,9 +324,16 @@ mod tests {
         let address = |host: u8| SocketAddr::from(([10, 0, 0, host], 7));
         let endpoint = |host: u8| {
             let security = Security::pre_shared([7; 32]);
-            let config = Config { port: 7, ..Config::default() };
             let (seed, map) = (Seed::new([host; 32]), Box::new(Egresses(1)));
-            Endpoint::new(Instant::ZERO, config, &security, seed, map).unwrap()
+            Endpoint::new(
+                Instant::ZERO,
+                Config::default(),
+                ListenPorts::one(7),
+                &security,
+                seed,
+                map,
+            )
+            .unwrap()
         };
         let mut now = Instant::ZERO;
         let mut sender = endpoint(1);

@@ -8,7 +8,7 @@ use super::{
     CallCounters, CallId, Calls, Event, Message, Prepared, Receiver, ReceiverCounters, Request,
     SendOptions, Sender, SenderCounters, Transmit, response,
 };
-use crate::config::{Config, ConfigError, Security};
+use crate::config::{Config, ConfigError, ListenPorts, Parameters, Security};
 use crate::error::{LocalError, SendError};
 use crate::id::{ConnectId, MessageId};
 use crate::latency::LatencyHistogram;
@@ -77,29 +77,30 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// Returns an error that names the first field of the configuration that is out of range.
+    /// Returns an error that names the first setting that is out of range.
     pub fn new(
         now: Instant,
         config: Config,
+        ports: ListenPorts,
         security: &Security,
         seed: Seed,
         path_map: Box<dyn PathMap>,
     ) -> Result<Self, ConfigError> {
-        config.check()?;
-        let calls = Calls::new(Seed::new(seed.derive("calls", 0)), config.deadline);
+        let parameters = Parameters::new(config, ports)?;
+        let calls = Calls::new(Seed::new(seed.derive("calls", 0)), parameters.deadline);
         let identity = Identity::new(now, security, &seed);
         let ephemeral = |half| Ratchet::new(seed.derive(half, 0));
         let path_map: Arc<dyn PathMap> = path_map.into();
         Ok(Self {
-            busy_poll: config.busy_poll,
+            busy_poll: parameters.busy_poll,
             sender: Sender::new(
-                config.clone(),
+                parameters.clone(),
                 identity.clone(),
                 ephemeral("initiator's ephemeral keys"),
                 path_map.clone(),
             ),
             receiver: Receiver::new(
-                config,
+                parameters,
                 identity,
                 ephemeral("responder's ephemeral keys"),
                 path_map,
@@ -130,7 +131,7 @@ impl Endpoint {
     ///
     /// The handshake is the one that a message would begin. A connect ends once the peer is known
     /// to hold the session: immediately if it is and the peer has been heard from recently. It
-    /// counts against [`Config::send_messages`]. An idle session is checked before use after 30 s,
+    /// counts against [`Limits::send_messages`](crate::config::Limits::send_messages). An idle session is checked before use after 30 s,
     /// and forgotten by the peer after 155 s.
     ///
     /// # Errors

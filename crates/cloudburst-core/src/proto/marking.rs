@@ -1,6 +1,6 @@
 //! Markings: the class and the ECN codepoint of each packet. Sockets turn the class into a DSCP.
 
-use crate::config::Config;
+use crate::config::{EcnMode, Parameters};
 
 /// A class of packets that the network may treat differently from others (RFC 2474).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -9,7 +9,7 @@ pub struct Class(pub u8);
 impl Class {
     /// Handshakes and answers.
     pub const CONTROL: Self = Self(0);
-    /// The most urgent symbols. Less urgent ones have higher class numbers ([`Config::classes`]).
+    /// The most urgent symbols. Less urgent ones have higher class numbers ([`Fabric::classes`](crate::config::Fabric::classes)).
     pub const DATA: Self = Self(1);
 }
 
@@ -18,7 +18,7 @@ impl Class {
 pub enum Ecn {
     /// Not ECN-capable: a switch drops the packet where it would mark others.
     NotEct,
-    /// ECN-capable, ECT(0). Used only if [`Config::ecn`] or [`Config::aeolus`] is set.
+    /// ECN-capable, ECT(0). Used only if [`Fabric::ecn`](crate::config::Fabric::ecn) is not off.
     Ect0,
 }
 
@@ -32,23 +32,27 @@ pub struct Marking {
 }
 
 /// The marking of handshakes and answers.
-pub(super) const fn control(config: &Config) -> Marking {
-    Marking { class: Class::CONTROL, ecn: ecn(config.ecn || config.aeolus) }
+pub(super) const fn control(config: &Parameters) -> Marking {
+    Marking { class: Class::CONTROL, ecn: ecn(!matches!(config.ecn, EcnMode::Off)) }
 }
 
 /// The marking of symbols of a message; `answered` says whether its receiver has answered any. `level` is
-/// that of [`Config::classes`].
+/// that of [`Parameters::classes`].
 ///
 /// Before the first answer, it is unknown whether the receiver is listening, so packets of other
 /// messages take precedence (Aeolus).
-pub(super) const fn symbols(config: &Config, level: u8, answered: bool) -> Marking {
-    let capable = if config.aeolus { answered } else { config.ecn };
+pub(super) const fn symbols(config: &Parameters, level: u8, answered: bool) -> Marking {
+    let capable = match config.ecn {
+        EcnMode::Off => false,
+        EcnMode::On => true,
+        EcnMode::Aeolus => answered,
+    };
     Marking { class: Class(Class::DATA.0 + level), ecn: ecn(capable) }
 }
 
 /// Whether an answer may leave in a batch of symbols with this marking and take its class. It may
 /// not if switches may drop or delay the batch but would spare the answer.
-pub(super) fn may_carry_answers(config: &Config, batch: Marking) -> bool {
+pub(super) fn may_carry_answers(config: &Parameters, batch: Marking) -> bool {
     batch.ecn == control(config).ecn && batch.class <= Class::DATA
 }
 
@@ -62,7 +66,7 @@ mod tests {
 
     #[test]
     fn symbols_are_data_and_all_else_is_control() {
-        let config = Config::default();
+        let config = Parameters::default();
         assert_eq!(control(&config).class, Class::CONTROL);
         for answered in [false, true] {
             let marking = symbols(&config, 0, answered);
@@ -74,8 +78,8 @@ mod tests {
 
     #[test]
     fn with_ecn_all_packets_are_ect_unless_aeolus_wants_first_symbols_dropped() {
-        for (aeolus, first) in [(false, Ecn::Ect0), (true, Ecn::NotEct)] {
-            let config = Config { ecn: true, aeolus, ..Config::default() };
+        for (mode, first) in [(EcnMode::On, Ecn::Ect0), (EcnMode::Aeolus, Ecn::NotEct)] {
+            let config = Parameters { ecn: mode, ..Parameters::default() };
             assert_eq!(control(&config).ecn, Ecn::Ect0);
             assert_eq!(symbols(&config, 0, false).ecn, first);
             assert_eq!(symbols(&config, 0, true).ecn, Ecn::Ect0);
@@ -84,7 +88,7 @@ mod tests {
 
     #[test]
     fn with_aeolus_symbols_of_unanswered_messages_alone_are_not_ect() {
-        let config = Config { aeolus: true, ..Config::default() };
+        let config = Parameters { ecn: EcnMode::Aeolus, ..Parameters::default() };
         assert_eq!(control(&config).ecn, Ecn::Ect0);
         for (answered, ecn) in [(false, Ecn::NotEct), (true, Ecn::Ect0)] {
             let marking = symbols(&config, 0, answered);

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 /// Traffic between this endpoint and one peer.
 ///
-/// An idle peer is forgotten when another needs its place (`Config::max_peers`), and by the
+/// An idle peer is forgotten when another needs its place (`Limits::max_peers`), and by the
 /// receiving half after two and a half minutes of silence. If it returns, its counts start from
 /// zero. The endpoint's own counters never decrease.
 ///

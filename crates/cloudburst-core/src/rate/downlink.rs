@@ -14,20 +14,6 @@ const BUCKET_PACKETS: usize = 8;
 /// Clones share one rate. Give clones to all endpoints of a host that share a link, and drive them by
 /// one clock, as all endpoints with sockets in a process are; otherwise each pulls at the full rate.
 /// Endpoints that pull at the same time share the rate equally.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::config::Config;
-/// # use cloudburst_core::rate::Downlink;
-/// let downlink = Downlink::new(10_000_000_000);
-/// assert_eq!(downlink.bits_per_second(), 10_000_000_000);
-/// assert_ne!(downlink, Downlink::new(10_000_000_000)); // another link of the same rate
-/// // Two endpoints that pull over one link of 10 Gb/s.
-/// let [one, two] = [downlink.clone(), downlink]
-///     .map(|downlink| Config { downlink: Some(downlink), ..Config::default() });
-/// # assert!(one.check().is_ok() && two.check().is_ok());
-/// ```
 #[derive(Clone, Debug)]
 pub struct Downlink {
     bits_per_second: u64,

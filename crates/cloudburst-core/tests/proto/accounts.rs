@@ -92,7 +92,7 @@ fn a_peer_that_restarts_is_one_peer_with_a_newer_session() {
 #[test]
 fn no_more_peers_are_told_of_than_may_be_remembered() {
     let mut setup = Setup::default();
-    setup.a.max_peers = 2;
+    setup.a.tuning.max_peers = Some(2);
     let mut pair = Pair::new(setup);
     for port in 0..10 {
         let elsewhere = ([10, 0, 0, 9], 8000 + port).into();

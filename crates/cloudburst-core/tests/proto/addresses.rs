@@ -1,6 +1,6 @@
 //! Hosts with several addresses: packets to one of them are answered from that one.
 
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Contents, Endpoint, SendOptions, Transmit};
 use cloudburst_core::rng::Seed;
@@ -16,10 +16,18 @@ const SERVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
 const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 1, 0, 2));
 
 fn endpoint(seed: u8, paths: u16) -> Endpoint {
-    let config = Config { port: 7000, ..Config::default() };
+    let config = Config::default();
     let security = Security::pre_shared([7; 32]);
     let map = Box::new(Egresses(paths));
-    Endpoint::new(Instant::ZERO, config, &security, Seed::new([seed; 32]), map).unwrap()
+    Endpoint::new(
+        Instant::ZERO,
+        config,
+        ListenPorts::one(7000),
+        &security,
+        Seed::new([seed; 32]),
+        map,
+    )
+    .unwrap()
 }
 
 fn send(from: &mut Endpoint, to: IpAddr, len: usize) {

@@ -1,6 +1,7 @@
 //! Aeolus: which packets the network may drop first, and which it should spare.
 
 use crate::common::{Pair, Setup, Side, message};
+use cloudburst_core::config::EcnMode;
 use cloudburst_core::error::Outcome;
 use cloudburst_core::proto::{Class, Ecn, Marking, Transmit};
 use cloudburst_core::wire::Kind;
@@ -14,7 +15,10 @@ const LARGE: usize = 500_000;
 /// A pair whose packets are tapped.
 fn pair(aeolus: bool) -> Pair {
     let mut setup = Setup::default();
-    (setup.a.aeolus, setup.b.aeolus) = (aeolus, aeolus);
+    if aeolus {
+        setup.a.fabric.ecn = EcnMode::Aeolus;
+        setup.b.fabric.ecn = EcnMode::Aeolus;
+    }
     let mut pair = Pair::new(setup);
     pair.tap = Some(Vec::new());
     pair

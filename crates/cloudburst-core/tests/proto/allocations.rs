@@ -2,7 +2,7 @@
 
 use crate::common::message;
 use bytes::Bytes;
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{
     Class, Contents, Ecn, Endpoint, Event, Marking, SendOptions, Transmit,
@@ -34,10 +34,18 @@ fn address(host: u8) -> SocketAddr {
 }
 
 fn endpoint(host: u8) -> Endpoint {
-    let config = Config { port: 7000, capacity: 100_000_000_000.into(), ..Config::default() };
+    let config = Config { capacity: 100_000_000_000.into(), ..Config::default() };
     let security = Security::pre_shared(crate::common::KEY);
     let seed = Seed::new([host; 32]);
-    Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(PATHS))).unwrap()
+    Endpoint::new(
+        Instant::ZERO,
+        config,
+        ListenPorts::one(7000),
+        &security,
+        seed,
+        Box::new(Egresses(PATHS)),
+    )
+    .unwrap()
 }
 
 /// The batches that leave `from`, one after the other in one buffer.

@@ -3,7 +3,7 @@
 //! Hosts 1 and up send to host 0, and share its port of the switch.
 
 use crate::incast::Switch;
-use cloudburst_core::config::{BurstPolicy, Config};
+use cloudburst_core::config::{BurstPolicy, Config, Fabric, Tuning};
 use cloudburst_core::error::Receipt;
 use cloudburst_netem::LinkConfig;
 use core::time::Duration;
@@ -19,8 +19,8 @@ const PACKET: Duration = Duration::from_nanos(12_304);
 /// symbols.
 fn switch(classes: usize, of_hosts: &[&str]) -> Switch {
     let config = |classes: &&str| Config {
-        classes: classes.parse().expect("classes"),
-        probe: true,
+        fabric: Fabric { classes: classes.parse().expect("classes"), ..Fabric::default() },
+        tuning: Tuning { probe: true, ..Tuning::default() },
         ..Config::default()
     };
     let port = LinkConfig { classes, queue: 1_000, ..LinkConfig::default() };

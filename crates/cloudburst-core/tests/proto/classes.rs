@@ -10,7 +10,7 @@ use cloudburst_netem::{LinkConfig, Loss};
 /// A pair with all packets tapped, whose A sorts its symbols into classes.
 fn pair(classes: &str, link: LinkConfig) -> Pair {
     let mut setup = Setup { link, ..Setup::default() };
-    setup.a.classes = classes.parse().unwrap();
+    setup.a.fabric.classes = classes.parse().unwrap();
     let mut pair = Pair::new(setup);
     pair.tap = Some(Vec::new());
     pair
@@ -101,8 +101,8 @@ fn trains_have_one_class_and_each_class_counts_its_packets_on_each_path() {
 #[test]
 fn ends_with_different_classes_understand_each_other_and_see_no_gaps() {
     let mut setup = Setup::default();
-    setup.a.classes = "left:5000/10000/20000".parse().unwrap();
-    setup.b.classes = "sent:10000".parse().unwrap();
+    setup.a.fabric.classes = "left:5000/10000/20000".parse().unwrap();
+    setup.b.fabric.classes = "sent:10000".parse().unwrap();
     let mut pair = Pair::new(setup);
     for seed in 0..200 {
         let bytes = message([3_000, 8_000, 15_000, 60_000][seed as usize % 4], seed);

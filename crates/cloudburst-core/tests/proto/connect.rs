@@ -2,7 +2,7 @@
 
 use crate::common::peer::endpoint;
 use crate::common::{KEY, Pair, Setup, Side, message};
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, Tuning};
 use cloudburst_core::error::{LocalError, Outcome, Rejection, SendError};
 use cloudburst_core::id::ConnectId;
 use cloudburst_core::path::Via;
@@ -315,7 +315,10 @@ fn a_cancelled_connect_is_forgotten() {
 
 #[test]
 fn a_connect_takes_the_room_of_a_message_and_keeps_its_peer() {
-    let a = Config { send_messages: 2, max_peers: 1, port: 7000, ..Config::default() };
+    let a = Config {
+        tuning: Tuning { send_messages: Some(2), max_peers: Some(1), ..Tuning::default() },
+        ..Config::default()
+    };
     let mut pair = Pair::new(Setup { a, ..Setup::default() });
     let nobody = SocketAddr::from(([11, 0, 0, 1], 9));
     pair.a.endpoint.connect(pair.now, nobody, Some(SECOND)).unwrap();
@@ -356,7 +359,7 @@ fn run_alone(endpoint: &mut Endpoint, now: Instant, own: SocketAddr) {
 #[test]
 fn an_endpoint_connects_to_itself() {
     let (now, own) = (Instant::from_nanos(1_000_000_000), Side::A.address(0));
-    let mut endpoint = endpoint(Config { port: 7000, ..Config::default() });
+    let mut endpoint = endpoint(Config::default());
     let id = endpoint.connect(now, own, None).unwrap();
     run_alone(&mut endpoint, now, own);
     assert_eq!(endpoint.poll_event(), Some(Event::Connected(id, Ok(()))));

@@ -2,7 +2,7 @@
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::code::Code;
-use cloudburst_core::config::{BurstPolicy, Config};
+use cloudburst_core::config::{BurstPolicy, Config, Tuning};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::wire::Kind;
@@ -85,7 +85,7 @@ fn both_sides_send_at_once_and_answers_need_no_second_handshake() {
 #[test]
 fn the_rate_bounds_what_all_messages_send_together() {
     // 100 messages of 93 KB are 9.9 MB on the wire: 0.79 s at 100 Mb/s.
-    let a = Config { capacity: 100_000_000.into(), port: 7000, ..Config::default() };
+    let a = Config { capacity: 100_000_000.into(), ..Config::default() };
     let mut pair = Pair::new(Setup { a, ..Setup::default() });
     pair.deliver(message(1, 0));
     let start = pair.now;
@@ -146,7 +146,11 @@ fn packets_visit_paths_in_the_order_that_was_chosen() {
     for (order, expected) in
         [("drb:2x2", [0, 2, 1, 3]), ("drb:fat-tree:4", [0, 2, 1, 3]), ("rrb", [0, 1, 2, 3])]
     {
-        let a = Config { order: order.parse().unwrap(), train: 1, ..Setup::default().a };
+        let a = Config {
+            order: order.parse().unwrap(),
+            tuning: Tuning { train: 1, ..Setup::default().a.tuning },
+            ..Setup::default().a
+        };
         let mut pair = Pair::new(Setup { a, ..Setup::default() });
         pair.tap = Some(Vec::new());
         for seed in 0..3 {

@@ -2,7 +2,7 @@
 
 use crate::common::{Pair, Setup, Side, message};
 use bytes::Bytes;
-use cloudburst_core::config::{BurstPolicy, Config, Security};
+use cloudburst_core::config::{BurstPolicy, Config, Security, Tuning};
 use cloudburst_core::error::{Indeterminate, LocalError, Outcome, Rejection, SendError};
 use cloudburst_core::naming::Naming;
 use cloudburst_core::path::{PathMap, Via};
@@ -182,7 +182,7 @@ fn a_trusted_network_delivers_too() {
 
 #[test]
 fn a_message_too_large_is_refused_by_the_caller_or_by_the_receiver() {
-    let b = Config { max_message: 1_000, port: 7000, ..Config::default() };
+    let b = Config { max_message: 1_000, ..Config::default() };
     let mut pair = Pair::new(Setup { b, ..Setup::default() });
     let id = pair.send(message(1_001, 1));
     assert_eq!(pair.outcome(id), Outcome::Rejected(Rejection::ByPeer(RejectReason::TooLarge)));
@@ -208,7 +208,10 @@ fn options_out_of_range_are_refused_by_name() {
 
 #[test]
 fn a_full_sender_refuses_until_something_ends() {
-    let a = Config { send_messages: 2, port: 7000, ..Config::default() };
+    let a = Config {
+        tuning: Tuning { send_messages: Some(2), ..Tuning::default() },
+        ..Config::default()
+    };
     let mut pair = Pair::new(Setup { a, ..Setup::default() });
     pair.send(message(10, 1));
     pair.send(message(10, 2));

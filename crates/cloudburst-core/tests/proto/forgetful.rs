@@ -55,7 +55,7 @@ fn a_session_that_was_confirmed_alive_is_not_swept_soon_after() {
 #[test]
 fn an_oblivious_burst_stops_while_the_receiver_is_busy_too() {
     let mut setup = Setup::default();
-    setup.b.receive_messages = 1;
+    setup.b.tuning.receive_messages = Some(1);
     let mut pair = Pair::new(setup);
     pair.b.takes = false;
     pair.deliver(message(1, 0));
@@ -75,8 +75,8 @@ fn an_oblivious_burst_stops_while_the_receiver_is_busy_too() {
 #[test]
 fn probing_a_busy_receiver_does_not_use_up_the_packets_of_a_message() {
     let mut setup = Setup::default();
-    setup.a.max_redundancy = 2;
-    setup.b.receive_messages = 1;
+    setup.a.tuning.max_redundancy = 2;
+    setup.b.tuning.receive_messages = Some(1);
     let mut pair = Pair::new(setup);
     pair.b.takes = false;
     pair.deliver(message(1, 0));
@@ -102,7 +102,7 @@ fn probing_a_busy_receiver_does_not_use_up_the_packets_of_a_message() {
 fn a_forgotten_that_comes_late_cost_a_repetition_and_no_message() {
     for moment in 0..40 {
         let mut setup = Setup::default();
-        setup.b.decode_timeout = Duration::from_secs(2);
+        setup.b.tuning.decode_timeout = Duration::from_secs(2);
         let mut pair = Pair::new(setup);
         pair.deliver(message(1, 0));
         let id = pair.send_from(Side::A, message(600_000, 1), patient());

@@ -1,14 +1,15 @@
 //! Old handshakes, replayed by a stranger.
 
 use crate::common::{Pair, Setup, Side, message};
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, Tuning};
 use cloudburst_core::path::Via;
 use cloudburst_core::wire::Kind;
 use core::time::Duration;
 
 #[test]
 fn they_keep_no_dead_session_so_that_a_newcomer_finds_room() {
-    let b = Config { max_peers: 1, port: 7000, ..Config::default() };
+    let b =
+        Config { tuning: Tuning { max_peers: Some(1), ..Tuning::default() }, ..Config::default() };
     let mut pair = Pair::new(Setup { b, ..Setup::default() });
     let mut old = Vec::new();
     for life in 0..2 {

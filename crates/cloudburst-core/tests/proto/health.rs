@@ -3,7 +3,7 @@
 use crate::common::peer::{accept_by_hand, accept_fields};
 use crate::common::{KEY, Pair, Setup, Side, lossy, message};
 use bytes::Bytes;
-use cloudburst_core::config::{BurstPolicy, Config, Security};
+use cloudburst_core::config::{BurstPolicy, Config, ListenPorts, Security, Tuning};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::{Incarnation, MessageId, PathId};
 use cloudburst_core::path::{Egresses, Order, PathStats, Via};
@@ -20,7 +20,8 @@ const SIZES: [usize; 4] = [1_300, 5_000, 20_000, 93_000];
 
 /// Trains of one length: learned lengths would affect the number of packets on each path.
 fn even_trains() -> Setup {
-    let a = Config { train: 4, ..Setup::default().a };
+    let a =
+        Config { tuning: Tuning { train: 4, ..Setup::default().a.tuning }, ..Setup::default().a };
     Setup { a, ..Setup::default() }
 }
 
@@ -200,7 +201,7 @@ fn one_path_there_and_another_back_are_enough() {
 fn bursts_that_end_before_they_were_answered_are_held_against_no_path() {
     // Each is sent eight times over, and its STOP reports only the first symbols: those of the path
     // on which every burst begins.
-    let a = Config { policy: BurstPolicy::Oblivious, port: 7000, ..Config::default() };
+    let a = Config { policy: BurstPolicy::Oblivious, ..Config::default() };
     for order in ["rrb", "rb", "drb:2x2"] {
         let a = Config { order: order.parse::<Order>().unwrap(), ..a.clone() };
         let mut pair = Pair::new(Setup { a, ..Setup::default() });
@@ -274,11 +275,18 @@ fn health_survives_a_restart_of_the_peer() {
 
 #[test]
 fn a_receiver_that_lies_about_arrivals_harms_nothing_but_its_own_messages() {
-    let config = Config { port: 7000, ..Config::default() };
+    let config = Config::default();
     let security = Security::pre_shared(KEY);
     let map = Box::new(Egresses(4));
-    let mut sender =
-        Endpoint::new(Instant::ZERO, config, &security, Seed::new([3; 32]), map).unwrap();
+    let mut sender = Endpoint::new(
+        Instant::ZERO,
+        config,
+        ListenPorts::one(7000),
+        &security,
+        Seed::new([3; 32]),
+        map,
+    )
+    .unwrap();
     let liar = Via { egress: 0, local: None, remote: ([10, 0, 0, 2], 7000).into() };
     let mut now = Instant::from_nanos(1_000_000_000);
     let mut packet = Vec::new();

@@ -8,7 +8,9 @@
 //! classes, or share it with symbols. The queue may drop selectively (Aeolus).
 
 use crate::common::{KEY, message};
-use cloudburst_core::config::{BurstPolicy, Config, PullOrder, Security};
+use cloudburst_core::config::{
+    BurstPolicy, Config, EcnMode, Fabric, ListenPorts, PullOrder, Security, Tuning,
+};
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Ecn, SendOptions, Transmit};
@@ -103,11 +105,12 @@ impl Switch {
     fn of(incast: &Incast) -> Self {
         let config = Config {
             capacity: RATE.into(),
-            port: 7000,
-            pull_order: incast.order,
-            probe: incast.probe,
-            aeolus: incast.aeolus,
-            trimmable: incast.trim,
+            fabric: Fabric {
+                ecn: if incast.aeolus { EcnMode::Aeolus } else { EcnMode::Off },
+                trim_dscp: incast.trim.then_some(44),
+                ..Fabric::default()
+            },
+            tuning: Tuning { pull_order: incast.order, probe: incast.probe, ..Tuning::default() },
             ..Config::default()
         };
         let port = LinkConfig {
@@ -119,7 +122,8 @@ impl Switch {
             ..LinkConfig::default()
         };
         let downlink = incast.shared.then(|| Downlink::new(RATE));
-        let receiver = Config { downlink, ..config.clone() };
+        let mut receiver = config.clone();
+        receiver.tuning.downlink = downlink;
         let mut configs = vec![receiver; incast.receivers];
         configs.extend(vec![config; incast.senders]);
         Self { receivers: incast.receivers, ..Self::new(configs, port, incast.one_queue) }
@@ -132,7 +136,8 @@ impl Switch {
             Host::new(
                 now,
                 Recipe {
-                    config: Config { capacity: RATE.into(), port: 7000, ..config },
+                    config: Config { capacity: RATE.into(), ..config },
+                    listen: ListenPorts::one(7000),
                     security: Security::pre_shared(KEY),
                     secret: [number as u8 + 1; 32],
                     egresses: 1,

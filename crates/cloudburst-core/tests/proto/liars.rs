@@ -2,7 +2,7 @@
 
 use crate::common::peer::{KEY, Liar, open_fields, payload};
 use crate::common::{Pair, Setup, Side, message};
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, Tuning};
 use cloudburst_core::id::{Incarnation, MessageId, PathId};
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::SendOptions;
@@ -140,7 +140,10 @@ fn a_nonsensical_first_symbol_pins_nothing() {
 
 #[test]
 fn tiny_symbols_are_charged_what_their_decoders_take() {
-    let mut peer = Liar::meet(Config { decode_bytes_per_peer: 40 << 20, ..Config::default() });
+    let mut peer = Liar::meet(Config {
+        tuning: Tuning { decode_bytes_per_peer: Some(40 << 20), ..Tuning::default() },
+        ..Config::default()
+    });
     let mut begun = 0;
     for id in 0..5_000 {
         let mut header = peer.header(id, &[7; 2_032], 16, 300);

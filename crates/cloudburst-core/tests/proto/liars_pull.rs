@@ -3,7 +3,7 @@
 use crate::common::peer::{Liar, accept_by_hand, accept_fields};
 use crate::common::{KEY, Pair, Setup, Side, message};
 use bytes::Bytes;
-use cloudburst_core::config::{BurstPolicy, Config, Security};
+use cloudburst_core::config::{BurstPolicy, Config, ListenPorts, Security};
 use cloudburst_core::error::{Outcome, Rejection};
 use cloudburst_core::id::{Incarnation, MessageId, PathId};
 use cloudburst_core::path::{Egresses, Via};
@@ -33,11 +33,18 @@ struct Victim {
 
 impl Victim {
     fn new(capabilities: Capabilities) -> Self {
-        let config = Config { port: 7000, ..Config::default() };
+        let config = Config::default();
         let security = Security::pre_shared(KEY);
         let map = Box::new(Egresses(1));
-        let mut sender =
-            Endpoint::new(Instant::ZERO, config, &security, Seed::new([3; 32]), map).unwrap();
+        let mut sender = Endpoint::new(
+            Instant::ZERO,
+            config,
+            ListenPorts::one(7000),
+            &security,
+            Seed::new([3; 32]),
+            map,
+        )
+        .unwrap();
         let now = Instant::from_nanos(1_000_000_000);
         let via = Via { egress: 0, local: None, remote: ([10, 0, 0, 2], 7000).into() };
         let bytes = Bytes::from(vec![1; 500_000]);

@@ -1,7 +1,7 @@
 //! Loss costs symbols, never messages: whatever the loss rate, each message arrives once.
 
 use crate::common::{Pair, Setup, Side, lossy, message};
-use cloudburst_core::config::{BurstPolicy, Config};
+use cloudburst_core::config::{BurstPolicy, Config, Tuning};
 use cloudburst_core::proto::SendOptions;
 use cloudburst_netem::{LinkConfig, Loss};
 use core::time::Duration;
@@ -12,8 +12,7 @@ fn all_arrive_once(link: LinkConfig, policy: BurstPolicy, count: u64) -> Pair {
     let a = Config {
         policy,
         deadline: Duration::from_secs(60),
-        max_redundancy: 200,
-        port: 7000,
+        tuning: Tuning { max_redundancy: 200, ..Tuning::default() },
         ..Config::default()
     };
     let mut pair = Pair::new(Setup { a, link, ..Setup::default() });

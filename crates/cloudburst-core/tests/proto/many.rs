@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 #[test]
 fn thousands_of_messages_at_once_all_arrive_once() {
-    let a = Config { capacity: 10_000_000_000.into(), port: 7000, ..Config::default() };
+    let a = Config { capacity: 10_000_000_000.into(), ..Config::default() };
     let mut pair = Pair::new(Setup { a, link: lossy(0.2), ..Setup::default() });
     let mut expected = BTreeMap::new();
     for seed in 0..5_000 {

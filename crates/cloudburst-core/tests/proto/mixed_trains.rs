@@ -1,7 +1,7 @@
 //! Trains that carry symbols of several messages to one peer.
 
 use crate::common::{KEY, message};
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::{Indeterminate, LocalError, Outcome};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::{Contents, SendOptions, Transmit};
@@ -46,10 +46,11 @@ fn address(host: usize) -> SocketAddr {
 impl Star {
     fn new(peers: usize) -> Self {
         let mut now = Instant::from_nanos(1_000_000_000);
-        let config = Config { capacity: 100_000_000_000.into(), port: 7000, ..Config::default() };
+        let config = Config { capacity: 100_000_000_000.into(), ..Config::default() };
         let host = |number| {
             let recipe = Recipe {
                 config: config.clone(),
+                listen: ListenPorts::one(7000),
                 security: Security::pre_shared(KEY),
                 secret: [number as u8 + 1; 32],
                 egresses: 1,

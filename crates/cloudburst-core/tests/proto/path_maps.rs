@@ -3,7 +3,7 @@
 
 use crate::common::peer::Liar;
 use crate::common::{Pair, Setup, Side, message};
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, ListenPorts};
 use cloudburst_core::error::SendError;
 use cloudburst_core::naming::Naming;
 use cloudburst_core::path::{Order, OrderError, PathMap, Via};
@@ -47,8 +47,8 @@ fn pool(egresses: impl IntoIterator<Item = u16>, ports: u16) -> Arc<Pool> {
 
 /// A pair of endpoints that both receive at four ports.
 fn pair_of_ports() -> Pair {
-    let config = Config { port: 7000, ports: 4, ..Config::default() };
-    let mut pair = Pair::new(Setup { a: config.clone(), b: config, ..Setup::default() });
+    let ports = ListenPorts { count: 4, ..ListenPorts::one(7000) };
+    let mut pair = Pair::new(Setup { ports_a: ports, ports_b: ports, ..Setup::default() });
     for host in [&mut pair.a, &mut pair.b] {
         host.endpoint.set_path_map(pool(0..2, 4)).unwrap();
     }
@@ -191,7 +191,7 @@ fn a_peer_that_has_no_path_any_more_is_refused_but_what_is_under_way_arrives() {
 #[test]
 fn paths_that_do_not_fit_the_order_change_nothing() {
     let order: Order = "drb:2x2".parse().unwrap();
-    let a = Config { order, port: 7000, ..Config::default() };
+    let a = Config { order, ..Config::default() };
     let mut pair = Pair::new(Setup { a, paths: 5, ..Setup::default() });
     pair.a.endpoint.set_path_map(pool(0..4, 1)).unwrap();
     pair.deliver(message(20_000, 1));
@@ -229,9 +229,9 @@ fn a_handshake_that_nobody_answers_takes_more_and_more_paths_at_once() {
 #[test]
 fn symbols_go_to_the_port_of_the_peer_where_the_order_fits_only_one() {
     let order: Order = "drb:2x2".parse().unwrap();
-    let a = Config { order, port: 7000, ..Config::default() };
-    let b = Config { port: 7002, ports: 2, reuse_port: true, ..Config::default() };
-    let mut pair = Pair::new(Setup { a, b, ..Setup::default() });
+    let a = Config { order, ..Config::default() };
+    let ports_b = ListenPorts { first: 7002, count: 2, is_shared: true };
+    let mut pair = Pair::new(Setup { a, ports_b, ..Setup::default() });
     pair.a.endpoint.set_path_map(pool(0..4, 2)).unwrap();
     pair.tap = Some(Vec::new());
     pair.deliver(message(20_000, 1));

@@ -1,6 +1,6 @@
 //! An answer leaves with symbols for the same peer.
 
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, EcnMode, Fabric, ListenPorts, Security, Tuning};
 use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, SendOptions};
 use cloudburst_core::rng::Seed;
@@ -18,16 +18,15 @@ struct Host {
 
 impl Host {
     fn new(host: u8) -> Self {
-        Self::with(host, 1, Config::default())
+        Self::with(host, 1, Config::default(), ListenPorts::one(7000))
     }
 
-    fn with(host: u8, egresses: u16, config: Config) -> Self {
+    fn with(host: u8, egresses: u16, config: Config, ports: ListenPorts) -> Self {
         let security = Security::pre_shared([7; 32]);
-        let port = if config.reuse_port { config.port } else { 7000 };
-        let config = Config { port, ..config };
         let map = Box::new(Egresses(egresses));
         let endpoint =
-            Endpoint::new(Instant::ZERO, config, &security, Seed::new([host; 32]), map).unwrap();
+            Endpoint::new(Instant::ZERO, config, ports, &security, Seed::new([host; 32]), map)
+                .unwrap();
         Self { endpoint, address: SocketAddr::from(([10, 0, 0, host], 7000)), egresses }
     }
 
@@ -94,8 +93,9 @@ fn a_stop_is_the_short_last_datagram_of_a_batch_and_is_sent_once() {
 #[test]
 fn an_answer_that_cannot_leave_with_symbols_lets_one_batch_pass_and_no_more() {
     // Symbols of a message of one byte are shorter than a STOP that reports four paths.
-    let config = Config { train: 1, ..Config::default() };
-    let (mut a, mut b) = (Host::with(1, 4, config.clone()), Host::with(2, 4, config));
+    let config = Config { tuning: Tuning { train: 1, ..Tuning::default() }, ..Config::default() };
+    let (mut a, mut b) =
+        [1, 2].map(|host| Host::with(host, 4, config.clone(), ListenPorts::one(7000))).into();
     send_without_stop(&mut a, &mut b, 20_000);
     (0..3).for_each(|_| b.send(&a, 1));
     let sent: Vec<Kind> = b.pass_all(&mut a).concat();
@@ -107,7 +107,7 @@ fn an_answer_that_cannot_leave_with_symbols_lets_one_batch_pass_and_no_more() {
 fn an_answer_that_left_with_symbols_counts_against_the_rate_of_answers() {
     // Less than two answers may leave at once.
     let slow = Config { capacity: 1_500_000.into(), ..Config::default() };
-    let (mut a, mut b) = (Host::new(1), Host::with(2, 1, slow));
+    let (mut a, mut b) = (Host::new(1), Host::with(2, 1, slow, ListenPorts::one(7000)));
     a.send(&b, 1_000);
     // The answers to the handshake have used up the rate. Later there is room for more.
     meet(&mut a, &mut b);
@@ -152,8 +152,12 @@ fn nothing_joins_what_is_for_another_peer_or_a_handshake() {
 
 #[test]
 fn answers_do_not_join_what_switches_may_drop_on_purpose() {
-    let config = Config { aeolus: true, ..Config::default() };
-    let (mut a, mut b) = (Host::with(1, 1, config.clone()), Host::with(2, 1, config));
+    let config = Config {
+        fabric: Fabric { ecn: EcnMode::Aeolus, ..Fabric::default() },
+        ..Config::default()
+    };
+    let (mut a, mut b) =
+        [1, 2].map(|host| Host::with(host, 1, config.clone(), ListenPorts::one(7000))).into();
     send_without_stop(&mut a, &mut b, 1_000);
     // Symbols of a message without an answer yet are not spared, and STOPs are.
     b.send(&a, 5_000);
@@ -164,8 +168,9 @@ fn answers_do_not_join_what_switches_may_drop_on_purpose() {
 
 #[test]
 fn nothing_joins_what_goes_to_a_port_that_the_peer_shares() {
-    let config = Config { port: 9000, reuse_port: true, ..Config::default() };
-    let (mut a, mut b) = (Host::new(1), Host::with(2, 1, config));
+    let ports = ListenPorts { is_shared: true, ..ListenPorts::one(9000) };
+    let mut a = Host::new(1);
+    let mut b = Host::with(2, 1, Config::default(), ports);
     // A learns the port that only B has, to which answers with symbols go too.
     a.send(&b, 1_000);
     meet(&mut a, &mut b);

@@ -3,7 +3,7 @@
 
 use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::code::{Code, Degree};
-use cloudburst_core::config::{BurstPolicy, Config};
+use cloudburst_core::config::{BurstPolicy, Config, Fabric, Tuning};
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::wire::Kind;
@@ -106,7 +106,7 @@ fn a_blackout_of_both_directions_ends_with_the_message() {
 #[test]
 fn a_receiver_that_forgot_the_message_is_sent_it_again() {
     let mut setup = Setup::default();
-    setup.b.decode_timeout = Duration::from_millis(20);
+    setup.b.tuning.decode_timeout = Duration::from_millis(20);
     let mut pair = Pair::new(setup);
     pair.deliver(message(5_000, 1));
     let id = pair.send_from(Side::A, message(300_000, 1), options());
@@ -135,7 +135,7 @@ fn codes_without_source_symbols_are_burst() {
 #[test]
 fn messages_are_pulled_from_a_length_on() {
     let mut setup = Setup::default();
-    setup.a = Config { pull_above: 50_000, ..setup.a };
+    setup.a = Config { fabric: Fabric { pull_above: 50_000, ..setup.a.fabric }, ..setup.a };
     let mut pair = Pair::new(setup);
     pair.deliver(message(49_999, 1));
     assert_eq!(pair.b.endpoint.counters().receiver.pulls_sent, 0);
@@ -148,8 +148,11 @@ fn a_message_goes_on_while_its_receiver_has_no_room() {
     let mut setup = Setup::default();
     setup.b = Config {
         max_message: 100_000,
-        decode_bytes: 200_000,
-        decode_bytes_per_peer: 200_000,
+        tuning: Tuning {
+            decode_bytes: Some(200_000),
+            decode_bytes_per_peer: Some(200_000),
+            ..setup.b.tuning
+        },
         ..setup.b
     };
     let mut pair = Pair::new(setup);

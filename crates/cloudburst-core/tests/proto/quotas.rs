@@ -2,7 +2,7 @@
 
 use crate::common::peer::{KEY, Liar, endpoint, open_fields};
 use crate::common::{Pair, Setup, message};
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security, Tuning};
 use cloudburst_core::id::Incarnation;
 use cloudburst_core::path::Via;
 use cloudburst_core::time::Instant;
@@ -13,8 +13,11 @@ use core::time::Duration;
 fn small() -> Config {
     Config {
         max_message: 10_000,
-        decode_bytes: 100_000,
-        decode_bytes_per_peer: 40_000,
+        tuning: Tuning {
+            decode_bytes: Some(100_000),
+            decode_bytes_per_peer: Some(40_000),
+            ..Tuning::default()
+        },
         ..Config::default()
     }
 }
@@ -96,7 +99,7 @@ fn handshakes_without_symbols_are_bounded_and_forgotten() {
 
 #[test]
 fn a_sender_that_meets_a_full_receiver_waits_and_gets_through() {
-    let b = Config { port: 7000, ..small() };
+    let b = small();
     let mut pair = Pair::new(Setup { b, ..Setup::default() });
     let ids: Vec<_> = (0..200).map(|seed| pair.send(message(9_000, seed))).collect();
     pair.settle();
@@ -106,10 +109,12 @@ fn a_sender_that_meets_a_full_receiver_waits_and_gets_through() {
 
 #[test]
 fn idle_peers_give_way_to_new_ones() {
-    let config = Config { max_peers: 1, port: 7000, ..Config::default() };
+    let config =
+        Config { tuning: Tuning { max_peers: Some(1), ..Tuning::default() }, ..Config::default() };
     let mut endpoint = cloudburst_core::proto::Endpoint::new(
         cloudburst_core::time::Instant::ZERO,
         config,
+        ListenPorts::one(7000),
         &Security::pre_shared(KEY),
         cloudburst_core::rng::Seed::new([1; 32]),
         Box::new(cloudburst_core::path::Egresses(1)),

@@ -3,7 +3,7 @@
 //! Hosts with one uplink and one downlink each, which are drop-tail queues, and a switch between them.
 
 use bytes::Bytes;
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, EcnMode, Fabric, ListenPorts, Rate, Security};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::{Egresses, Via};
@@ -113,12 +113,19 @@ impl Net {
     /// This many hosts with the same configuration, whose links have `rate` and queues of 64
     /// packets.
     fn new(config: &Config, hosts: usize, rate: u64) -> Self {
-        let config = Config { port: 7000, ..config.clone() };
+        let config = config.clone();
         let host = |number| {
             let (security, seed) =
                 (Security::pre_shared([7; 32]), Seed::new([number as u8 + 1; 32]));
-            Endpoint::new(Instant::ZERO, config.clone(), &security, seed, Box::new(Egresses(PATHS)))
-                .unwrap()
+            Endpoint::new(
+                Instant::ZERO,
+                config.clone(),
+                ListenPorts::one(7000),
+                &security,
+                seed,
+                Box::new(Egresses(PATHS)),
+            )
+            .unwrap()
         };
         let wires = || (0..hosts).map(|_| Wire::new(rate, 64, Depth::Unlimited)).collect();
         Self {
@@ -271,7 +278,12 @@ impl Net {
 }
 
 fn adaptive(capacity: u64) -> Config {
-    Config { capacity: capacity.into(), adaptive_rate: true, ..Config::default() }
+    with_rate(capacity, true)
+}
+
+fn with_rate(capacity: u64, is_adaptive: bool) -> Config {
+    let rate = if is_adaptive { Rate::Adaptive(1.0) } else { Rate::Fixed(1.0) };
+    Config { capacity: capacity.into(), rate, ..Config::default() }
 }
 
 fn millis(millis: u64) -> Duration {
@@ -280,8 +292,7 @@ fn millis(millis: u64) -> Duration {
 
 /// A host with a configured rate of 10 Gb/s and an uplink of 1 Gb/s, with messages to three peers.
 fn wrong_capacity(adaptive_rate: bool) -> Net {
-    let config = Config { adaptive_rate, ..adaptive(10 * GIGABIT) };
-    let mut net = Net::new(&config, 4, 10 * GIGABIT);
+    let mut net = Net::new(&with_rate(10 * GIGABIT, adaptive_rate), 4, 10 * GIGABIT);
     net.up[0].rate = GIGABIT;
     (1..4).for_each(|peer| net.repeat(0, peer));
     net
@@ -359,8 +370,7 @@ fn a_path_that_is_dead_or_congested_does_not_lower_the_rate() {
 #[test]
 fn an_incast_at_one_receiver_does_not_lower_the_rate_to_others() {
     let run = |adaptive_rate| {
-        let config = Config { adaptive_rate, ..adaptive(GIGABIT) };
-        let mut net = Net::new(&config, 10, GIGABIT);
+        let mut net = Net::new(&with_rate(GIGABIT, adaptive_rate), 10, GIGABIT);
         // Hosts 0 to 7 send to host 8, and host 0 also to host 9.
         (0..8).for_each(|from| net.repeat(from, 8));
         net.repeat(0, 9);
@@ -375,7 +385,8 @@ fn an_incast_at_one_receiver_does_not_lower_the_rate_to_others() {
 /// The completion time of a message to an honest peer, after a second of messages to a liar and
 /// beside them.
 fn beside_liar(adaptive_rate: bool, lie: Lie) -> (u64, Duration, f64) {
-    let config = Config { adaptive_rate, ecn: true, ..adaptive(GIGABIT) };
+    let mut config = with_rate(GIGABIT, adaptive_rate);
+    config.fabric.ecn = EcnMode::On;
     let mut net = Net::new(&config, 3, GIGABIT);
     net.send(0, 2);
     net.stop();
@@ -425,7 +436,10 @@ fn a_limit_is_forgotten_when_nothing_was_sent_for_a_second() {
 
 #[test]
 fn ce_marks_are_told_and_lower_the_rate_where_a_lower_one_avoids_them() {
-    let config = Config { ecn: true, ..adaptive(4 * GIGABIT) };
+    let config = Config {
+        fabric: Fabric { ecn: EcnMode::On, ..adaptive(4 * GIGABIT).fabric },
+        ..adaptive(4 * GIGABIT)
+    };
     let mut net = Net::new(&config, 4, 10 * GIGABIT);
     // A queue so long that no packet is lost.
     net.up[0] = Wire::new(GIGABIT, 100_000, Depth::Packets(20));

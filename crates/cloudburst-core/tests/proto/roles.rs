@@ -3,7 +3,7 @@
 use crate::common::peer::Liar;
 use crate::common::{Pair, Setup, Side, message};
 use bytes::Bytes;
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, Tuning};
 use cloudburst_core::error::CallFailure;
 use cloudburst_core::error::{Outcome, Rejection, SendError};
 use cloudburst_core::id::{PathId, SessionId};
@@ -81,7 +81,10 @@ fn a_call_that_was_hung_up_sends_nothing_more() {
 
 #[test]
 fn what_the_application_does_not_take_holds_up_its_like_alone() {
-    let b = Config { receive_messages: 2, port: 7000, ..Config::default() };
+    let b = Config {
+        tuning: Tuning { receive_messages: Some(2), ..Tuning::default() },
+        ..Config::default()
+    };
     let mut pair = Pair::new(Setup { b, ..Setup::default() });
     pair.b.takes = false;
     for seed in 0..4 {
@@ -211,7 +214,10 @@ fn a_callee_learns_that_the_deadline_of_a_request_has_passed() {
 
 #[test]
 fn a_request_that_is_withdrawn_leaves_the_queue() {
-    let b = Config { receive_messages: 1, port: 7000, ..Config::default() };
+    let b = Config {
+        tuning: Tuning { receive_messages: Some(1), ..Tuning::default() },
+        ..Config::default()
+    };
     let mut pair = Pair::new(Setup { b, ..Setup::default() });
     pair.b.takes = false;
     let first = call(&mut pair, &message(100, 1));
@@ -285,7 +291,10 @@ fn a_closing_callee_refuses_what_its_application_has_not_taken() {
 
 #[test]
 fn a_closing_callee_refuses_as_many_at_a_time_as_there_is_room_for() {
-    let b = Config { send_messages: 2, port: 7000, ..Config::default() };
+    let b = Config {
+        tuning: Tuning { send_messages: Some(2), ..Tuning::default() },
+        ..Config::default()
+    };
     let mut pair = Pair::new(Setup { b, ..Setup::default() });
     pair.b.takes = false;
     let calls: Vec<CallId> = (0..5).map(|seed| call(&mut pair, &message(100, seed))).collect();

@@ -1,18 +1,20 @@
 //! An application that takes no messages: BUSY, a sender that pauses, and no drops.
 
 use crate::common::{Pair, Setup, message};
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, Tuning};
 use cloudburst_core::error::{Indeterminate, Outcome};
 use core::time::Duration;
 
 fn setup(messages: usize, bytes: usize) -> Setup {
     let b = Config {
-        receive_messages: messages,
-        receive_bytes: bytes,
-        port: 7000,
+        tuning: Tuning {
+            receive_messages: Some(messages),
+            receive_bytes: Some(bytes),
+            ..Tuning::default()
+        },
         ..Config::default()
     };
-    let a = Config { deadline: Duration::from_secs(30), port: 7000, ..Config::default() };
+    let a = Config { deadline: Duration::from_secs(30), ..Config::default() };
     Setup { a, b, ..Setup::default() }
 }
 

@@ -1,7 +1,7 @@
 //! A sender, several peers that may fall silent, and a virtual clock. The network delays packets,
 //! and loses only those from or to silent peers.
 
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::{Egresses, Via};
@@ -35,11 +35,18 @@ fn address(host: usize, egress: u16) -> SocketAddr {
 impl Star {
     /// A sender with configuration `config` that has sessions with `peers` peers.
     pub(crate) fn new(config: &Config, peers: usize) -> Self {
-        let config = Config { port: 7000, ..config.clone() };
+        let config = config.clone();
         let host = |seed| {
             let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed as u8 + 1; 32]));
-            Endpoint::new(Instant::ZERO, config.clone(), &security, seed, Box::new(Egresses(PATHS)))
-                .unwrap()
+            Endpoint::new(
+                Instant::ZERO,
+                config.clone(),
+                ListenPorts::one(7000),
+                &security,
+                seed,
+                Box::new(Egresses(PATHS)),
+            )
+            .unwrap()
         };
         let mut star = Self {
             now: Instant::from_nanos(1_000_000_000),

@@ -68,7 +68,7 @@ fn an_oblivious_burst_that_nobody_hears_ends_at_its_caps() {
 #[test]
 fn packets_are_capped_even_where_the_deadline_is_far() {
     let mut setup = Setup::default();
-    setup.a.max_redundancy = 2;
+    setup.a.tuning.max_redundancy = 2;
     let mut pair = Pair::new(setup);
     pair.deliver(message(1, 0));
     pair.set_links(Side::A, None, &dead());

@@ -9,7 +9,7 @@
 //! have queues of their own, without other traffic.
 
 use crate::common::{KEY, message};
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security, Tuning};
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::Via;
@@ -100,12 +100,17 @@ fn address(host: usize, egress: u16) -> SocketAddr {
 impl Fabric {
     fn new(load: Load, train: usize, seed: u64) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
-        let config = Config { capacity: RATE.into(), train, port: 7000, ..Config::default() };
+        let config = Config {
+            capacity: RATE.into(),
+            tuning: Tuning { train, ..Tuning::default() },
+            ..Config::default()
+        };
         let host = |number| {
             let mut secret = [number as u8 + 1; 32];
             secret[2..10].copy_from_slice(&seed.to_be_bytes());
             let recipe = Recipe {
                 config: config.clone(),
+                listen: ListenPorts::one(7000),
                 security: Security::pre_shared(KEY),
                 secret,
                 egresses: load.paths,

@@ -3,7 +3,7 @@
 use crate::common::peer::{Liar, endpoint, open_fields};
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::code::Code;
-use cloudburst_core::config::{BurstPolicy, Config};
+use cloudburst_core::config::{BurstPolicy, Config, Fabric};
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::id::{Incarnation, MessageId, PathId};
 use cloudburst_core::path::Via;
@@ -22,7 +22,7 @@ use core::time::Duration;
 const LEFT: usize = 128 - 14 - 28;
 
 fn trimmable() -> Config {
-    Config { trimmable: true, port: 7000, ..Config::default() }
+    Config { fabric: Fabric { trim_dscp: Some(44), ..Fabric::default() }, ..Config::default() }
 }
 
 /// A link slower than the sender, which trims.
@@ -83,7 +83,7 @@ fn a_path_on_which_symbols_are_trimmed_loses_none_as_far_as_the_sender_is_told()
 
 #[test]
 fn without_both_ends_symbols_carry_no_header_tags() {
-    let plain = || Config { port: 7000, ..Config::default() };
+    let plain = || Config::default();
     let lengths = |a, b| {
         let mut pair = pair(a, b);
         pair.tap = Some(Vec::new());

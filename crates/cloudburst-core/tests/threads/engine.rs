@@ -2,7 +2,7 @@
 //! in the application's queue, whichever thread sends the STOP, and every send ends.
 
 use cloudburst_core::burst::{Datagrams, Engine, News, PacketIo};
-use cloudburst_core::config::{BurstPolicy, Config, Security};
+use cloudburst_core::config::{BurstPolicy, Config, ListenPorts, Security, Tuning};
 use cloudburst_core::error::{LocalError, Outcome};
 use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, SendOptions, Transmit};
@@ -89,15 +89,21 @@ fn pair() -> (End, End) {
         // A short queue: most messages wait, and the thread that takes others makes room for them
         // while the receiving thread answers late symbols.
         let config = Config {
-            port: 1,
             capacity: 20_000_000_000.into(),
-            receive_messages: 2,
+            tuning: Tuning { receive_messages: Some(2), ..Tuning::default() },
             ..Config::default()
         };
         let security = Security::pre_shared(crate::common::KEY);
         let seed = Seed::new([own as u8 + 1; 32]);
-        let endpoint =
-            Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(1))).unwrap();
+        let endpoint = Endpoint::new(
+            Instant::ZERO,
+            config,
+            ListenPorts::one(1),
+            &security,
+            seed,
+            Box::new(Egresses(1)),
+        )
+        .unwrap();
         let (notify, readable) = unbounded();
         let engine = Engine::start(endpoint, wire, move |news| {
             if news == News::Readable(Role::Plain) {

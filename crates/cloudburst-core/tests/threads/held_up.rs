@@ -2,7 +2,7 @@
 //! including those that another thread had taken from the sockets when it was held up.
 
 use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::{LocalError, Outcome};
 use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, SendOptions, Transmit};
@@ -75,9 +75,17 @@ impl PacketIo for Wire {
 }
 
 fn endpoint(seed: u8) -> Endpoint {
-    let config = Config { port: 7000, ..Config::default() };
+    let config = Config::default();
     let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed; 32]));
-    Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(1))).unwrap()
+    Endpoint::new(
+        Instant::ZERO,
+        config,
+        ListenPorts::one(7000),
+        &security,
+        seed,
+        Box::new(Egresses(1)),
+    )
+    .unwrap()
 }
 
 /// An engine, its clock and both ends of its wire. Its receiving thread waits until `end` is dropped.

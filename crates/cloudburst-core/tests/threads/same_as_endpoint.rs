@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::{LocalError, Outcome};
 use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, Event, SendOptions, Transmit};
@@ -86,9 +86,17 @@ impl PacketIo for Wire {
 }
 
 fn endpoint(seed: u8) -> Endpoint {
-    let config = Config { port: 7000, capacity: 20_000_000_000.into(), ..Config::default() };
+    let config = Config { capacity: 20_000_000_000.into(), ..Config::default() };
     let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed; 32]));
-    Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(4))).unwrap()
+    Endpoint::new(
+        Instant::ZERO,
+        config,
+        ListenPorts::one(7000),
+        &security,
+        seed,
+        Box::new(Egresses(4)),
+    )
+    .unwrap()
 }
 
 /// The events that either application has seen.

@@ -2,7 +2,7 @@
 //! engine take none unless a test lets them.
 
 use cloudburst_core::burst::{Datagrams, Driven, Engine, News, PacketIo};
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security, Tuning};
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, SendOptions, Transmit};
@@ -135,7 +135,15 @@ impl Server {
 
 fn endpoint(seed: u8, config: Config) -> Endpoint {
     let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed; 32]));
-    Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(1))).unwrap()
+    Endpoint::new(
+        Instant::ZERO,
+        config,
+        ListenPorts::one(SERVER.1),
+        &security,
+        seed,
+        Box::new(Egresses(1)),
+    )
+    .unwrap()
 }
 
 fn server(config: Config, on_news: impl Fn(News) + Send + Sync + 'static) -> Server {
@@ -168,7 +176,7 @@ fn packets(client: &mut Endpoint, now: Instant) -> Vec<Vec<u8>> {
 
 #[test]
 fn whoever_takes_packets_forgets_what_has_expired() {
-    let config = Config { port: SERVER.1, ..Config::default() };
+    let config = Config::default();
     let server = server(config.clone(), drop);
     let (mut client, to) = (endpoint(1, config.clone()), SocketAddr::from(SERVER));
     let options = SendOptions::default();
@@ -180,7 +188,7 @@ fn whoever_takes_packets_forgets_what_has_expired() {
     assert!(server.engine.take());
     let counters = server.engine.counters().receiver;
     assert_eq!((counters.symbols_received, counters.decoders_expired), (1, 0));
-    server.clock.advance(config.decode_timeout + Duration::from_secs(1));
+    server.clock.advance(config.tuning.decode_timeout + Duration::from_secs(1));
     server.engine.take();
     assert_eq!(server.engine.counters().receiver.decoders_expired, 1);
 }
@@ -188,7 +196,7 @@ fn whoever_takes_packets_forgets_what_has_expired() {
 #[test]
 fn looking_for_packets_is_part_of_the_time_to_wait() {
     let busy_poll = Duration::from_millis(20);
-    let server = server(Config { port: SERVER.1, busy_poll, ..Config::default() }, drop);
+    let server = server(Config { busy_poll, ..Config::default() }, drop);
     server.inbox.send(vec![0; 100]).unwrap();
     let mut asked = 0;
     let taken = server.engine.drive(None, || {
@@ -205,7 +213,7 @@ fn looking_for_packets_is_part_of_the_time_to_wait() {
 #[test]
 fn any_time_to_busy_poll_is_fine() {
     for busy_poll in [Duration::ZERO, Duration::MAX] {
-        let server = server(Config { port: SERVER.1, busy_poll, ..Config::default() }, drop);
+        let server = server(Config { busy_poll, ..Config::default() }, drop);
         let until = server.clock.now() + LOOK;
         assert_eq!(server.engine.drive(Some(until), || false), Driven::TimedOut);
     }
@@ -214,7 +222,7 @@ fn any_time_to_busy_poll_is_fine() {
 #[test]
 fn who_busy_polls_sees_at_once_that_another_thread_has_done_what_it_waits_for() {
     let busy_poll = Duration::from_secs(3);
-    let server = server(Config { port: SERVER.1, busy_poll, ..Config::default() }, drop);
+    let server = server(Config { busy_poll, ..Config::default() }, drop);
     server.inbox.send(vec![0; 100]).unwrap();
     let mut looks = 0;
     let begun = server.clock.now();
@@ -232,7 +240,7 @@ fn who_busy_polls_sees_at_once_that_another_thread_has_done_what_it_waits_for() 
 fn what_another_thread_took_is_seen_before_this_one_sleeps() {
     for put_off in [true, false] {
         let busy_poll = Duration::from_millis(20);
-        let config = Config { port: SERVER.1, busy_poll, ..Config::default() };
+        let config = Config { busy_poll, ..Config::default() };
         let server = server(config.clone(), drop);
         let (mut client, to) = (endpoint(1, config), SocketAddr::from(SERVER));
         let mut send = |bytes: &'static str| {
@@ -265,7 +273,10 @@ fn who_is_woken_by_a_message_may_make_room_and_reply_at_once() {
     let engine = Arc::new(OnceLock::<Weak<Engine<Wire>>>::new());
     let (delivered, messages) = unbounded();
     // Of two messages that arrive at once, one must wait until the other is taken.
-    let config = Config { port: SERVER.1, receive_messages: 1, ..Config::default() };
+    let config = Config {
+        tuning: Tuning { receive_messages: Some(1), ..Tuning::default() },
+        ..Config::default()
+    };
     let woken = engine.clone();
     let server = server(config.clone(), move |news| {
         if news == News::Room {
@@ -305,7 +316,7 @@ fn who_is_woken_by_a_message_may_end_the_endpoint() {
     let engine = Arc::new(OnceLock::<Weak<Engine<Wire>>>::new());
     let (gate, woken) = (Arc::new(Mutex::new(None)), engine.clone());
     let opens = gate.clone();
-    let config = Config { port: SERVER.1, ..Config::default() };
+    let config = Config::default();
     let Server { clock, inbox, outbox, gate: closed, engine: server } =
         server(config.clone(), move |_| {
             // The receiving thread proceeds, and waits until this message has been delivered.
@@ -337,7 +348,7 @@ fn two_that_end_the_endpoint_at_once_do_not_wait_for_each_other() {
     let engine = Arc::new(OnceLock::<Weak<Engine<Wire>>>::new());
     let (reported, reports) = unbounded();
     let woken = engine.clone();
-    let config = Config { port: SERVER.1, ..Config::default() };
+    let config = Config::default();
     let server = server(config.clone(), move |_| {
         reported.send(()).unwrap();
         let engine = woken.get().unwrap().upgrade().unwrap();
@@ -374,7 +385,7 @@ fn answers_wait_for_the_application_and_not_for_the_sending_thread() {
 /// Lets a server take `messages` messages while its sending thread is held up in its first look for
 /// work. Returns how often that thread reads the clock once it may proceed.
 fn looks_of_the_sending_thread(messages: u64) -> usize {
-    let config = Config { port: SERVER.1, ..Config::default() };
+    let config = Config::default();
     let (report, reports) = unbounded();
     let hold = Arc::new(Mutex::new(()));
     let held = hold.lock().unwrap();

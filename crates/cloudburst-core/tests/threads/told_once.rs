@@ -1,7 +1,7 @@
 //! Another thread takes packets while the receiving thread waits for them.
 
 use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::Egresses;
 use cloudburst_core::proto::{Endpoint, Transmit};
@@ -50,11 +50,18 @@ fn the_receiving_thread_is_told_once_to_leave() {
     let (run, runs) = bounded(0);
     let wakes = Arc::new(AtomicUsize::new(0));
     let io = Overslept { waits, runs, wakes: wakes.clone() };
-    let config = Config { port: 1, ..Config::default() };
+    let config = Config::default();
     let security = Security::pre_shared(crate::common::KEY);
     let seed = Seed::new([1; 32]);
-    let endpoint =
-        Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(1))).unwrap();
+    let endpoint = Endpoint::new(
+        Instant::ZERO,
+        config,
+        ListenPorts::one(1),
+        &security,
+        seed,
+        Box::new(Egresses(1)),
+    )
+    .unwrap();
     let engine = Engine::start(endpoint, io, |_| {}).unwrap();
     let mut told = Vec::new();
     for _ in 0..3 {

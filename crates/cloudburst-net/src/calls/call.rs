@@ -71,11 +71,11 @@ impl Endpoint {
     /// call: a late response is dropped and counted. If the callee is known to have the request, it is told
     /// that the response is no longer awaited: see [`Request::is_cancelled`](crate::Request::is_cancelled).
     ///
-    /// At most [`Config::send_messages`] calls may be in flight; further calls wait. Calls and plain messages
+    /// At most [`Limits::send_messages`] calls may be in flight; further calls wait. Calls and plain messages
     /// share an endpoint but do not mix: [`recv`](Self::recv) returns neither requests nor responses. A
     /// request header takes 12 bytes of `max_message`, a response header 9.
     ///
-    /// [`Config::send_messages`]: cloudburst_core::config::Config::send_messages
+    /// [`Limits::send_messages`]: crate::Limits::send_messages
     ///
     /// # Errors
     ///

@@ -14,12 +14,12 @@ use tower_service::Service;
 /// Calls one peer: a `tower` [`Service`], made by [`Endpoint::client`].
 ///
 /// `poll_ready` waits while the limit on calls in flight
-/// ([`Config::send_messages`](crate::Config::send_messages)) is reached, and then reserves a permit for one call,
+/// ([`Limits::send_messages`](crate::Limits::send_messages)) is reached, and then reserves a permit for one call,
 /// which `call` uses and dropping the client returns. A `call` without `poll_ready` waits for a permit itself.
 /// Dropping the future of a call cancels it, so that layers with timeouts stop its burst at once.
 ///
 /// Each clone reserves a permit of its own, even while it is ready and idle: if you balance over many clients,
-/// allow for other calls in `Config::send_messages`.
+/// allow for other calls in `Limits::send_messages`.
 pub struct Client {
     endpoint: Endpoint,
     peer: SocketAddr,

@@ -103,7 +103,7 @@ impl Endpoint {
     /// All handlers run on the task that polls this future. A handler that computes for long delays the
     /// others: hand such work to `spawn_blocking`. To use more cores, run this in several tasks, each with a
     /// clone of the endpoint. A `limit` of 0 counts as 1. Further requests wait in a queue of
-    /// [`Config::receive_messages`](crate::Config::receive_messages), and then at their callers. A response
+    /// [`Limits::receive_messages`](crate::Limits::receive_messages), and then at their callers. A response
     /// is sent when its handler ends, and the next handler may start before the response has arrived.
     ///
     /// A handler is dropped when its caller has stopped waiting: see [`Request::is_cancelled`]. If `handler`

@@ -75,7 +75,7 @@ impl Inner {
         Ok(Self {
             engine: Arc::new(engine),
             notifier,
-            call_limit: CallLimit::new(config.send_messages),
+            call_limit: CallLimit::new(config.limits().send_messages),
             default_deadline: config.deadline,
             waiters,
             timer: Timer::default(),

@@ -15,14 +15,15 @@ use std::path::PathBuf;
 /// # Example
 ///
 /// ```
-/// # use cloudburst_net::{BuildError, Endpoint, Security};
+/// # use cloudburst_net::{BuildError, Config, Endpoint, Security};
 /// # let security = Security::pre_shared([7; 32]);
 /// # let loopback = "127.0.0.1:0".parse()?;
-/// match Endpoint::builder().bind(loopback).dscp(64).security(security).build() {
+/// let config = Config { rate: 2.0.into(), ..Config::default() };
+/// match Endpoint::builder().bind(loopback).config(config).security(security).build() {
 ///     Ok(endpoint) => println!("listening on {}", endpoint.local_addr()),
 ///     Err(BuildError::Bind { addr, source }) => eprintln!("is {addr} in use? {source}"),
 ///     Err(error) if error.os_error().is_some() => eprintln!("ask the administrator: {error}"),
-///     Err(error) => eprintln!("{error}"), // DSCP 64 is out of range: it must be between 0 and 63
+///     Err(error) => eprintln!("{error}"), // setting `rate` is 2: it must be above 0 and at most 1
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -36,20 +37,6 @@ pub enum BuildError {
          reaches the endpoint may use it, `.security(Security::trusted_network())`"
     )]
     NoSecurity,
-    /// A DSCP is out of range: it has six bits.
-    #[error("DSCP {value} is out of range: it must be between 0 and 63")]
-    Dscp {
-        /// The value.
-        value: u8,
-    },
-    /// No DSCP, or more than there are classes.
-    #[error("{count} DSCPs were given: there must be between 1 and {most}, one per class")]
-    Dscps {
-        /// How many were given.
-        count: usize,
-        /// The maximum.
-        most: usize,
-    },
     /// An address that peers cannot send to.
     #[error(
         "an endpoint cannot be known as {address}, because peers cannot send to it: give the IP \
@@ -156,8 +143,6 @@ impl BuildError {
             | Self::Qlog { source, .. }
             | Self::System { source, .. } => Some(source),
             Self::NoSecurity
-            | Self::Dscp { .. }
-            | Self::Dscps { .. }
             | Self::KnownAs { .. }
             | Self::Paths(_)
             | Self::Config(_)

@@ -136,7 +136,7 @@ pub enum SendError {
     )]
     NotSent(LocalError),
     /// The deadline passed before the first packet: there was no capacity for the message
-    /// ([`Config::send_messages`](crate::Config::send_messages) and `send_bytes`), or the rate or other
+    /// ([`Limits::send_messages`](crate::Limits::send_messages) and `send_bytes`), or the rate or other
     /// messages left it no transmit opportunity, or the deadline was zero.
     #[error(
         "not delivered: no packet of the message was sent before its deadline; allow more time, a \

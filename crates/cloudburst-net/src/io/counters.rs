@@ -28,7 +28,7 @@ pub struct IoCounters {
     /// Datagrams that arrived, from any source, by their ECN bits.
     ///
     /// A mark tells the operator that a queue was longer than a switch's marking threshold. It
-    /// changes the rate only with [`Config::adaptive_rate`](crate::Config::adaptive_rate), and
+    /// changes the rate only with [`Rate::Adaptive`](crate::Rate::Adaptive), and
     /// paths only with [`Order::Recycled`](crate::Order::Recycled).
     pub ecn: EcnCounts,
     /// Packets that arrived with a DSCP that this endpoint does not use. Such packets are easy to

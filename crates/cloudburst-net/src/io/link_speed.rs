@@ -29,7 +29,7 @@ pub(crate) fn detect(ip: IpAddr) -> u64 {
         %ip,
         capacity = UNKNOWN,
         "no interface reports its speed, so {} Gb/s is assumed: set the link's bits per second with \
-         `Builder::capacity`",
+         `Config::capacity`",
         UNKNOWN / 1_000_000_000
     );
     UNKNOWN

@@ -1,8 +1,7 @@
 //! DSCP and ECN, which share one byte of the IP header, in outgoing and in arriving packets.
 
 use super::counters::Meter;
-use crate::error::BuildError;
-use crate::limits::MAX_DSCPS;
+use cloudburst_core::config::{ConfigError, Fabric};
 use cloudburst_core::proto::{Class, Ecn, Marking};
 use cloudburst_core::wire::Kind;
 use core::fmt;
@@ -45,14 +44,9 @@ pub(super) struct Dscps {
 }
 
 impl Dscps {
-    pub(super) fn new(own: &[u8], trimmed: Option<u8>) -> Result<Self, BuildError> {
-        if !(1..=MAX_DSCPS).contains(&own.len()) {
-            return Err(BuildError::Dscps { count: own.len(), most: MAX_DSCPS });
-        }
-        match own.iter().chain(&trimmed).find(|&&dscp| dscp > 63) {
-            Some(&value) => Err(BuildError::Dscp { value }),
-            None => Ok(Self { own: own.to_vec(), trimmed }),
-        }
+    pub(super) fn new(own: &[u8], trimmed: Option<u8>) -> Result<Self, ConfigError> {
+        Fabric { dscps: own.to_vec(), trim_dscp: trimmed, ..Fabric::default() }.check()?;
+        Ok(Self { own: own.to_vec(), trimmed })
     }
 
     fn of(&self, Class(class): Class) -> u8 {
@@ -114,7 +108,7 @@ impl Dscps {
                 %from,
                 "packets arrive with a DSCP other than this endpoint's own: a switch on the way \
                  rewrites it, or the peer is set to another; they may miss the shallow queue. \
-                 Set the same `Builder::dscp` at both ends, and have the switches trust it"
+                 Set the same `Fabric::dscps` at both ends, and have the switches trust it"
             );
         }
     }

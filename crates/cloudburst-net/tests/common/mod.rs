@@ -4,7 +4,7 @@
 pub(crate) mod log;
 pub(crate) mod tap;
 
-use cloudburst_net::{Builder, Endpoint, PathMap, Security, blocking};
+use cloudburst_net::{Builder, Config, Endpoint, Fabric, PathMap, Security, blocking};
 use cloudburst_netem::{LinkConfig, Relay};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -23,6 +23,12 @@ pub(crate) fn builder_on(ip: &str) -> Builder {
 
 pub(crate) fn builder() -> Builder {
     builder_on("127.0.0.1")
+}
+
+/// The default settings with these DSCPs.
+pub(crate) fn with_dscps(dscps: impl Into<Vec<u8>>) -> Config {
+    let fabric = Fabric { dscps: dscps.into(), ..Fabric::default() };
+    Config { fabric, ..Config::default() }
 }
 
 pub(crate) fn endpoint() -> Endpoint {

@@ -1,7 +1,7 @@
 //! Full queues make senders wait, at both ends, and nothing is dropped.
 
 use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
-use cloudburst_net::{Config, SendError};
+use cloudburst_net::{Config, SendError, Tuning};
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::thread;
@@ -9,7 +9,10 @@ use std::time::Duration;
 
 #[test]
 fn try_send_refuses_beyond_the_limits_with_the_numbers() {
-    let config = Config { send_messages: 2, ..Config::default() };
+    let config = Config {
+        tuning: Tuning { send_messages: Some(2), ..Tuning::default() },
+        ..Config::default()
+    };
     let client = builder().config(config).build().unwrap();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = silent.local_addr().unwrap();
@@ -28,7 +31,10 @@ fn try_send_refuses_beyond_the_limits_with_the_numbers() {
 async fn sends_that_wait_for_capacity_are_all_delivered() {
     const MESSAGES: u64 = 400;
     // Room for three messages, or for fewer long ones.
-    let config = Config { send_messages: 3, send_bytes: 30_000, ..Config::default() };
+    let config = Config {
+        tuning: Tuning { send_messages: Some(3), send_bytes: Some(30_000), ..Tuning::default() },
+        ..Config::default()
+    };
     let client = builder().config(config).build().unwrap();
     let server = endpoint();
     let to = server.local_addr();
@@ -57,7 +63,10 @@ async fn sends_that_wait_for_capacity_are_all_delivered() {
 #[test]
 fn a_slow_application_makes_its_senders_wait() {
     const MESSAGES: u64 = 60;
-    let config = Config { receive_messages: 4, ..Config::default() };
+    let config = Config {
+        tuning: Tuning { receive_messages: Some(4), ..Tuning::default() },
+        ..Config::default()
+    };
     let server = builder().config(config).build().unwrap().blocking();
     let client = blocking();
     let to = server.local_addr();
@@ -85,7 +94,10 @@ fn a_slow_application_makes_its_senders_wait() {
 #[test]
 fn a_service_that_stalls_makes_its_callers_wait() {
     const CALLS: u64 = 60;
-    let config = Config { receive_messages: 4, ..Config::default() };
+    let config = Config {
+        tuning: Tuning { receive_messages: Some(4), ..Tuning::default() },
+        ..Config::default()
+    };
     let server = builder().config(config).build().unwrap().blocking();
     let client = blocking();
     let requests = (0..CALLS).map(|n| (server.local_addr(), bytes(2_000, n)));

@@ -2,7 +2,7 @@
 //! awaited.
 
 use crate::common::{blocking, builder, bytes, endpoint, eventually};
-use cloudburst_net::{Config, Endpoint, SendError, SendOptions};
+use cloudburst_net::{Config, Endpoint, SendError, SendOptions, Tuning};
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
@@ -74,7 +74,10 @@ fn dropping_calls_cancels_those_that_have_not_ended() {
 
 #[test]
 fn requests_beyond_the_limits_are_refused_at_once() {
-    let config = Config { send_messages: 2, ..Config::default() };
+    let config = Config {
+        tuning: Tuning { send_messages: Some(2), ..Tuning::default() },
+        ..Config::default()
+    };
     let client = builder().config(config).build().unwrap().blocking();
     let (_servers, addresses) = servers(3);
     let requests: Vec<_> = addresses.iter().map(|to| (*to, "query")).collect();

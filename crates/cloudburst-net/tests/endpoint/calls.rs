@@ -3,7 +3,7 @@
 use crate::common::{
     PATIENCE, behind_relay, blocking, builder, bytes, endpoint, eventually, log::Log,
 };
-use cloudburst_net::{Config, RequestParts, Role, SendError, SendOptions};
+use cloudburst_net::{Config, RequestParts, Role, SendError, SendOptions, Tuning};
 use cloudburst_netem::{LinkConfig, Loss};
 use std::net::UdpSocket;
 use std::thread;
@@ -85,7 +85,10 @@ async fn calls_and_plain_messages_share_an_endpoint_and_do_not_mix() {
 
 #[test]
 fn an_application_that_never_receives_can_still_call() {
-    let config = Config { receive_messages: 1, ..Config::default() };
+    let config = Config {
+        tuning: Tuning { receive_messages: Some(1), ..Tuning::default() },
+        ..Config::default()
+    };
     let client = builder().config(config).build().unwrap().blocking();
     let server = blocking();
     let here = client.local_addr();
@@ -200,7 +203,10 @@ fn calls_end_with_their_endpoint() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_in_flight_are_bounded_and_all_are_answered() {
-    let config = Config { send_messages: 3, ..Config::default() };
+    let config = Config {
+        tuning: Tuning { send_messages: Some(3), ..Tuning::default() },
+        ..Config::default()
+    };
     let (client, server) = (builder().config(config).build().unwrap(), endpoint());
     let to = server.local_addr();
     let calls: Vec<_> = (0..40_u8)

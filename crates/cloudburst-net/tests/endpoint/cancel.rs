@@ -1,13 +1,16 @@
 //! Dropping a send stops its burst at once.
 
 use crate::common::{behind_relay, builder, bytes, eventually};
-use cloudburst_net::{Config, Endpoint, SendError};
+use cloudburst_net::{Config, Endpoint, SendError, Tuning};
 use cloudburst_netem::{LinkConfig, Relay};
 use std::time::Duration;
 
 /// A client whose packets to the server are lost from now on, and the server's address.
 fn cut_off() -> (Endpoint, Endpoint, Relay) {
-    let config = Config { send_messages: 1, ..Config::default() };
+    let config = Config {
+        tuning: Tuning { send_messages: Some(1), ..Tuning::default() },
+        ..Config::default()
+    };
     let client = builder().config(config).build().expect("a client");
     let links = vec![(LinkConfig::default(), LinkConfig::default())];
     let (server, relay) = behind_relay(builder(), links, 7);

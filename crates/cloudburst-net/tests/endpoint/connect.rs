@@ -1,7 +1,7 @@
 //! Connecting opens a session before the first message.
 
 use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
-use cloudburst_net::{Config, Endpoint, SendError, SendOptions};
+use cloudburst_net::{Config, Endpoint, SendError, SendOptions, Tuning};
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -72,7 +72,10 @@ async fn an_address_without_a_path_is_refused() {
 #[tokio::test]
 async fn dropping_a_connect_cancels_it_and_frees_capacity() {
     let (_silent, address) = nobody();
-    let config = Config { send_messages: 1, ..Config::default() };
+    let config = Config {
+        tuning: Tuning { send_messages: Some(1), ..Tuning::default() },
+        ..Config::default()
+    };
     let client: Endpoint = builder().config(config).build().unwrap();
     let server = endpoint();
     let (waiting, to) = (client.clone(), server.local_addr());

@@ -1,7 +1,7 @@
 //! Deadlines bound the whole operation, the wait for room included.
 
 use crate::common::{PATIENCE, blocking, builder, bytes, endpoint};
-use cloudburst_net::{Config, Endpoint, SendError, SendOptions, Sending};
+use cloudburst_net::{Config, Endpoint, SendError, SendOptions, Sending, Tuning};
 use futures_util::{FutureExt, SinkExt};
 use std::net::UdpSocket;
 use std::thread;
@@ -27,11 +27,11 @@ impl Full {
 }
 
 fn of_one_message() -> Config {
-    Config { send_messages: 1, ..Config::default() }
+    Config { tuning: Tuning { send_messages: Some(1), ..Tuning::default() }, ..Config::default() }
 }
 
 fn of_few_bytes() -> Config {
-    Config { send_bytes: 30_000, ..Config::default() }
+    Config { tuning: Tuning { send_bytes: Some(30_000), ..Tuning::default() }, ..Config::default() }
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn an_operation_without_capacity_by_its_deadline_was_not_delivered() {
         let blocking = this.blocking().with(options);
         results.push(blocking.send(to, bytes(10_000, 2)).map(drop));
         results.push(blocking.call(to, bytes(10_000, 2)).map(drop));
-        if config.send_messages == 1 {
+        if config.limits().send_messages == 1 {
             results.push(runtime.block_on(this.connect(to).deadline(SOON).into_future()));
             results
                 .push(runtime.block_on(this.connect(to).deadline_at(Instant::now()).into_future()));

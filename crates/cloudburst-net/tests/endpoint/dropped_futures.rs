@@ -131,7 +131,10 @@ fn a_shutdown_continues_when_its_future_is_dropped() {
 
 #[tokio::test]
 async fn a_caller_learns_of_a_reply_that_is_dropped_half_way() {
-    let slow = builder().capacity(10_000_000).build().unwrap();
+    let slow = builder()
+        .config(Config { capacity: 10_000_000.into(), ..Config::default() })
+        .build()
+        .unwrap();
     let (client, to) = (endpoint(), slow.local_addr());
     let calling = tokio::spawn(async move { client.call(to, "a request").await });
     let request = slow.recv_request().await.unwrap();
@@ -144,7 +147,10 @@ async fn a_caller_learns_of_a_reply_that_is_dropped_half_way() {
 
 #[tokio::test]
 async fn replies_that_do_not_get_through_in_time_are_counted() {
-    let slow = builder().capacity(10_000_000).build().unwrap();
+    let slow = builder()
+        .config(Config { capacity: 10_000_000.into(), ..Config::default() })
+        .build()
+        .unwrap();
     let (client, to) = (endpoint(), slow.local_addr());
     let soon = Duration::from_millis(200);
     let call = async || client.call(to, "a request").deadline(soon).await;

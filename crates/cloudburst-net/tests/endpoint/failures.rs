@@ -3,6 +3,7 @@
 use crate::common::{PATIENCE, blocking, builder, builder_on, bytes, endpoint, eventually};
 use cloudburst_net::{
     Bytes, Closed, Config, Endpoint, LocalError, RejectReason, Security, SendError, SendOptions,
+    Tuning,
 };
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
@@ -117,7 +118,10 @@ fn a_receiver_refuses_messages_beyond_its_own_limit() {
 #[tokio::test]
 async fn a_send_to_a_receiver_that_restarts_is_indeterminate() {
     // Room for one message: the second is under way when the receiver goes.
-    let config = Config { receive_messages: 1, ..Config::default() };
+    let config = Config {
+        tuning: Tuning { receive_messages: Some(1), ..Tuning::default() },
+        ..Config::default()
+    };
     let first = builder().config(config).build().unwrap();
     let addr = first.local_addr();
     let client = endpoint();

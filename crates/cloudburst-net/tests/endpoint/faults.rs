@@ -1,19 +1,23 @@
 //! Over links that lose, reorder, duplicate and damage packets, each message arrives exactly once.
 
 use crate::common::{behind_relay, builder, bytes};
-use cloudburst_net::{BurstPolicy, Endpoint};
+use cloudburst_net::{Builder, BurstPolicy, Config, Endpoint, Fabric};
 use cloudburst_netem::{LinkConfig, Loss, Trim};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 const MESSAGES: u64 = 120;
 
+/// Slow enough for the relay, which reads with default buffers.
+fn slow(trim_dscp: Option<u8>) -> Builder {
+    let fabric = Fabric { trim_dscp, ..Fabric::default() };
+    builder().config(Config { capacity: 200_000_000.into(), fabric, ..Config::default() })
+}
+
 /// Sends messages of many sizes through links like `link`, some at a time, both ways.
 async fn exactly_once_through(link: LinkConfig) -> (Endpoint, Endpoint) {
-    // Slow enough for the relay, which reads with default buffers.
-    let client = builder().capacity(200_000_000).build().expect("an endpoint");
-    let (server, relay) =
-        behind_relay(builder().capacity(200_000_000), vec![(link.clone(), link)], 11);
+    let client = slow(None).build().expect("an endpoint");
+    let (server, relay) = behind_relay(slow(None), vec![(link.clone(), link)], 11);
     let to = relay.addr();
 
     let sends: Vec<_> = (0..MESSAGES)
@@ -107,7 +111,7 @@ async fn messages_arrive_once_despite_trimming() {
     // The relay sends each trimmed packet as a datagram of its own, so all lengths are right.
     let trim = Some(Trim { header: 96, queue: 1_000 });
     let link = LinkConfig { rate: Some(20_000_000), queue: 2, trim, ..LinkConfig::default() };
-    let trimmable = || builder().capacity(200_000_000).trimmable(44);
+    let trimmable = || slow(Some(44));
     let client = trimmable().build().expect("an endpoint");
     let (server, relay) = behind_relay(trimmable(), vec![(link, LinkConfig::default())], 11);
     let policy = BurstPolicy::Pulled { window: Some(32) };

@@ -1,6 +1,6 @@
 //! Sockets that were bound before the endpoint was built.
 
-use crate::common::{PATIENCE, builder, endpoint};
+use crate::common::{PATIENCE, builder, endpoint, with_dscps};
 use cloudburst_net::{Builder, PathMap, blocking};
 use socket2::{Domain, SockRef, Socket, Type};
 use std::net::{SocketAddr, UdpSocket};
@@ -39,7 +39,7 @@ fn a_given_socket_gets_the_options_of_the_endpoint_and_keeps_larger_buffers() {
     let (socket, addr) = bound();
     let options = SockRef::from(&socket);
     for wanted in [50_000, 100_000] {
-        let build = builder().bind(addr).dscp(10).socket_buffers(wanted);
+        let build = builder().bind(addr).config(with_dscps([10])).socket_buffers(wanted);
         options.set_recv_buffer_size(70_000).unwrap();
         let before = options.recv_buffer_size().unwrap();
         drop(build.build_on(vec![socket.try_clone().unwrap()]).unwrap());

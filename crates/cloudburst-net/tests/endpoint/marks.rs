@@ -2,9 +2,9 @@
 //! source ports.
 
 use crate::common::tap::{Packet, Tap};
-use crate::common::{builder_on, bytes};
+use crate::common::{builder_on, bytes, with_dscps};
 use cloudburst_core::wire::Kind;
-use cloudburst_net::{Config, PathMap};
+use cloudburst_net::{Config, EcnMode, Fabric, PathMap};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn through_tap(ip: &str, configure: fn(cloudburst_net::Builder) -> cloudburst_net::Builder) -> Tap {
@@ -44,8 +44,8 @@ fn ipv4_packets_of_a_dual_stack_endpoint_carry_the_default_dscp() {
 fn all_packets_carry_the_dscp_that_was_chosen() {
     for (dscp, byte) in [(0, 0), (63, 0xfc)] {
         let configure: fn(_) -> _ = match dscp {
-            0 => |builder: cloudburst_net::Builder| builder.dscp(0),
-            _ => |builder: cloudburst_net::Builder| builder.dscp(63),
+            0 => |builder: cloudburst_net::Builder| builder.config(with_dscps([0])),
+            _ => |builder: cloudburst_net::Builder| builder.config(with_dscps([63])),
         };
         let seen = through_tap("127.0.0.1", configure).seen();
         assert!(seen.up.iter().chain(&seen.down).all(|packet| packet.tos == Some(byte)));
@@ -62,7 +62,7 @@ fn symbols_and_control_packets_carry_the_dscps_of_their_classes() {
         ("::", "::1", ecmp.clone()),
         ("::", "127.0.0.1", ecmp),
     ] {
-        let build = || builder_on(bound).paths(paths.clone()).dscps([46, 43]);
+        let build = || builder_on(bound).paths(paths.clone()).config(with_dscps([46, 43]));
         let client = build().build().unwrap();
         let (_server, tap) = Tap::in_front_of(build(), ip);
         client.blocking().send(tap.addr(), bytes(50_000, 1)).unwrap();
@@ -82,8 +82,9 @@ fn symbols_and_control_packets_carry_the_dscps_of_their_classes() {
 #[test]
 fn each_class_of_symbols_carries_its_dscp() {
     for ip in ["127.0.0.1", "::1"] {
-        let config = Config { classes: "left:20000".parse().unwrap(), ..Config::default() };
-        let build = || builder_on(ip).config(config.clone()).dscps([46, 46, 45]);
+        let mut config = with_dscps([46, 46, 45]);
+        config.fabric.classes = "left:20000".parse().unwrap();
+        let build = || builder_on(ip).config(config.clone());
         let client = build().build().unwrap();
         let (_server, tap) = Tap::in_front_of(build(), ip);
         client.blocking().send(tap.addr(), bytes(5_000, 1)).unwrap();
@@ -102,6 +103,8 @@ fn with_aeolus_symbols_before_the_first_answer_alone_are_not_ect() {
     const NOT_ECT: Option<u8> = Some(43 << 2);
     const ECT_0: Option<u8> = Some(43 << 2 | 0b10);
     let ecmp = PathMap::ecmp(4);
+    let fabric = Fabric { ecn: EcnMode::Aeolus, ..Fabric::default() };
+    let config = Config { fabric, ..Config::default() };
     for (bound, ip, paths) in [
         ("127.0.0.1", "127.0.0.1", ecmp.clone()),
         ("::1", "::1", ecmp.clone()),
@@ -109,7 +112,7 @@ fn with_aeolus_symbols_before_the_first_answer_alone_are_not_ect() {
         ("::", "::1", ecmp.clone()),
         ("::", "127.0.0.1", ecmp),
     ] {
-        let build = || builder_on(bound).paths(paths.clone()).aeolus(true);
+        let build = || builder_on(bound).paths(paths.clone()).config(config.clone());
         let client = build().build().unwrap();
         let (_server, tap) = Tap::in_front_of(build(), ip);
         // Two blocks go out at first; the others wait for answers.

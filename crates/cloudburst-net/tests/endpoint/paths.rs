@@ -1,7 +1,7 @@
 //! Each path map puts packets onto the paths that it names.
 
 use crate::common::{builder, builder_on, bytes, eventually};
-use cloudburst_net::{Order, PathMap, SendError, blocking};
+use cloudburst_net::{Config, Order, PathMap, SendError, blocking};
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,7 +16,12 @@ fn packets_visit_every_address_of_an_xpath_map() {
     for order in ["rrb", "drb:2x2"] {
         let order: Order = order.parse().unwrap();
         let paths = PathMap::xpath(aliases());
-        let client = builder().paths(paths).order(order).build().unwrap().blocking();
+        let client = builder()
+            .paths(paths)
+            .config(Config { order, ..Config::default() })
+            .build()
+            .unwrap()
+            .blocking();
         let peer = SocketAddr::new(aliases()[2], server.local_addr().port());
         let message = bytes(93_000, 1);
         let receipt = client.send(peer, message.clone()).unwrap();
@@ -85,7 +90,12 @@ fn a_path_that_fails_leaves_a_gap_in_a_digit_reversal_for_new_peers_too() {
     let servers = [0, 1].map(|_| builder_on("0.0.0.0").build().unwrap().blocking());
     let order: Order = "drb:2x2".parse().unwrap();
     let map = PathMap::xpath(aliases());
-    let client = builder().paths(map.clone()).order(order).build().unwrap().blocking();
+    let client = builder()
+        .paths(map.clone())
+        .config(Config { order, ..Config::default() })
+        .build()
+        .unwrap()
+        .blocking();
     let peers = [0, 1].map(|n| SocketAddr::new(aliases()[0], servers[n].local_addr().port()));
     client.send(peers[0], bytes(50_000, 1)).unwrap();
     client.set_paths(PathMap::xpath(aliases()[..3].iter().copied())).unwrap();

@@ -1,11 +1,11 @@
 //! The DSCP and ECN that packets arrive with are counted, and a foreign DSCP is reported once.
 
-use crate::common::{PATIENCE, builder, builder_on, bytes, log::Log, tap::Tap};
+use crate::common::{PATIENCE, builder, builder_on, bytes, log::Log, tap::Tap, with_dscps};
 use cloudburst_core::burst::PacketIo;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Class, Contents, Ecn, Marking, Transmit};
 use cloudburst_net::io::{UdpConfig, UdpIo};
-use cloudburst_net::{Config, EcnCounts, IoCounters};
+use cloudburst_net::{Config, EcnCounts, EcnMode, Fabric, IoCounters};
 use nix::sys::socket::{setsockopt, sockopt};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -167,14 +167,14 @@ fn a_foreign_dscp_is_reported_once_with_both_values_and_its_source() {
         assert_eq!(log.warnings("DSCP"), 1, "{log:?}");
         let values = format!("expected=43 got={other} from={} ", from.local_addr());
         assert_eq!(log.warnings(&values), 1, "{log:?}");
-        assert_eq!(log.warnings("`Builder::dscp`"), 1, "{log:?}");
+        assert_eq!(log.warnings("`Fabric::dscps`"), 1, "{log:?}");
     }
 }
 
 #[test]
 fn endpoints_with_different_dscps_communicate_and_both_count_it() {
-    let client = builder().dscp(10).build().unwrap().blocking();
-    let server = builder().dscp(20).build().unwrap().blocking();
+    let client = builder().config(with_dscps([10])).build().unwrap().blocking();
+    let server = builder().config(with_dscps([20])).build().unwrap().blocking();
     client.send(server.local_addr(), bytes(50_000, 1)).unwrap();
     let (sent, received) = (client.counters().io, server.counters().io);
     assert_eq!((sent.first_foreign_dscp, received.first_foreign_dscp), (Some(20), Some(10)));
@@ -184,7 +184,7 @@ fn endpoints_with_different_dscps_communicate_and_both_count_it() {
 #[test]
 fn endpoints_with_the_same_dscps_count_no_foreign_packets() {
     for ip in ["127.0.0.1", "::1"] {
-        let build = || builder_on(ip).dscps([46, 43, 10]).build().unwrap().blocking();
+        let build = || builder_on(ip).config(with_dscps([46, 43, 10])).build().unwrap().blocking();
         let (client, server) = (build(), build());
         client.send(server.local_addr(), bytes(50_000, 1)).unwrap();
         for io in [client.counters().io, server.counters().io] {
@@ -209,7 +209,10 @@ fn the_warning_about_a_foreign_dscp_lists_all_own_dscps() {
 
 #[test]
 fn congestion_marks_are_counted_and_reported_to_senders() {
-    let config = Config { aeolus: true, ..Config::default() };
+    let config = Config {
+        fabric: Fabric { ecn: EcnMode::Aeolus, ..Fabric::default() },
+        ..Config::default()
+    };
     let build = || builder().config(config.clone());
     let client = build().build().unwrap().blocking();
     let (server, tap) = Tap::marking(build(), "127.0.0.1", 43 << 2 | 0b11);

@@ -1,7 +1,7 @@
 //! Messages of all sizes arrive as they were sent, and are answered.
 
 use crate::common::{PATIENCE, blocking, builder, builder_on, bytes, endpoint};
-use cloudburst_net::{Bytes, Endpoint, PathMap, Security, blocking};
+use cloudburst_net::{Bytes, Config, Endpoint, PathMap, Security, blocking};
 use std::future::IntoFuture;
 use std::io;
 use std::net::SocketAddr;
@@ -203,7 +203,13 @@ fn an_endpoint_may_send_to_itself() {
 
 #[test]
 fn busy_polling_threads_receive_messages_and_the_shutdown() {
-    let build = || builder().busy_poll(Duration::from_millis(2)).build().unwrap().blocking();
+    let build = || {
+        builder()
+            .config(Config { busy_poll: Duration::from_millis(2), ..Config::default() })
+            .build()
+            .unwrap()
+            .blocking()
+    };
     let (one, other) = (build(), build());
     let echo = thread::spawn({
         let other = other.clone();

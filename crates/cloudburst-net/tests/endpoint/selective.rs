@@ -8,7 +8,7 @@
 
 use crate::common::tap::{open, read};
 use crate::common::{PATIENCE, builder, bytes};
-use cloudburst_net::{Config, Endpoint};
+use cloudburst_net::{Config, EcnMode, Endpoint, Fabric, Tuning};
 use cloudburst_netem::{Link, LinkConfig, LinkStats, Mark};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -136,8 +136,13 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[test]
 fn scheduled_packets_of_an_incast_survive_where_unscheduled_ones_die() {
     let builder = || {
-        let config = Config { aeolus: true, probe: true, ..Config::default() };
-        builder().config(config).capacity(1_000_000_000)
+        let config = Config {
+            capacity: 1_000_000_000.into(),
+            fabric: Fabric { ecn: EcnMode::Aeolus, ..Fabric::default() },
+            tuning: Tuning { probe: true, ..Tuning::default() },
+            ..Config::default()
+        };
+        builder().config(config)
     };
     let front = open(LOOPBACK, 0);
     let known_as = front.local_addr().unwrap();

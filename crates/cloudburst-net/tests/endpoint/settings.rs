@@ -1,10 +1,10 @@
 //! Wrong settings of an endpoint are reported when it is built.
 
-use crate::common::{KEY, builder, builder_on, endpoint, log::Log};
+use crate::common::{KEY, builder, builder_on, endpoint, log::Log, with_dscps};
 use cloudburst_net::{
-    BuildError, Builder, Calls, Capacity, Closed, Code, Config, ConfigError, Endpoint, Incoming,
-    Message, Order, PathMap, PathMapError, PeerSink, PresharedKey, Receipt, Request, RequestParts,
-    Security, SendError, Sending, Shape, blocking,
+    BuildError, Builder, Calls, Capacity, Closed, Code, Config, ConfigError, Endpoint, Fabric,
+    Incoming, Message, Order, PathMap, PathMapError, PeerSink, PresharedKey, Receipt, Request,
+    RequestParts, Security, SendError, Sending, Shape, blocking,
 };
 use std::io;
 
@@ -19,20 +19,23 @@ fn security_must_be_chosen_by_name() {
 #[test]
 fn a_setting_out_of_range_is_refused_with_its_value() {
     let said = |builder: cloudburst_net::Builder| builder.build().unwrap_err().to_string();
-    assert_eq!(said(builder().dscp(64)), "DSCP 64 is out of range: it must be between 0 and 63");
-    assert_eq!(said(builder().dscps([43, 200])), said(builder().dscp(200)));
-    builder().dscps([43; 8]).build().unwrap();
-    for count in [0, 9] {
+    for wrong in [vec![64], vec![43, 200], vec![], vec![43; 9]] {
         assert_eq!(
-            said(builder().dscps(vec![43; count])),
-            format!("{count} DSCPs were given: there must be between 1 and 8, one per class")
+            said(builder().config(with_dscps(wrong.clone()))),
+            format!("setting `fabric.dscps` is {wrong:?}: it must be 1 to 8 values from 0 to 63")
         );
     }
-    assert!(said(builder().rate(1.5)).contains("`rate` is 1.5"));
-    assert!(said(builder().capacity(7)).contains("`capacity` is 7"));
+    builder().config(with_dscps([43; 8])).build().unwrap();
+    let rate = Config { rate: 1.5.into(), ..Config::default() };
+    assert!(said(builder().config(rate)).contains("`rate` is 1.5"));
+    let capacity = Config { capacity: 7.into(), ..Config::default() };
+    assert!(said(builder().config(capacity)).contains("`capacity` is 7"));
     assert!(said(builder().paths(PathMap::ecmp(65))).contains("`ecmp:65`"));
-    let order = builder().order("drb:2x3".parse().unwrap()).config(Config::default());
-    assert!(said(order).contains("of 6 paths: it must fit the path map, which has 4"));
+    let order = |text: &str| Config { order: text.parse().unwrap(), ..Config::default() };
+    assert!(
+        said(builder().config(order("drb:2x3")))
+            .contains("of 6 paths: it must fit the path map, which has 4")
+    );
     let twice = PathMap::xpath([[127, 0, 0, 1].into(); 2]);
     assert!(said(builder().paths(twice)).contains("names 127.0.0.1 twice"));
     let other = PathMap::xpath([std::net::Ipv6Addr::LOCALHOST.into()]);
@@ -42,7 +45,7 @@ fn a_setting_out_of_range_is_refused_with_its_value() {
     let bounce = PathMap::bounce([[127, 0, 0, 2].into()]);
     let anywhere = builder_on("0.0.0.0").paths(bounce);
     assert!(said(anywhere).contains("`bounce:127.0.0.2` writes IPv4 headers, which need a source"));
-    let pairs = builder().paths(PathMap::ecmp_pairs(2, 2)).order("drb:2x2".parse().unwrap());
+    let pairs = builder().paths(PathMap::ecmp_pairs(2, 2)).config(order("drb:2x2"));
     assert!(said(pairs).contains("`ecmp:2x2` has a number of paths that depends on the peer"));
     for nobody in ["0.0.0.0:7000", "[ff02::1]:7000", "255.255.255.255:7000", "192.0.2.1:0"] {
         let known_as = ["192.0.2.1:7000", nobody].map(|address| address.parse().unwrap());
@@ -113,7 +116,7 @@ fn an_endpoint_without_a_key_warns_about_it() {
                 .bind(addr.parse().unwrap())
                 .paths(PathMap::ecmp(1))
                 .security(Security::trusted_network())
-                .capacity(1_000_000_000)
+                .config(Config { capacity: 1_000_000_000.into(), ..Config::default() })
                 .build()
                 .unwrap()
         });
@@ -127,8 +130,10 @@ fn trimming_and_outer_headers_are_refused_together() {
     let paths = PathMap::xpath_ipip([[10, 3, 0, 1].into()]);
     let security = Security::pre_shared([7; 32]);
     let builder = Endpoint::builder().bind(([127, 0, 0, 1], 0).into()).paths(paths);
-    let error = builder.security(security).trimmable(48).build().unwrap_err().to_string();
-    assert!(error.contains("`paths`") && error.contains("`trimmable`"), "{error}");
+    let fabric = Fabric { trim_dscp: Some(48), ..Fabric::default() };
+    let builder = builder.security(security).config(Config { fabric, ..Config::default() });
+    let error = builder.build().unwrap_err().to_string();
+    assert!(error.contains("`paths`") && error.contains("`fabric.trim_dscp`"), "{error}");
 }
 
 #[test]

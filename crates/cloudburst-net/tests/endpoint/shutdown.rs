@@ -3,7 +3,7 @@
 use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
 use cloudburst_net::blocking::Request;
 use cloudburst_net::{
-    Bytes, Closed, Config, Endpoint, RejectReason, RequestParts, SendError, Sending,
+    Bytes, Closed, Config, Endpoint, RejectReason, RequestParts, SendError, Sending, Tuning,
 };
 use std::future::{Future, IntoFuture};
 use std::net::UdpSocket;
@@ -72,7 +72,10 @@ async fn dropping_the_last_clone_ends_sends_and_calls() {
 
 /// An endpoint with room for one message, which is on its way to a peer that does not answer.
 fn full(silent: &UdpSocket) -> (Endpoint, Sending) {
-    let config = Config { send_messages: 1, ..Config::default() };
+    let config = Config {
+        tuning: Tuning { send_messages: Some(1), ..Tuning::default() },
+        ..Config::default()
+    };
     let endpoint = builder().config(config).build().unwrap();
     let sending = endpoint.send(silent.local_addr().unwrap(), "nobody hears").begin().unwrap();
     (endpoint, sending)
@@ -86,7 +89,10 @@ fn is_waiting(future: Pin<&mut impl Future>) -> bool {
 async fn a_shutdown_refuses_at_once_what_waits_for_capacity() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = silent.local_addr().unwrap();
-    let config = Config { send_messages: 1, ..Config::default() };
+    let config = Config {
+        tuning: Tuning { send_messages: Some(1), ..Tuning::default() },
+        ..Config::default()
+    };
     let client = builder().config(config).build().unwrap();
     let mut under_way = pin!(client.call(to, "nobody hears").into_future());
     let mut call = pin!(client.call(to, "a call").into_future());

@@ -1,7 +1,7 @@
 //! Streams and sinks: they end, wait for room and report errors.
 
 use crate::common::{builder, bytes, endpoint};
-use cloudburst_net::{Bytes, Config, Endpoint, SendOptions};
+use cloudburst_net::{Bytes, Config, Endpoint, SendOptions, Tuning};
 use futures_util::{FutureExt, Sink, SinkExt, Stream, StreamExt, stream};
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
@@ -11,7 +11,13 @@ use std::thread;
 use std::time::Duration;
 
 fn small(send_messages: usize) -> Endpoint {
-    builder().config(Config { send_messages, ..Config::default() }).build().unwrap()
+    builder()
+        .config(Config {
+            tuning: Tuning { send_messages: Some(send_messages), ..Tuning::default() },
+            ..Config::default()
+        })
+        .build()
+        .unwrap()
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! `tower` services: readiness means room, and errors are reported.
 
 use crate::common::{PATIENCE, builder, endpoint};
-use cloudburst_net::{Bytes, Config, Overloaded, RequestParts, SendError};
+use cloudburst_net::{Bytes, Config, Overloaded, RequestParts, SendError, Tuning};
 use std::convert::Infallible;
 use std::future::{Future, Ready, pending, ready};
 use std::pin::pin;
@@ -27,7 +27,10 @@ fn is_ready(service: &mut impl Service<Bytes>) -> bool {
 
 #[tokio::test]
 async fn a_client_is_ready_while_one_more_call_may_be_in_flight() {
-    let config = Config { send_messages: 1, ..Config::default() };
+    let config = Config {
+        tuning: Tuning { send_messages: Some(1), ..Tuning::default() },
+        ..Config::default()
+    };
     let (caller, callee) = (builder().config(config).build().unwrap(), endpoint());
     let mut one = caller.client(callee.local_addr());
     assert!(is_ready(&mut one) && is_ready(&mut one), "it keeps its room");

@@ -1,7 +1,7 @@
 //! Endpoints leave no threads and no descriptors behind.
 
 use crate::common::{blocking, builder, bytes, endpoint, eventually};
-use cloudburst_net::{Config, Endpoint, SendOptions};
+use cloudburst_net::{Config, Endpoint, SendOptions, Tuning};
 use std::fs;
 use std::future::Future;
 use std::net::UdpSocket;
@@ -33,7 +33,10 @@ pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
     drop((one, other));
     assert_eq!((count("task"), count("fd")), before, "and the last drop waits for it");
 
-    let config = Config { send_messages: 1, ..Config::default() };
+    let config = Config {
+        tuning: Tuning { send_messages: Some(1), ..Tuning::default() },
+        ..Config::default()
+    };
     let (one, other) = (builder().config(config).build().unwrap().blocking(), blocking());
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let sending = one.try_send(silent.local_addr().unwrap(), "under way").unwrap();

@@ -3,7 +3,7 @@
 use cloudburst_core::code::{Code, Degree};
 use cloudburst_core::config::BurstPolicy;
 use cloudburst_core::path::Order;
-use cloudburst_net::{Classes, Config, PathMap};
+use cloudburst_net::{Classes, Config, Fabric, PathMap, Rate, Tuning};
 use cloudburst_testbed::{Queues, Weights};
 use core::fmt;
 use core::str::FromStr;
@@ -86,15 +86,15 @@ pub(crate) struct Cloudburst {
     pub(crate) policy: BurstPolicy,
     /// `order=`, as in `cbrst-send --order`.
     pub(crate) order: Order,
-    /// `train=`: `Config::train`.
+    /// `train=`: `Tuning::train`.
     pub(crate) train: usize,
-    /// `rate=`: `Config::rate`, the paper's r.
+    /// `rate=`: the share of `Config::rate`, the paper's r.
     pub(crate) rate: f64,
-    /// `adaptive_rate=`: `Config::adaptive_rate`, true or false.
+    /// `adaptive_rate=`: whether `Config::rate` adapts, true or false.
     pub(crate) adaptive_rate: bool,
     /// `paths=explicit`, or `paths=ecmp:N`.
     pub(crate) paths: Paths,
-    /// `pull_above=`: `Config::pull_above`.
+    /// `pull_above=`: `Fabric::pull_above`.
     pub(crate) pull_above: usize,
     /// `classes=`, as in `cbrst-send --classes`, with a queue for each class.
     pub(crate) classes: Classes,
@@ -192,22 +192,19 @@ impl Scheme {
 
 impl Default for Cloudburst {
     fn default() -> Self {
-        let Config { code, policy, pull_above, order, train, rate, adaptive_rate, classes, .. } =
-            Config::default();
-        let paths = Paths::Map(PathMap::default());
-        let (design, weight) = (Design::D, WEIGHT);
+        let Config { code, policy, order, rate, fabric, tuning, .. } = Config::default();
         Self {
-            design,
+            design: Design::D,
             code,
             policy,
-            pull_above,
+            pull_above: fabric.pull_above,
             order,
-            train,
-            rate,
-            adaptive_rate,
-            paths,
-            classes,
-            weight,
+            train: tuning.train,
+            rate: rate.share(),
+            adaptive_rate: rate.is_adaptive(),
+            paths: Paths::Map(PathMap::default()),
+            classes: fabric.classes,
+            weight: WEIGHT,
         }
     }
 }
@@ -220,12 +217,10 @@ impl Cloudburst {
         Config {
             code,
             policy,
-            pull_above,
             order,
-            train,
-            rate,
-            adaptive_rate,
-            classes,
+            rate: if adaptive_rate { Rate::Adaptive(rate) } else { Rate::Fixed(rate) },
+            fabric: Fabric { classes, pull_above, ..Fabric::default() },
+            tuning: Tuning { train, ..Tuning::default() },
             ..Config::default()
         }
     }

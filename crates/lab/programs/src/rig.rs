@@ -1,7 +1,8 @@
 //! A fabric, pairs of endpoints on it, and its counters.
 
 use cloudburst_net::{
-    BuildError, Builder, Endpoint, PathMap, PathStats, Receipt, Security, SendError, blocking,
+    BuildError, Builder, Config, Endpoint, PathMap, PathStats, Receipt, Security, SendError,
+    blocking,
 };
 use cloudburst_testbed::{Error, Fabric, Failure as How, Node, Port, Target, Topology};
 use core::time::Duration;
@@ -103,11 +104,17 @@ impl<'a> Rig<'a> {
         go_on(self.interrupted)
     }
 
+    /// Returns the capacity of the links. A port of the fabric reports a much higher rate.
+    pub fn capacity(&self) -> u64 {
+        self.fabric.topology().rate
+    }
+
     /// Returns the settings of an endpoint on links of this fabric.
     pub fn builder(&self, bind: IpAddr, port: u16) -> Builder {
-        // A port of the fabric reports a much higher rate.
-        let capacity = self.fabric.topology().rate;
-        let builder = Endpoint::builder().bind(SocketAddr::new(bind, port)).capacity(capacity);
+        let capacity = self.capacity();
+        let builder = Endpoint::builder()
+            .bind(SocketAddr::new(bind, port))
+            .config(Config { capacity: capacity.into(), ..Config::default() });
         builder.security(Security::pre_shared([7; 32]))
     }
 

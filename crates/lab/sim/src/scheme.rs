@@ -135,9 +135,12 @@ fn pulled(shape: &Shape, edge: Link) -> Made {
     Ok(Box::new(Cloudburst::new(scdp(edge), shape)?))
 }
 
+/// The DSCP of trimmed packets, which the model's packets do not carry.
+const TRIMMED: u8 = 44;
+
 fn trimmable(shape: &Shape, edge: Link) -> Made {
     let mut settings = scdp(edge);
-    settings.config.trimmable = true;
+    settings.config.fabric.trim_dscp = Some(TRIMMED);
     Ok(Box::new(Cloudburst::new(settings, shape)?))
 }
 

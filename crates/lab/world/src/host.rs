@@ -87,7 +87,8 @@ impl Host {
         let mut secret = recipe.secret;
         secret[1] = life;
         let (seed, map) = (Seed::new(secret), Box::new(recipe.paths()));
-        let endpoint = Endpoint::new(now, recipe.config.clone(), &recipe.security, seed, map);
+        let config = recipe.config.clone();
+        let endpoint = Endpoint::new(now, config, recipe.listen, &recipe.security, seed, map);
         Self {
             endpoint: endpoint.expect("the configuration is in its ranges"),
             inbox: Vec::new(),

@@ -19,18 +19,19 @@ pub(crate) fn check(world: &World) {
 fn check_host(world: &World, number: usize) {
     let (host, configs) = (&world.hosts[number], &world.setup.configs);
     let (config, life) = (&configs[number], host.life());
+    let limits = config.limits();
     host.endpoint.check_invariants();
 
     // One message always fits, however much memory it takes.
     let of_peer = |peer: &Config| memory_of_one(config.max_message, peer.mtu);
     let one = configs.iter().map(of_peer).max().unwrap_or_default();
     let memory = host.endpoint.receive_memory();
-    assert!(memory <= config.decode_bytes.max(one), "{memory} bytes: {config:?}");
+    assert!(memory <= limits.decode_bytes.max(one), "{memory} bytes: {config:?}");
 
     let (messages, bytes) = host.untaken();
     let one = if messages == 1 { config.max_message } else { 0 };
-    assert!(messages <= config.receive_messages, "{messages} messages: {config:?}");
-    assert!(bytes <= config.receive_bytes.max(one), "{bytes} bytes: {config:?}");
+    assert!(messages <= limits.receive_messages, "{messages} messages: {config:?}");
+    assert!(bytes <= limits.receive_bytes.max(one), "{bytes} bytes: {config:?}");
 
     let open = world.log.messages.open(number, life);
     assert_eq!(host.endpoint.unfinished(), open.count());

@@ -1,6 +1,6 @@
 //! The recipe of a host: its configuration and its addresses.
 
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::naming::Naming;
 use cloudburst_core::path::{Egresses, PathMap, Via};
 use std::net::SocketAddr;
@@ -27,6 +27,8 @@ impl PathMap for HostPaths {
 pub struct Recipe {
     /// The configuration of its endpoint.
     pub config: Config,
+    /// The ports that its peers are told.
+    pub listen: ListenPorts,
     /// The keys that distinguish its peers from strangers.
     pub security: Security,
     /// The secret that its incarnations are drawn from. The second byte is the number of restarts.

@@ -3,8 +3,9 @@
 use crate::choices::Choices;
 use crate::recipe::Recipe;
 use cloudburst_core::code::{Code, Degree};
-use cloudburst_core::config::{BurstPolicy, Classes, Config, PullOrder, Security};
-use cloudburst_core::path::Order;
+use cloudburst_core::config::{
+    BurstPolicy, Classes, Config, Fabric, ListenPorts, PullOrder, Security, Tuning,
+};
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::time::Instant;
 use core::time::Duration;
@@ -13,6 +14,8 @@ use std::net::SocketAddr;
 /// The port of egress 0 of every host. That of egress `k` is `k` higher.
 pub(crate) const PORT: u16 = 7000;
 const MAX_HOSTS: usize = 4;
+/// The DSCP of trimmed packets, which these links have no use for.
+const TRIM_DSCP: u8 = 44;
 /// The flags of a world whose links serve classes.
 const CLASSED: u8 = 2 | 128;
 
@@ -80,7 +83,7 @@ impl Setup {
         };
         if classed {
             for config in &mut setup.configs {
-                config.classes = classes(choices.pick(&CLASSES));
+                config.fabric.classes = classes(choices.pick(&CLASSES));
             }
             setup.remarks = (0..hosts).map(|_| choices.pick(&REMARKS)).collect();
         }
@@ -92,6 +95,7 @@ impl Setup {
         secret[0] = host as u8;
         Recipe {
             config: self.configs[host].clone(),
+            listen: ListenPorts::one(PORT),
             security: self.security.clone(),
             secret,
             egresses: self.egresses,
@@ -114,31 +118,40 @@ pub(crate) fn host_at(address: SocketAddr, hosts: usize) -> Option<usize> {
 
 fn config(choices: &mut Choices<'_>, flags: u8, host: usize, hosts: usize) -> Config {
     let max_message = choices.pick(&[131_072, 2_000, 16_384]);
+    let mtu = choices.pick(&[576, 1500]);
+    let capacity = choices.pick(&[1_000_000_000, 10_000_000, 1_000_000]);
+    let rate = choices.pick(&[1.0, 0.5]);
+    let train = choices.pick(&[64, 1, 4]);
+    let trims = flags & 128 != 0 && (flags & 2 == 0 || host.is_multiple_of(2));
     let config = Config {
         max_message,
-        mtu: choices.pick(&[576, 1500]),
-        capacity: choices.pick(&[1_000_000_000, 10_000_000, 1_000_000]).into(),
-        rate: choices.pick(&[1.0, 0.5]),
-        train: choices.pick(&[64, 1, 4]),
+        mtu,
+        capacity: capacity.into(),
+        rate: rate.into(),
         code: choices.pick(&CODES),
         policy: choices.pick(&POLICIES),
-        pull_order: if flags & 32 != 0 { PullOrder::ShortestFirst } else { PullOrder::RoundRobin },
-        probe: flags & 64 != 0,
-        trimmable: flags & 128 != 0 && (flags & 2 == 0 || host.is_multiple_of(2)),
+        fabric: Fabric { trim_dscp: trims.then_some(TRIM_DSCP), ..Fabric::default() },
         deadline: choices.pick(&[2_000, 10, 100, 5].map(Duration::from_millis)),
-        max_redundancy: choices.pick(&[32, 2, 8]),
-        blocks_in_flight: choices.pick(&[2, 1, 3]),
-        send_messages: choices.pick(&[64, 4, 8]),
-        send_bytes: choices.pick(&[1 << 20, 2_000, 20_000]),
-        receive_messages: choices.pick(&[1024, 1, 2]),
-        receive_bytes: choices.pick(&[1 << 20, 1_000, 10_000]),
-        decode_bytes: 2 * max_message + choices.pick(&[1 << 20, 0, 10_000]),
-        decode_bytes_per_peer: 2 * max_message + choices.pick(&[1 << 20, 0, 10_000]),
-        decode_timeout: choices.pick(&[5_000, 100, 10].map(Duration::from_millis)),
-        max_peers: choices.pick(&[4096, hosts, hosts + 1]),
-        port: PORT,
-        ports: 1,
-        order: Order::default(),
+        tuning: Tuning {
+            train,
+            pull_order: if flags & 32 != 0 {
+                PullOrder::ShortestFirst
+            } else {
+                PullOrder::RoundRobin
+            },
+            probe: flags & 64 != 0,
+            max_redundancy: choices.pick(&[32, 2, 8]),
+            blocks_in_flight: choices.pick(&[2, 1, 3]),
+            send_messages: Some(choices.pick(&[64, 4, 8])),
+            send_bytes: Some(choices.pick(&[1 << 20, 2_000, 20_000])),
+            receive_messages: Some(choices.pick(&[1024, 1, 2])),
+            receive_bytes: Some(choices.pick(&[1 << 20, 1_000, 10_000])),
+            decode_bytes: Some(2 * max_message + choices.pick(&[1 << 20, 0, 10_000])),
+            decode_bytes_per_peer: Some(2 * max_message + choices.pick(&[1 << 20, 0, 10_000])),
+            decode_timeout: choices.pick(&[5_000, 100, 10].map(Duration::from_millis)),
+            max_peers: Some(choices.pick(&[4096, hosts, hosts + 1])),
+            ..Tuning::default()
+        },
         ..Config::default()
     };
     config.check().expect("every choice above is in its range");

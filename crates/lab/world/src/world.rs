@@ -76,7 +76,7 @@ impl World {
             bytes,
             sent_at: self.now,
             deadline: self.now + options.deadline.unwrap_or(config.deadline),
-            max_redundancy: config.max_redundancy as usize,
+            max_redundancy: config.tuning.max_redundancy as usize,
             // The message may start over.
             uncapped: to.is_some_and(|to| self.hosts[to].life() > 0),
             arrived: false,

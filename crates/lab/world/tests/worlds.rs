@@ -43,7 +43,7 @@ fn the_same_seed_gives_the_same_world() {
 #[cfg(feature = "small-limits")]
 #[test]
 fn a_session_goes_on_after_whole_epochs_of_its_packets_were_lost() {
-    use cloudburst_core::config::{Config, Security};
+    use cloudburst_core::config::{Config, ListenPorts, Security};
     use cloudburst_core::error::Outcome;
     use cloudburst_core::proto::SendOptions;
     use cloudburst_core::time::Instant;
@@ -57,7 +57,8 @@ fn a_session_goes_on_after_whole_epochs_of_its_packets_were_lost() {
     let start = Instant::from_nanos(1_000_000_000);
     let mut hosts = [1, 2].map(|host| {
         let recipe = Recipe {
-            config: Config { port: 7000, ..Config::default() },
+            config: Config::default(),
+            listen: ListenPorts::one(7000),
             security: Security::pre_shared([7; 32]),
             secret: [host; 32],
             egresses: 1,

@@ -2,7 +2,7 @@
 
 use super::Receiver;
 use crate::code::Code;
-use crate::config::{Config, Security};
+use crate::config::{Parameters, Security};
 use crate::id::{Digest, Incarnation, MessageId, PathId, SessionId};
 use crate::path::{Egresses, Via};
 use crate::proto::session::Identity;
@@ -34,9 +34,10 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn new(config: Config) -> Self {
+    fn new(max_peers: usize) -> Self {
         // Nothing waits for the link.
-        let config = Config { capacity: 1_000_000_000_000.into(), ..config };
+        let mut config = Parameters { capacity: 1_000_000_000_000, ..Parameters::default() };
+        config.limits.max_peers = max_peers;
         let security = Security::pre_shared(KEY);
         let identity = Identity::new(START, &security, &Seed::new([3; 32]));
         Self {
@@ -117,7 +118,7 @@ fn via(who: u32) -> Via {
 
 #[test]
 fn a_step_of_the_low_watermark_costs_what_it_frees() {
-    let mut crowd = Crowd::new(Config::default());
+    let mut crowd = Crowd::new(Parameters::default().limits.max_peers);
     let mut peer = crowd.meet(START, 1);
     const MESSAGES: u64 = 60_000;
     for id in 0..MESSAGES {
@@ -136,7 +137,7 @@ fn a_step_of_the_low_watermark_costs_what_it_frees() {
 #[test]
 fn a_refusal_costs_the_same_however_many_sessions_there_are() {
     const PEERS: u32 = 10_000;
-    let mut crowd = Crowd::new(Config { max_peers: PEERS as usize / 2, ..Config::default() });
+    let mut crowd = Crowd::new(PEERS as usize / 2);
     for who in 0..PEERS {
         let mut peer = crowd.meet(START, who);
         crowd.take(START, &mut peer, 0, 0, 1);
@@ -151,7 +152,7 @@ fn a_refusal_costs_the_same_however_many_sessions_there_are() {
 #[test]
 fn a_timeout_costs_what_is_due() {
     const PEERS: u32 = 10_000;
-    let mut crowd = Crowd::new(Config { max_peers: PEERS as usize, ..Config::default() });
+    let mut crowd = Crowd::new(PEERS as usize);
     for who in 0..PEERS {
         let mut peer = crowd.meet(START, who);
         for id in 0..10 {

@@ -52,7 +52,7 @@ pub struct ReceiverCounters {
     pub forgotten_sent: u64,
     /// Reports that were displaced by newer ones before they were sent.
     pub answers_dropped: u64,
-    /// Messages that were forgotten before they were complete (`Config::decode_timeout`).
+    /// Messages that were forgotten before they were complete (`Tuning::decode_timeout`).
     pub decoders_expired: u64,
     /// Complete messages that the application did not take in time, or for which there was no room
     /// to wait.

@@ -3,7 +3,7 @@
 use super::answers::{Answer, Verdict};
 use super::window::Ending;
 use super::{Message, Receiver, ReceiverEvent};
-use crate::config::Config;
+use crate::config::Limits;
 use crate::id::{MessageId, SessionId};
 use crate::proto::RequestId;
 use crate::proto::observe::{Observation, tell};
@@ -63,7 +63,7 @@ impl Receiver {
     /// Whether the queue of `role` has room for `length` bytes. Responses and withdrawals need
     /// none.
     fn has_room(&self, role: Role, length: usize) -> bool {
-        let Config { receive_messages, receive_bytes, .. } = self.config;
+        let Limits { receive_messages, receive_bytes, .. } = self.config.limits;
         matches!(role, Role::Response | Role::Withdrawal)
             || self.inboxes[role as usize].has_room(length, receive_messages, receive_bytes)
     }

@@ -194,8 +194,8 @@ impl Receiver {
             uptime_us: is_own.then(|| u64::try_from(age).unwrap_or(u64::MAX - 1)),
             capabilities: self.config.capabilities(),
             // If the port is not shared, the one that the peer already uses works.
-            port: if self.config.reuse_port { self.config.port } else { 0 },
-            more_ports: if is_own { more_ports(self.config.ports) } else { 0 },
+            port: if self.config.ports.is_shared { self.config.ports.first } else { 0 },
+            more_ports: if is_own { more_ports(self.config.ports.count) } else { 0 },
         });
         let keys = SessionKeys::new(&secrets, fields.session, name);
         let peer = name_of(via.remote, &fields);
@@ -229,7 +229,7 @@ impl Receiver {
 
     /// Whether handshakes are left to other endpoints at this port, because this one is closing.
     const fn leaves_to_others(&self) -> bool {
-        self.closing && self.config.reuse_port
+        self.closing && self.config.ports.is_shared
     }
 
     fn retry(&self, now: Instant, via: Via, path: PathId, nonce: u64, turn: u8) -> Retry {
@@ -335,7 +335,7 @@ impl Receiver {
     /// its peer checks it before using it again.
     fn has_room_for_session(&mut self, now: Instant) -> bool {
         // Room for accepted sessions, and for as many adopted ones.
-        let full = self.sessions.len() >= self.config.max_peers.saturating_mul(2);
+        let full = self.sessions.len() >= self.config.limits.max_peers.saturating_mul(2);
         let has_room = !full || self.make_room(now);
         self.counters.peers_refused += u64::from(!has_room);
         has_room

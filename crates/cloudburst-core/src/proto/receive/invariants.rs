@@ -28,7 +28,7 @@ impl Receiver {
             assert_eq!(session.opener.session(), *name, "a session opens its own packets");
             session.window.check_invariants();
         }
-        let most = self.config.max_peers.saturating_mul(2);
+        let most = self.config.limits.max_peers.saturating_mul(2);
         assert!(self.sessions.len() <= most, "{} sessions of {most}", self.sessions.len());
     }
 
@@ -86,7 +86,7 @@ impl Receiver {
             }
         }
         for (inbox, waiting) in self.inboxes.iter().zip(waiting) {
-            inbox.check_invariants(waiting, self.config.receive_messages);
+            inbox.check_invariants(waiting, self.config.limits.receive_messages);
         }
         let places = self.peers.iter().filter_map(|(key, peer)| Some((key, peer.waiter.as_ref()?)));
         self.room_queue.check_invariants(places);

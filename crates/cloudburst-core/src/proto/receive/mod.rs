@@ -44,7 +44,7 @@ use super::session::HalfOpen;
 use super::session::Identity;
 use super::stats::ReceivedFrom;
 use super::timers::Timers;
-use crate::config::Config;
+use crate::config::Parameters;
 use crate::id::{MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{PathMap, Via};
@@ -115,7 +115,7 @@ pub(crate) enum ReceiverEvent {
 
 /// The receiving half of an endpoint.
 pub(crate) struct Receiver {
-    config: Config,
+    config: Parameters,
     identity: Identity,
     sessions: HashMap<SessionId, Session>,
     /// Handshakes, half-open or recently confirmed.
@@ -163,12 +163,12 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub(super) fn new(
-        config: Config,
+        config: Parameters,
         identity: Identity,
         ephemeral: Ratchet,
         path_map: Arc<dyn PathMap>,
     ) -> Self {
-        let pacer = Pacer::new(config.capacity.bits_per_second(), config.rate);
+        let pacer = Pacer::new(config.capacity, config.rate);
         Self {
             path_map,
             recycler: Recycler::new(&config),

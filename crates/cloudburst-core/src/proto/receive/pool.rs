@@ -4,7 +4,7 @@
 //! system and maps it anew.
 
 use crate::code::{BlockShape, Code, Decoder};
-use crate::config::Config;
+use crate::config::Parameters;
 use crate::proto::idle::IdleTimer;
 use crate::time::Instant;
 use bytes::Bytes;
@@ -61,8 +61,8 @@ struct Delivered {
 }
 
 impl Pool {
-    pub(super) fn new(config: &Config) -> Self {
-        let limit = MAX_KEPT.min(config.decode_bytes / KEPT_SHARE);
+    pub(super) fn new(config: &Parameters) -> Self {
+        let limit = MAX_KEPT.min(config.limits.decode_bytes / KEPT_SHARE);
         let free = Free { buffers: Vec::new(), bytes: 0, limit, checks: 0, open: false };
         Self { free: Arc::new(Mutex::new(free)), decoders: Vec::new(), idle: IdleTimer::default() }
     }
@@ -201,7 +201,7 @@ mod tests {
     const START: Instant = Instant::from_nanos(1_000_000_000);
 
     fn pool() -> Pool {
-        Pool::new(&Config::default())
+        Pool::new(&Parameters::default())
     }
 
     /// Has `many` buffers of `len` bytes in use at once.
@@ -231,10 +231,12 @@ mod tests {
         assert_eq!(pool.kept(), MAX_KEPT);
         use_many(&mut pool, START + CHECK_EVERY, 1, MAX_KEPT + 1);
         assert_eq!(pool.kept(), MAX_KEPT);
-        let mut pool = Pool::new(&Config { decode_bytes: 8 << 20, ..Config::default() });
+        let mut parameters = Parameters::default();
+        parameters.limits.decode_bytes = 8 << 20;
+        let mut pool = Pool::new(&parameters);
         use_many(&mut pool, START, 40, 1 << 20);
         assert_eq!(pool.kept(), 2 << 20, "a quarter");
-        let mut pool = Pool::new(&Config::default());
+        let mut pool = Pool::new(&Parameters::default());
         use_many(&mut pool, START, 2 * MAX_BUFFERS, 1);
         assert_eq!(pool.kept(), MAX_BUFFERS);
     }

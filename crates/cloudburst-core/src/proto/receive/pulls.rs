@@ -4,7 +4,7 @@ use super::Receiver;
 use super::answers::{Answer, Verdict};
 use super::incoming::Incoming;
 use super::pulling::Credit;
-use crate::config::{Config, PullOrder};
+use crate::config::{Parameters, PullOrder};
 use crate::id::{MessageId, SessionId};
 use crate::proto::fair_queue::FairQueue;
 use crate::proto::send::headers_to;
@@ -40,12 +40,11 @@ pub(super) struct PullQueue {
 }
 
 impl PullQueue {
-    pub(super) fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Parameters) -> Self {
         let packet = config.mtu + FRAME;
         let downlink = match &config.downlink {
             Some(downlink) => downlink.join(packet),
-            None => Downlink::new((config.capacity.bits_per_second() as f64 * config.rate) as u64)
-                .join(packet),
+            None => Downlink::new((config.capacity as f64 * config.rate) as u64).join(packet),
         };
         Self {
             order: config.pull_order,

@@ -2,7 +2,7 @@
 
 use super::incoming::Incoming;
 use super::pool::{MAX_RESERVE, Pool};
-use crate::config::Config;
+use crate::config::Parameters;
 use crate::time::Instant;
 
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(super) struct Recycler {
 }
 
 impl Recycler {
-    pub(super) fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Parameters) -> Self {
         Self { pool: Pool::new(config), messages: Vec::new() }
     }
 

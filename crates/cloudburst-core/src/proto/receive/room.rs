@@ -107,8 +107,8 @@ impl Receiver {
                 if held.backlog.iter().sum::<usize>() + kept > limit { 0 } else { kept }
             };
         let begun = [peer.begun, self.room_queue.begun];
-        let kept_own = kept(waiter, begun, 0, &peer.held, self.config.decode_bytes_per_peer);
-        let kept_all = kept(first, begun, 1, &self.held, self.config.decode_bytes);
+        let kept_own = kept(waiter, begun, 0, &peer.held, self.config.limits.decode_bytes_per_peer);
+        let kept_all = kept(first, begun, 1, &self.held, self.config.limits.decode_bytes);
         let fits = |held: Held, kept: usize, limit: usize| {
             let (taken, endings) = (held.memory + kept, held.endings * ENDING_BYTES);
             // One message always fits, whatever its bookkeeping takes: otherwise it would never
@@ -120,8 +120,8 @@ impl Receiver {
         // Many peers with many endings must not keep out peers with few.
         let endings = if peer.held.endings > MODEST_ENDINGS { self.held.endings } else { 0 };
         let all = Held { endings, ..self.held };
-        let has_own = fits(peer.held, kept_own, self.config.decode_bytes_per_peer);
-        let has_shared = fits(all, kept_all, self.config.decode_bytes);
+        let has_own = fits(peer.held, kept_own, self.config.limits.decode_bytes_per_peer);
+        let has_shared = fits(all, kept_all, self.config.limits.decode_bytes);
         if has_own && has_shared {
             self.on_admitted(applicant);
         } else {
@@ -138,8 +138,10 @@ impl Receiver {
             let backlog = held.backlog[role as usize];
             backlog == 0 || backlog < limit / BACKLOG_SHARE
         };
-        self.peers.get(peer).is_none_or(|own| fits(&own.held, self.config.decode_bytes_per_peer))
-            && fits(&self.held, self.config.decode_bytes)
+        self.peers
+            .get(peer)
+            .is_none_or(|own| fits(&own.held, self.config.limits.decode_bytes_per_peer))
+            && fits(&self.held, self.config.limits.decode_bytes)
     }
 
     /// The message that has waited longest for shared room.

@@ -34,7 +34,7 @@ impl Sender {
         if self.accepts != Accepts::All {
             return Err(SendError::Closing);
         }
-        if self.unfinished() >= self.config.send_messages {
+        if self.unfinished() >= self.config.limits.send_messages {
             return Err(self.full());
         }
         self.enter_peer(address, None)?;

@@ -1,7 +1,7 @@
 //! Tests of what one event costs a sender with very many peers and messages, counted in peers and
 //! messages that are visited, not in time.
 
-use crate::config::{Config, Security};
+use crate::config::{Config, ListenPorts, Security, Tuning};
 use crate::error::SendError;
 use crate::id::{Incarnation, MessageId, SessionId};
 use crate::path::{Egresses, Via};
@@ -38,16 +38,19 @@ fn peer(number: u32) -> SocketAddr {
 impl Crowd {
     fn new() -> Self {
         let config = Config {
-            port: 7000,
-            max_peers: PEERS as usize,
-            send_messages: 1_000_000,
             capacity: 1_000_000_000_000.into(),
             deadline: Duration::from_secs(1_000),
+            tuning: Tuning {
+                max_peers: Some(PEERS as usize),
+                send_messages: Some(1_000_000),
+                ..Tuning::default()
+            },
             ..Config::default()
         };
         let (security, seed) = (Security::pre_shared(KEY), Seed::new([1; 32]));
         let (now, map) = (Instant::from_nanos(1_000_000_000), Box::new(Egresses(1)));
-        let sender = Endpoint::new(now, config, &security, seed, map).unwrap();
+        let sender =
+            Endpoint::new(now, config, ListenPorts::one(7000), &security, seed, map).unwrap();
         Self { sender, now, asked: BTreeMap::new(), keys: [HelloKey::new(&KEY)] }
     }
 

@@ -59,6 +59,6 @@ pub struct SenderCounters {
     pub replayed: u64,
     /// Not a count: the present rate, in bits per second.
     pub rate: u64,
-    /// How often the rate was lowered (`Config::adaptive_rate`).
+    /// How often the rate was lowered (`Rate::Adaptive`).
     pub rate_lowered: u64,
 }

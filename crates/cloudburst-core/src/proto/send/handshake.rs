@@ -156,8 +156,8 @@ impl Sender {
             addressed: with_port(address, peer.opening.as_ref()?.port),
             session,
             capabilities: self.config.capabilities(),
-            port: self.config.port,
-            more_ports: more_ports(self.config.ports),
+            port: self.config.ports.first,
+            more_ports: more_ports(self.config.ports.count),
             translated,
         };
         let (psk, ephemeral) = (self.identity.preshared(0), self.ephemeral.draw());

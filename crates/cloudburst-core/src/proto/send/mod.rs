@@ -40,7 +40,7 @@ use super::session::Identity;
 use super::stats::SentTo;
 use super::steps::step;
 use super::timers::Timers;
-use crate::config::{BurstPolicy, Config};
+use crate::config::{BurstPolicy, Parameters};
 use crate::error::{Outcome, Rejection, SendError};
 use crate::id::{ConnectId, MessageId, SessionId};
 use crate::latency::LatencyHistogram;
@@ -73,7 +73,7 @@ pub(crate) enum SenderEvent {
 
 /// The sending half of an endpoint.
 pub(crate) struct Sender {
-    config: Config,
+    config: Parameters,
     identity: Identity,
     path_map: Arc<dyn PathMap>,
     rng: SplitMix64,
@@ -155,13 +155,13 @@ struct Round {
 
 impl Sender {
     pub(super) fn new(
-        config: Config,
+        config: Parameters,
         identity: Identity,
         ephemeral: Ratchet,
         path_map: Arc<dyn PathMap>,
     ) -> Self {
         let rng = SplitMix64::new(u64::from_be_bytes(identity.seed.derive("path order", 0)));
-        let capacity = config.capacity.bits_per_second();
+        let capacity = config.capacity;
         Self {
             pacer: Pacer::new(capacity, config.rate),
             limit: config
@@ -383,8 +383,8 @@ impl Sender {
 
     /// Whether there is room for a message of `len` bytes to `peer`.
     pub(super) fn has_room(&self, peer: SocketAddr, len: usize) -> bool {
-        self.unfinished() < self.config.send_messages
-            && (self.bytes + len <= self.config.send_bytes || self.messages.is_empty())
+        self.unfinished() < self.config.limits.send_messages
+            && (self.bytes + len <= self.config.limits.send_bytes || self.messages.is_empty())
             && self.peers.get(&peer).is_none_or(|peer| peer.span() < MESSAGE_WINDOW)
     }
 

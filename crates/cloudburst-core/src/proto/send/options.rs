@@ -1,7 +1,7 @@
 //! The settings of one message.
 
 use crate::code::Code;
-use crate::config::{self, BurstPolicy, Config, ConfigError};
+use crate::config::{self, BurstPolicy, ConfigError, Parameters};
 use core::time::Duration;
 
 /// The settings of one message, where they differ from the endpoint's configuration.
@@ -77,7 +77,7 @@ impl SendOptions {
 
     /// The policy of a message of `len` bytes. A message whose code is not systematic is budgeted
     /// instead of pulled, because the receiver could not count what a block still needs.
-    pub(super) fn policy_for(&self, len: usize, config: &Config) -> BurstPolicy {
+    pub(super) fn policy_for(&self, len: usize, config: &Parameters) -> BurstPolicy {
         let code = self.code.unwrap_or(config.code);
         let default = if len >= config.pull_above {
             BurstPolicy::Pulled { window: None }

@@ -185,7 +185,7 @@ impl Sender {
         paths: PathSet,
         local: Option<IpAddr>,
     ) -> Result<(), SendError> {
-        if self.peers.len() >= self.config.max_peers && !self.forget_an_idle_peer() {
+        if self.peers.len() >= self.config.limits.max_peers && !self.forget_an_idle_peer() {
             return Err(self.full());
         }
         let headers = longest_headers(&paths, &*self.path_map);

@@ -12,7 +12,7 @@
 )]
 
 use bytes::Bytes;
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::Via;
@@ -56,6 +56,8 @@ pub struct Setup {
     pub paths: u16,
     pub a: Config,
     pub b: Config,
+    pub ports_a: ListenPorts,
+    pub ports_b: ListenPorts,
     pub key_a: Security,
     pub key_b: Security,
     /// Both directions of each link.
@@ -67,8 +69,10 @@ impl Default for Setup {
         Self {
             seed: 1,
             paths: 4,
-            a: Config { port: 7000, ..Config::default() },
-            b: Config { port: 7000, ..Config::default() },
+            a: Config::default(),
+            b: Config::default(),
+            ports_a: ListenPorts::one(7000),
+            ports_b: ListenPorts::one(7000),
             key_a: Security::pre_shared(KEY),
             key_b: Security::pre_shared(KEY),
             link: LinkConfig { delay: Duration::from_micros(50), ..LinkConfig::default() },
@@ -78,14 +82,15 @@ impl Default for Setup {
 
 impl Setup {
     fn recipe(&self, side: Side) -> Recipe {
-        let (config, security) = match side {
-            Side::A => (&self.a, &self.key_a),
-            Side::B => (&self.b, &self.key_b),
+        let (config, listen, security) = match side {
+            Side::A => (&self.a, self.ports_a, &self.key_a),
+            Side::B => (&self.b, self.ports_b, &self.key_b),
         };
         let mut secret = [side as u8 + 1; 32];
         secret[2..10].copy_from_slice(&self.seed.to_be_bytes());
         Recipe {
             config: config.clone(),
+            listen,
             security: security.clone(),
             secret,
             egresses: self.paths,

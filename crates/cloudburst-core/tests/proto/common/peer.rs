@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use cloudburst_core::code::{BlockShape, Code, Encoder, Kernel, MAX_SOURCE_SYMBOLS};
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::id::{Digest, Incarnation, MessageId, PathId, SessionId};
 use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, Message};
@@ -232,6 +232,13 @@ pub fn payload(key: &DigestKey, header: &SymbolHeader, bytes: &[u8]) -> Vec<u8> 
 
 pub fn endpoint(config: Config) -> Endpoint {
     let security = Security::pre_shared(KEY);
-    Endpoint::new(Instant::ZERO, config, &security, Seed::new([3; 32]), Box::new(Egresses(1)))
-        .unwrap()
+    Endpoint::new(
+        Instant::ZERO,
+        config,
+        ListenPorts::one(7000),
+        &security,
+        Seed::new([3; 32]),
+        Box::new(Egresses(1)),
+    )
+    .unwrap()
 }

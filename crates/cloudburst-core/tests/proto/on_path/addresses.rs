@@ -1,6 +1,7 @@
 //! Addresses that several hosts share, that translators assign, or that move.
 
 use super::*;
+use cloudburst_core::config::Tuning;
 use cloudburst_core::naming::is_alias;
 use cloudburst_core::path::Egresses;
 use std::sync::Arc;
@@ -35,7 +36,8 @@ fn a_peer_behind_a_firewall_is_reached_where_its_packets_come_from() {
 fn neighbours(divert: Divert) -> Triangle {
     let mut triangle = Triangle::new(divert);
     let recipe = Recipe {
-        config: Config { port: 7000, ..Config::default() },
+        config: Config::default(),
+        listen: ListenPorts::one(7000),
         security: Security::pre_shared(KEY),
         secret: [3; 32],
         egresses: 4,
@@ -99,7 +101,10 @@ fn newcomers_take_the_names_of_translated_peers_that_nothing_is_sent_to() {
     let mut triangle = Triangle::new(|hop, _| if hop.from == A { translated(hop, 0) } else { hop });
     triangle.attacker.translates = true;
     let recipe = Recipe {
-        config: Config { port: 7000, max_peers: 2, ..Config::default() },
+        config: Config {
+            tuning: Tuning { max_peers: Some(2), ..Tuning::default() },
+            ..Config::default()
+        },
         ..triangle.hosts[B].recipe().clone()
     };
     triangle.hosts[B] = Host::new(triangle.now, recipe);
@@ -108,7 +113,8 @@ fn newcomers_take_the_names_of_translated_peers_that_nothing_is_sent_to() {
     // Two incarnations of C come and go, both within 5 s of each other.
     triangle.outcome(C, address(B), 1_000);
     let recipe = Recipe {
-        config: Config { port: 7001, ..Config::default() },
+        config: Config::default(),
+        listen: ListenPorts::one(7001),
         ..triangle.hosts[C].recipe().clone()
     };
     let now = triangle.now;

@@ -4,7 +4,7 @@ mod addresses;
 mod attacker;
 
 use crate::common::{KEY, message};
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::{Outcome, SendError};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::SendOptions;
@@ -136,7 +136,8 @@ impl Triangle {
         let now = Instant::from_nanos(1_000_000_000);
         let host = |number: usize| {
             let recipe = Recipe {
-                config: Config { port: 7000, ..Config::default() },
+                config: Config::default(),
+                listen: ListenPorts::one(7000),
                 security: Security::pre_shared(KEY),
                 secret: [number as u8 + 1; 32],
                 egresses: 4,

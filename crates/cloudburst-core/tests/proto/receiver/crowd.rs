@@ -3,7 +3,7 @@
 use crate::common::KEY;
 use crate::common::peer::{open_fields, payload};
 use cloudburst_core::code::Code;
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::id::{Incarnation, MessageId, PathId, SessionId};
 use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Contents, Endpoint, Event, ReceiverCounters, Transmit};
@@ -68,6 +68,7 @@ impl Crowd {
         let receiver = Endpoint::new(
             Instant::ZERO,
             config,
+            ListenPorts::one(7000),
             &security,
             Seed::new([3; 32]),
             Box::new(Egresses(1)),

@@ -2,7 +2,7 @@
 
 use super::crowd::{Crowd, Says};
 use crate::common::{Pair, Setup, Side, message};
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, Tuning};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::proto::SendOptions;
 use core::time::Duration;
@@ -11,7 +11,10 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_peer_that_finds_no_room_keeps_its_session_for_as_long_as_it_tries() {
-    let mut crowd = Crowd::unpaced(Config { max_peers: 1, ..Config::default() });
+    let mut crowd = Crowd::unpaced(Config {
+        tuning: Tuning { max_peers: Some(1), ..Tuning::default() },
+        ..Config::default()
+    });
     let mut active = [crowd.meet(1), crowd.meet(2)];
     let mut third = crowd.meet(3);
     for id in 0..60 {
@@ -33,7 +36,10 @@ fn a_peer_that_finds_no_room_keeps_its_session_for_as_long_as_it_tries() {
 
 #[test]
 fn what_a_stranger_replays_keeps_no_refused_session() {
-    let mut crowd = Crowd::unpaced(Config { max_peers: 1, ..Config::default() });
+    let mut crowd = Crowd::unpaced(Config {
+        tuning: Tuning { max_peers: Some(1), ..Tuning::default() },
+        ..Config::default()
+    });
     let mut active = [crowd.meet(1), crowd.meet(2)];
     let mut third = crowd.meet(3);
     let captured = third.symbol(Says::whole(0, 10));
@@ -49,9 +55,13 @@ fn what_a_stranger_replays_keeps_no_refused_session() {
 
 #[test]
 fn a_message_that_meets_a_full_receiver_arrives_when_there_is_room() {
-    let b = Config { max_peers: 1, port: 7000, ..Config::default() };
+    let b =
+        Config { tuning: Tuning { max_peers: Some(1), ..Tuning::default() }, ..Config::default() };
     // The receiver is silent meanwhile, and that takes symbols.
-    let a = Config { max_redundancy: 1_000, port: 7000, ..Config::default() };
+    let a = Config {
+        tuning: Tuning { max_redundancy: 1_000, ..Tuning::default() },
+        ..Config::default()
+    };
     let mut pair = Pair::new(Setup { a, b, ..Setup::default() });
     // Two former incarnations of A hold both places.
     for life in 0..2 {
@@ -66,7 +76,10 @@ fn a_message_that_meets_a_full_receiver_arrives_when_there_is_room() {
 
 #[test]
 fn a_session_that_was_said_to_be_alive_gives_way_to_none_before_its_peer_can_use_it() {
-    let mut crowd = Crowd::unpaced(Config { max_peers: 1, ..Config::default() });
+    let mut crowd = Crowd::unpaced(Config {
+        tuning: Tuning { max_peers: Some(1), ..Tuning::default() },
+        ..Config::default()
+    });
     let mut asks = crowd.meet(1);
     assert!(crowd.delivers(&mut asks, Says::whole(0, 10)));
     crowd.wait(SECOND * 2);

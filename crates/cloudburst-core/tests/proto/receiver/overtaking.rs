@@ -1,7 +1,7 @@
 //! A long message waits for room, and later short ones cannot overtake it for ever.
 
 use super::crowd::{Crowd, Says, Voice};
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, Tuning};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::wire::{Role, Verdict};
 use core::time::Duration;
@@ -14,7 +14,10 @@ const FEW: u64 = 40;
 
 #[test]
 fn what_waits_for_the_application_is_delivered_in_order() {
-    let mut crowd = Crowd::unpaced(Config { receive_bytes: 20_000, ..Config::default() });
+    let mut crowd = Crowd::unpaced(Config {
+        tuning: Tuning { receive_bytes: Some(20_000), ..Tuning::default() },
+        ..Config::default()
+    });
     let mut peer = crowd.meet(1);
     crowd.fill(&mut peer, 0..20, 1_000);
     assert_eq!(crowd.say(&mut peer, Says::whole(20, 10_000)), Some(Verdict::Busy));
@@ -65,15 +68,21 @@ impl Stream {
 fn small() -> Config {
     Config {
         max_message: 10_000,
-        decode_bytes: 400_000,
-        decode_bytes_per_peer: 400_000,
+        tuning: Tuning {
+            decode_bytes: Some(400_000),
+            decode_bytes_per_peer: Some(400_000),
+            ..Tuning::default()
+        },
         ..Config::default()
     }
 }
 
 #[test]
 fn what_waits_for_its_peers_room_gets_it() {
-    let mut crowd = Crowd::unpaced(Config { decode_bytes: 1 << 20, ..small() });
+    let mut crowd = Crowd::unpaced(Config {
+        tuning: Tuning { decode_bytes: Some(1 << 20), ..small().tuning },
+        ..small()
+    });
     let mut stream = Stream::new(crowd.meet(1));
     stream.begin(&mut crowd);
     let mut overtaken = 0;
@@ -109,7 +118,10 @@ fn what_waits_for_everybodys_room_gets_it_in_turn() {
 
 #[test]
 fn a_message_that_nobody_asks_after_any_more_keeps_no_room() {
-    let mut crowd = Crowd::unpaced(Config { decode_bytes: 1 << 20, ..small() });
+    let mut crowd = Crowd::unpaced(Config {
+        tuning: Tuning { decode_bytes: Some(1 << 20), ..small().tuning },
+        ..small()
+    });
     let mut stream = Stream::new(crowd.meet(1));
     stream.begin(&mut crowd);
     let full = stream.under_way.len();
@@ -132,9 +144,12 @@ fn a_message_that_nobody_asks_after_any_more_keeps_no_room() {
 fn no_room_is_kept_for_a_message_that_only_the_application_is_in_the_way_of() {
     let mut crowd = Crowd::unpaced(Config {
         max_message: 10_000,
-        decode_bytes: 20_000,
-        decode_bytes_per_peer: 20_000,
-        receive_messages: 1,
+        tuning: Tuning {
+            decode_bytes: Some(20_000),
+            decode_bytes_per_peer: Some(20_000),
+            receive_messages: Some(1),
+            ..Tuning::default()
+        },
         ..Config::default()
     });
     // Requests that the application does not serve, and whose sender keeps asking.

@@ -1,7 +1,7 @@
 //! The receiver's timing: answers leave at the rate of the link, and deadlines are exact.
 
 use super::crowd::{Crowd, Says};
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, Tuning};
 use cloudburst_core::wire::Verdict;
 use core::time::Duration;
 
@@ -71,7 +71,10 @@ fn answers_to_what_a_full_link_brings_wait_for_nothing() {
 
 #[test]
 fn what_a_timeout_brings_forth_can_be_had_at_once() {
-    let mut crowd = Crowd::new(Config { receive_bytes: 10_000, ..small() });
+    let mut crowd = Crowd::new(Config {
+        tuning: Tuning { receive_bytes: Some(10_000), ..small().tuning },
+        ..small()
+    });
     let (mut first, mut gone, mut patient) = (crowd.meet(1), crowd.meet(2), crowd.meet(3));
     assert!(crowd.delivers(&mut first, Says::whole(0, 9_000)));
     assert_eq!(crowd.messages().len(), 1);

@@ -1,15 +1,18 @@
 //! Quotas apply to a peer, however many sessions it has.
 
 use super::crowd::{Crowd, Says, Voice};
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, Tuning};
 use cloudburst_core::wire::Verdict;
 use core::time::Duration;
 
 fn small() -> Config {
     Config {
         max_message: 10_000,
-        decode_bytes: 100_000,
-        decode_bytes_per_peer: 40_000,
+        tuning: Tuning {
+            decode_bytes: Some(100_000),
+            decode_bytes_per_peer: Some(40_000),
+            ..Tuning::default()
+        },
         ..Config::default()
     }
 }

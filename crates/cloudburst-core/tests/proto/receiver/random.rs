@@ -1,7 +1,7 @@
 //! Random calls by random peers: the receiver's accounts always balance.
 
 use super::crowd::{Crowd, Says, Voice};
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, Tuning};
 use cloudburst_core::rng::SplitMix64;
 use cloudburst_core::wire::Role;
 use core::time::Duration;
@@ -14,10 +14,13 @@ fn the_books_of_a_receiver_agree_after_any_call() {
         let mut below = |bound: u64| rng.next_u64() % bound;
         let mut crowd = Crowd::new(Config {
             max_message: 10_000,
-            max_peers: 2,
-            receive_messages: 3,
-            decode_bytes: 60_000,
-            decode_bytes_per_peer: 25_000,
+            tuning: Tuning {
+                max_peers: Some(2),
+                receive_messages: Some(3),
+                decode_bytes: Some(60_000),
+                decode_bytes_per_peer: Some(25_000),
+                ..Tuning::default()
+            },
             ..Config::default()
         });
         let mut voices: Vec<Voice> = Vec::new();

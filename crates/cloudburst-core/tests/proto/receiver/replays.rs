@@ -1,7 +1,7 @@
 //! HELLOs that a stranger replays keep no session alive. Those of the peer are answered truthfully.
 
 use super::crowd::{Crowd, Says};
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, Tuning};
 use core::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -15,7 +15,10 @@ fn replay(crowd: &mut Crowd, captured: &[Vec<u8>]) {
 
 #[test]
 fn replayed_hellos_keep_no_dead_session_from_giving_way() {
-    let mut crowd = Crowd::new(Config { max_peers: 1, ..Config::default() });
+    let mut crowd = Crowd::new(Config {
+        tuning: Tuning { max_peers: Some(1), ..Tuning::default() },
+        ..Config::default()
+    });
     let captured: Vec<Vec<u8>> = (1..=2)
         .map(|who| {
             let mut dead = crowd.meet(who);

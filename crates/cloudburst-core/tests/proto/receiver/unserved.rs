@@ -1,7 +1,7 @@
 //! Messages that the application does not take wait for a while, and do not delay others.
 
 use super::crowd::{Crowd, Says, Voice};
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, Tuning};
 use cloudburst_core::wire::{Role, Verdict};
 use core::time::Duration;
 
@@ -11,9 +11,12 @@ const SECOND: Duration = Duration::from_secs(1);
 fn small() -> Config {
     Config {
         max_message: 10_000,
-        receive_messages: 2,
-        decode_bytes: 400_000,
-        decode_bytes_per_peer: 100_000,
+        tuning: Tuning {
+            receive_messages: Some(2),
+            decode_bytes: Some(400_000),
+            decode_bytes_per_peer: Some(100_000),
+            ..Tuning::default()
+        },
         ..Config::default()
     }
 }

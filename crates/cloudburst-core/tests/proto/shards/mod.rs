@@ -5,7 +5,7 @@ mod world;
 
 use crate::common::peer::{accept_fields, open_fields};
 use bytes::Bytes;
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, ListenPorts};
 use cloudburst_core::error::{Indeterminate, Outcome};
 use cloudburst_core::id::{Incarnation, PathId};
 use cloudburst_core::path::Via;
@@ -276,9 +276,10 @@ fn nobody_but_its_owner_can_say_that_a_session_moved() {
 
 #[test]
 fn who_shares_no_port_names_none() {
-    for (reuse_port, expected) in [(false, 0), (true, 9000)] {
-        let config = Config { port: 9000, reuse_port, ..Config::default() };
-        let (mut responder, now) = (endpoint(1, 1, config), Instant::from_nanos(1_000_000_000));
+    for (is_shared, expected) in [(false, 0), (true, 9000)] {
+        let ports = ListenPorts { is_shared, ..ListenPorts::one(9000) };
+        let mut responder = endpoint(1, 1, Config::default(), ports);
+        let now = Instant::from_nanos(1_000_000_000);
         let via = Via { egress: 0, local: None, remote: ([10, 0, 0, 1], 5000).into() };
         let (accepted, _) =
             shake_hands(&KEY, 1, &open_fields(Incarnation([1; 16])), |mut packet| {

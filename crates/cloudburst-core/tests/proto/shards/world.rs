@@ -2,7 +2,7 @@
 //! them.
 
 use bytes::Bytes;
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::Egresses;
@@ -56,18 +56,18 @@ impl Watch for Tap<'_> {
     }
 }
 
-pub(crate) fn endpoint(seed: usize, egresses: u16, config: Config) -> Endpoint {
+pub(crate) fn endpoint(seed: usize, egresses: u16, config: Config, ports: ListenPorts) -> Endpoint {
     let (security, seed) = (Security::pre_shared(KEY), Seed::new([seed as u8; 32]));
-    Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(egresses)))
+    Endpoint::new(Instant::ZERO, config, ports, &security, seed, Box::new(Egresses(egresses)))
         .expect("the configuration is valid")
 }
 
 fn client_config() -> Config {
-    Config { port: CLIENT_PORT, capacity: 100_000_000.into(), ..Config::default() }
+    Config { capacity: 100_000_000.into(), ..Config::default() }
 }
 
 pub(crate) fn client() -> Endpoint {
-    endpoint(200, 4, client_config())
+    endpoint(200, 4, client_config(), ListenPorts::one(CLIENT_PORT))
 }
 
 impl World {
@@ -82,7 +82,8 @@ impl World {
             dark: |_| false,
             tap: Vec::new(),
         };
-        world.add(200, 4, client_config(), ([10, 0, 0, 1], CLIENT_PORT).into());
+        let client = ([10, 0, 0, 1], CLIENT_PORT).into();
+        world.add(200, 4, client_config(), ListenPorts::one(CLIENT_PORT), client);
         for number in 1..=shards {
             world.add_at(own_port(number), true);
         }
@@ -91,14 +92,21 @@ impl World {
 
     /// Adds an endpoint of the service's host, at a port of its own.
     pub(crate) fn add_at(&mut self, port: u16, reuse_port: bool) {
-        let config = Config { port, reuse_port, ..Config::default() };
-        self.add(self.hosts.len(), 2, config, ([10, 0, 0, 2], port).into());
+        let listen = ListenPorts { is_shared: reuse_port, ..ListenPorts::one(port) };
+        self.add(self.hosts.len(), 2, Config::default(), listen, ([10, 0, 0, 2], port).into());
     }
 
-    fn add(&mut self, seed: usize, egresses: u16, config: Config, addr: SocketAddr) {
-        let shared = config.reuse_port.then(|| (SHARED_EGRESS, service()));
+    fn add(
+        &mut self,
+        seed: usize,
+        egresses: u16,
+        config: Config,
+        listen: ListenPorts,
+        addr: SocketAddr,
+    ) {
+        let shared = listen.is_shared.then(|| (SHARED_EGRESS, service()));
         let (security, secret) = (Security::pre_shared(KEY), [seed as u8; 32]);
-        let recipe = Recipe { config, security, secret, egresses, addr, ports: 10, shared };
+        let recipe = Recipe { config, listen, security, secret, egresses, addr, ports: 10, shared };
         self.hosts.push(Host::new(self.now, recipe));
     }
 

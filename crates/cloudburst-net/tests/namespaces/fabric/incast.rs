@@ -2,7 +2,7 @@
 
 use super::rig::*;
 use crate::common::{bytes, eventually};
-use cloudburst_net::{Builder, BurstPolicy, Config, PathMap, PeerStats, ReceiverCounters};
+use cloudburst_net::{BurstPolicy, Config, PathMap, PeerStats, ReceiverCounters};
 use cloudburst_testbed::{Capture, Fabric, Node, Port, Topology};
 use libtest_mimic::Failed;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -45,7 +45,7 @@ pub(crate) fn incast(
     topology: &Topology,
     len: usize,
     window: u16,
-    settings: fn(Builder) -> Builder,
+    switches: cloudburst_net::Fabric,
 ) -> Result<Incast, Failed> {
     let fabric = Fabric::up(topology)?;
     // Taken before there are any packets, so that none is missing from one of the counts.
@@ -53,8 +53,9 @@ pub(crate) fn incast(
     let (leaving, arriving) = (capture(Node::Leaf(1))?, capture(Node::Host(SINK))?);
     let policy = BurstPolicy::Pulled { window: Some(window) };
     let build = |bind: Ipv4Addr| {
-        let config = Config { policy, ..Config::default() };
-        settings(builder(bind).config(config).capacity(RATE)).paths(PathMap::ecmp(16))
+        let fabric = switches.clone();
+        let config = Config { policy, capacity: RATE.into(), fabric, ..Config::default() };
+        builder(bind).config(config).paths(PathMap::ecmp(16))
     };
     let host = fabric.host(SINK)?;
     let sink = host.run(|| build(Ipv4Addr::UNSPECIFIED).build())??.blocking();

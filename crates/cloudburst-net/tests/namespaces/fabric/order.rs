@@ -1,7 +1,7 @@
 //! How many packets in a row take one uplink, by the order of paths.
 
 use super::rig::*;
-use cloudburst_net::{Config, PathMap};
+use cloudburst_net::{Config, PathMap, Tuning};
 use cloudburst_testbed::{Capture, Fabric, Node, Topology};
 use libtest_mimic::Failed;
 use std::collections::BTreeMap;
@@ -15,8 +15,13 @@ pub(crate) fn digit_reversal_sends_the_fewest_packets_in_a_row_over_an_uplink() 
     let addresses: Vec<_> = addresses.collect();
     let mut longest = Vec::new();
     for order in ["drb:4x2", "rrb", "rb"] {
-        let config = Config { train: 1, ..Config::default() };
-        let sender = builder(fabric.host(FROM)?.v4()).config(config).order(order.parse()?);
+        let config = Config {
+            capacity: RATE.into(),
+            order: order.parse()?,
+            tuning: Tuning { train: 1, ..Tuning::default() },
+            ..Config::default()
+        };
+        let sender = builder(fabric.host(FROM)?.v4()).config(config);
         let sender = sender.paths(PathMap::xpath(addresses.clone()));
         let pair = Pair::new(&fabric, sender, addresses[0])?;
         let captures = (1..=4).map(|spine| Ok(fabric.namespace(Node::Spine(spine))?.capture()?));

@@ -1,7 +1,7 @@
 //! Pairs of endpoints on a fabric, and which way their packets go.
 
 use crate::common::{KEY, bytes};
-use cloudburst_net::{Builder, Endpoint, PathMap, PathStats, Receipt, Security, blocking};
+use cloudburst_net::{Builder, Config, Endpoint, PathMap, PathStats, Receipt, Security, blocking};
 use cloudburst_testbed::{Fabric, Node, Topology};
 use core::time::Duration;
 use libtest_mimic::Failed;
@@ -34,7 +34,9 @@ pub(crate) struct Pair {
 /// Settings of an endpoint; any port.
 pub(crate) fn builder(bind: impl Into<IpAddr>) -> Builder {
     // A port of the fabric reports a much higher speed.
-    let builder = Endpoint::builder().bind(SocketAddr::new(bind.into(), 0)).capacity(RATE);
+    let builder = Endpoint::builder()
+        .bind(SocketAddr::new(bind.into(), 0))
+        .config(Config { capacity: RATE.into(), ..Config::default() });
     builder.security(Security::pre_shared(KEY))
 }
 

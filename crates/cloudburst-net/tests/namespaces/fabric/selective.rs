@@ -2,7 +2,7 @@
 
 use super::incast::incast;
 use super::rig::LARGE;
-use cloudburst_net::Builder;
+use cloudburst_net::{EcnMode, Fabric};
 use cloudburst_testbed::Topology;
 use libtest_mimic::Failed;
 
@@ -16,9 +16,9 @@ pub(crate) fn openings_of_an_incast_are_dropped_and_protected_packets_are_not() 
 {
     let drop_tail = Topology { tiny_packets: QUEUE, ..Topology::default() };
     let selective = Topology { selective: Some(6_000), ..drop_tail.clone() };
-    let settings = |builder: Builder| builder.aeolus(true);
-    let with = incast(&selective, LARGE, WINDOW, settings)?;
-    let without = incast(&drop_tail, LARGE, WINDOW, settings)?;
+    let fabric = || Fabric { ecn: EcnMode::Aeolus, ..Fabric::default() };
+    let with = incast(&selective, LARGE, WINDOW, fabric())?;
+    let without = incast(&drop_tail, LARGE, WINDOW, fabric())?;
     for (how, incast) in [("selective", &with), ("drop-tail", &without)] {
         println!(
             "{how}: of {} openings {} dropped, of {} protected packets {}; {} sent for {} needed, \

@@ -1,11 +1,16 @@
 //! Switches that trim.
 
 use super::incast::{Incast, incast};
+use cloudburst_net::Fabric;
 use cloudburst_testbed::{Topology, Trim};
 use libtest_mimic::Failed;
 
 const DSCP: u8 = 44;
 const WINDOW: u16 = 12;
+
+fn switches(trim_dscp: Option<u8>) -> Fabric {
+    Fabric { trim_dscp, ..Fabric::default() }
+}
 
 pub(crate) fn trimmed_symbols_of_an_incast_are_losses_and_no_dead_paths() -> Result<(), Failed> {
     // A busy host may start the senders of short messages one after the other, so that no queue is full.
@@ -13,8 +18,8 @@ pub(crate) fn trimmed_symbols_of_an_incast_are_losses_and_no_dead_paths() -> Res
     for len in [20_000, 93_000] {
         let trimming =
             Topology { trim: Some(Trim { bytes: 128, dscp: DSCP }), ..Topology::default() };
-        let trimmed = incast(&trimming, len, WINDOW, |builder| builder.trimmable(DSCP))?;
-        let dropped = incast(&Topology::default(), len, WINDOW, |builder| builder)?;
+        let trimmed = incast(&trimming, len, WINDOW, switches(Some(DSCP)))?;
+        let dropped = incast(&Topology::default(), len, WINDOW, switches(None))?;
         for (how, incast) in [("trimmed", &trimmed), ("dropped", &dropped)] {
             let Incast { sent, needed, retries, degraded, port, .. } = incast;
             println!(

@@ -4,7 +4,7 @@
 use super::wire::endpoint;
 use super::{errors, within};
 use crate::common::{PATIENCE, bytes, eventually};
-use cloudburst_net::{PathMap, blocking};
+use cloudburst_net::{Config, PathMap, blocking};
 use cloudburst_testbed::{End, Wire};
 use libtest_mimic::Failed;
 use std::collections::BTreeSet;
@@ -17,7 +17,10 @@ const LENGTHS: [usize; 7] = [8, 9, 700, 1_500, 5_000, 20_000, LARGE];
 
 /// An endpoint with one path and a rate at which trains are as long as a system call carries.
 fn fast(end: &End) -> Result<blocking::Endpoint, Failed> {
-    endpoint(end, |on| on.capacity(10_000_000_000).paths(PathMap::ecmp(1)))
+    endpoint(end, |on| {
+        on.config(Config { capacity: 10_000_000_000.into(), ..Config::default() })
+            .paths(PathMap::ecmp(1))
+    })
 }
 
 /// A pair with long trains from left to right.
@@ -116,7 +119,9 @@ pub(crate) fn outlive_a_full_socket_buffer() -> Result<(), Failed> {
     let wire = Wire::up()?;
     let receiver = fast(&wire.right)?;
     let sender = endpoint(&wire.left, |on| {
-        on.capacity(10_000_000_000).paths(PathMap::ecmp(1)).socket_buffers(10_000)
+        on.config(Config { capacity: 10_000_000_000.into(), ..Config::default() })
+            .paths(PathMap::ecmp(1))
+            .socket_buffers(10_000)
     })?;
     wire.left
         .command("tc", "qdisc add dev wire root tbf rate 500mbit burst 50000 limit 10000000")?;

@@ -1,7 +1,7 @@
 //! Endpoints on a wire.
 
 use crate::common::{KEY, PATIENCE};
-use cloudburst_net::{Builder, Endpoint, PathMap, Security, blocking};
+use cloudburst_net::{Builder, Config, Endpoint, PathMap, Security, blocking};
 use cloudburst_testbed::End;
 use libtest_mimic::Failed;
 
@@ -14,7 +14,7 @@ pub(crate) fn endpoint(
     let builder = Endpoint::builder()
         .bind((end.address(), 0).into())
         .paths(PathMap::ecmp(4))
-        .capacity(100_000_000)
+        .config(Config { capacity: 100_000_000.into(), ..Config::default() })
         .security(Security::pre_shared(KEY));
     let builder = settings(builder);
     Ok(end.run(|| builder.build())?.blocking())

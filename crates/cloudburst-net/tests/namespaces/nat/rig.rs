@@ -1,7 +1,7 @@
 //! Endpoints at a gateway, and the traffic that must pass between them.
 
 use crate::common::{KEY, bytes};
-use cloudburst_net::{Builder, Endpoint, Security, SendOptions, blocking};
+use cloudburst_net::{Builder, Config, Endpoint, Security, SendOptions, blocking};
 use cloudburst_testbed::{End, Gateway};
 use libtest_mimic::Failed;
 use std::net::{SocketAddr, SocketAddrV4};
@@ -51,7 +51,7 @@ pub(crate) fn open(
     let builder = Endpoint::builder()
         .bind((end.address(), 0).into())
         .paths(paths.parse()?)
-        .capacity(100_000_000)
+        .config(Config { capacity: 100_000_000.into(), ..Config::default() })
         .security(Security::pre_shared(KEY));
     let builder = settings(builder);
     Ok(end.run(|| builder.build())?)

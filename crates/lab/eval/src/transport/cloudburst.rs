@@ -51,13 +51,14 @@ impl Cloudburst {
         let runtime = runtime.map_err(Failure::io("cannot start an async runtime"))?;
         let count = if settings.is_spread() { 1 } else { SINGLE_PATHS };
         let map = paths(settings, hosts)?;
+        let mut config = settings.config();
+        config.capacity = capacity.into();
+        config.fabric.dscps = dscps.to_vec();
         let open = |_| {
             Endpoint::builder()
                 .bind((Ipv4Addr::UNSPECIFIED, 0).into())
-                .capacity(capacity)
-                .dscps(dscps.iter().copied())
                 .paths(map.clone())
-                .config(settings.config())
+                .config(config.clone())
                 .security(Security::pre_shared(key))
                 .build()
         };

@@ -16,7 +16,7 @@ use crate::transport::burst::{self, Burst};
 use crate::transport::cloudburst::{Cloudburst, Sessions, Settings};
 use crate::workload::List;
 use crate::{Network, Simulation};
-use cloudburst_core::config::{BurstPolicy, Config};
+use cloudburst_core::config::{BurstPolicy, Config, EcnMode, Fabric, Tuning};
 use cloudburst_report::Table;
 use cloudburst_report::claims::{Claim, Finding, Judged, Reached};
 use cloudburst_report::figures::{Across, Axis, Chart, Entry, Panel, Series};
@@ -190,8 +190,11 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let config = Config {
         capacity: EDGE.rate.into(),
         policy: scheme.policy,
-        probe: scheme.probe,
-        aeolus: scheme.aeolus,
+        fabric: Fabric {
+            ecn: if scheme.aeolus { EcnMode::Aeolus } else { EcnMode::Off },
+            ..Fabric::default()
+        },
+        tuning: Tuning { probe: scheme.probe, ..Tuning::default() },
         ..Config::default()
     };
     let mut pairs: Vec<_> = flows.iter().map(|(_, flow)| (flow.source, receiver)).collect();

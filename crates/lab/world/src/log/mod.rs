@@ -69,7 +69,7 @@ impl Log {
             closed: false,
             was_closed: false,
             max_message: config.max_message,
-            max_peers: config.max_peers,
+            max_peers: config.limits().max_peers,
             last_peer: None,
         };
         Self {

@@ -12,7 +12,7 @@ use super::SendOptions;
 use super::recovery::{LASTING, Pull, Recovery, window};
 use super::schedule::{Place, Rank};
 use super::source::Source;
-use crate::config::{BurstPolicy, Classes, Config};
+use crate::config::{BurstPolicy, Classes, Parameters};
 use crate::error::{LocalError, Receipt};
 use crate::id::{Incarnation, PathId};
 use crate::path::PathSet;
@@ -108,7 +108,7 @@ impl Leg {
         source: &Source,
         policy: BurstPolicy,
         options: &SendOptions,
-        config: &Config,
+        config: &Parameters,
     ) -> Self {
         Self {
             peer,
@@ -125,9 +125,9 @@ impl Leg {
             payload: source.payload(),
             priority: options.priority,
             policy: match policy {
-                BurstPolicy::Pulled { window: None } => BurstPolicy::Pulled {
-                    window: Some(window(config.capacity.bits_per_second()) as u16),
-                },
+                BurstPolicy::Pulled { window: None } => {
+                    BurstPolicy::Pulled { window: Some(window(config.capacity) as u16) }
+                }
                 policy => policy,
             },
             pulls: None,

@@ -21,7 +21,7 @@ fn paths() -> PathSet {
 
 /// Message 9, of `len` bytes.
 fn message(len: usize) -> (Source, Leg) {
-    let config = Config::default();
+    let config = Parameters::default();
     let peer = SocketAddr::from(([10, 0, 0, 1], 1));
     let max_symbol = config.max_symbol(config.code, 28);
     let bytes = Bytes::from(vec![7; len]);

@@ -7,7 +7,7 @@ mod train;
 pub(super) use self::probe::ProbeDue;
 use self::train::{Limits, Part, Train};
 use super::{Outgoing, Round, Sender};
-use crate::config::Config;
+use crate::config::Parameters;
 use crate::error::LocalError;
 use crate::id::MessageId;
 use crate::path::{SHORTEST_TRAIN, Via};
@@ -41,7 +41,7 @@ pub(in crate::proto) const fn headers_to(remote: &SocketAddr) -> usize {
 }
 
 /// The marking of the packets that a message sends next.
-fn marking_of(config: &Config, Outgoing { leg, .. }: &Outgoing) -> Marking {
+fn marking_of(config: &Parameters, Outgoing { leg, .. }: &Outgoing) -> Marking {
     marking::symbols(config, leg.level(&config.classes), leg.answered)
 }
 

@@ -2,7 +2,7 @@
 //! several to the same peer.
 
 use super::probe::ProbeDue;
-use crate::config::Config;
+use crate::config::Parameters;
 use crate::id::PathId;
 use crate::path::{Opportunity, SHORTEST_TRAIN, Via};
 use crate::proto::observe::Observation;
@@ -174,7 +174,7 @@ impl Train {
     /// The probe that follows this part, if the part ends the opening of a block.
     pub(super) fn probe_due(
         &self,
-        config: &Config,
+        config: &Parameters,
         part: Part,
         Outgoing { source, leg }: &mut Outgoing,
     ) -> Option<ProbeDue> {

@@ -2,7 +2,7 @@
 
 use crate::maps;
 use cloudburst_bench_programs::rig::{FROM, Failure, LARGE, Rig, TO};
-use cloudburst_net::{Config, Order, PathMap};
+use cloudburst_net::{Config, Order, PathMap, Tuning};
 use cloudburst_testbed::{Capture, Node, Topology};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -29,9 +29,14 @@ pub(crate) fn run(interrupted: &AtomicBool) -> Result<(), Failure> {
     );
     for text in ["rb", "rrb", "drb:4x2"] {
         let order: Order = text.parse().expect("a test of the library reads these three");
-        let config = Config { train: 1, ..Config::default() };
+        let config = Config {
+            order,
+            capacity: rig.capacity().into(),
+            tuning: Tuning { train: 1, ..Tuning::default() },
+            ..Config::default()
+        };
         let builder = rig.builder(rig.fabric.host(FROM)?.v4().into(), 0).config(config);
-        let pair = rig.pair(builder.paths(map.clone()).order(order), peer.into())?;
+        let pair = rig.pair(builder.paths(map.clone()), peer.into())?;
         let spines = (1..=rig.fabric.topology().spines).map(Node::Spine);
         let captures: Result<Vec<_>, Failure> =
             spines.map(|spine| Ok(rig.fabric.namespace(spine)?.capture()?)).collect();

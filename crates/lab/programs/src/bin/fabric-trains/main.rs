@@ -11,7 +11,7 @@
 //! many places a train needs: only by explicit paths, since on hashed ones the queues depend on luck,
 //! whatever the train. For the savings of trains without loss, see `cargo bench --bench latency -- trains`.
 //!
-//! It compares settings of `Config::train`, the maximum length of a train. Up to 4, all trains have this
+//! It compares settings of `Tuning::train`, the maximum length of a train. Up to 4, all trains have this
 //! length; beyond, each path learns the length that it can carry, and with 64, the default, up to the limit
 //! of a system call. Each sender first sends 4 MB, which are not measured, to learn from. At 100 Mb/s the
 //! pacer would keep trains at 4, so senders are told a higher rate: the ports of their hosts hold a whole

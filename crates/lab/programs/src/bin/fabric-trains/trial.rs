@@ -3,7 +3,7 @@
 use crate::tally::Tally;
 use cloudburst_bench_programs::rig::{Failure, PORT, Rig, Sink};
 use cloudburst_core::rng::SplitMix64;
-use cloudburst_net::{Config, PathMap, Receipt, SendError, blocking};
+use cloudburst_net::{Config, PathMap, Receipt, SendError, Tuning, blocking};
 use cloudburst_testbed::Node;
 use core::fmt;
 use std::net::SocketAddr;
@@ -47,7 +47,7 @@ pub(crate) enum Map {
     Explicit,
 }
 
-/// Messages with one setting of `Config::train`.
+/// Messages with one setting of `Tuning::train`.
 pub(crate) struct Trial<'a, 'b> {
     pub(crate) rig: &'a Rig<'b>,
     pub(crate) load: Load,
@@ -121,9 +121,12 @@ impl Trial<'_, '_> {
             }
         };
         let from = self.rig.fabric.host(host)?;
-        let config = Config { train: self.train, ..Config::default() };
+        let config = Config {
+            capacity: CAPACITY.into(),
+            tuning: Tuning { train: self.train, ..Tuning::default() },
+            ..Config::default()
+        };
         let builder = self.rig.builder(from.v4().into(), 0).config(config).paths(paths);
-        let builder = builder.capacity(CAPACITY);
         let endpoint = from.run(|| builder.build())??.blocking();
         Ok(Sender { endpoint, to: (to, PORT).into() })
     }

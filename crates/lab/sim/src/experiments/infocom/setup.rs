@@ -15,7 +15,7 @@ use crate::transport::expresspass::{self, ExpressPass};
 use crate::transport::pfabric::{self, PFabric};
 use crate::transport::tcp::{self, Mptcp, Tcp, Throttle};
 use cloudburst_core::code::Code;
-use cloudburst_core::config::{self, BurstPolicy, ConfigError, Thresholds};
+use cloudburst_core::config::{self, BurstPolicy, ConfigError, Rate, Thresholds};
 use cloudburst_core::path::Order;
 use std::error::Error;
 
@@ -407,10 +407,10 @@ impl CloudburstSetup {
     fn settings(self, site: &Site) -> Result<Settings, ConfigError> {
         let link = site.edge.rate;
         let mut settings = if self.paper { Settings::paper(link) } else { Settings::ours(link) };
-        settings.config.rate = self.rate;
-        settings.config.adaptive_rate = self.adaptive;
+        settings.config.rate =
+            if self.adaptive { Rate::Adaptive(self.rate) } else { Rate::Fixed(self.rate) };
         if let Some(bytes) = self.urgent {
-            settings.config.classes = config::Classes::ByLeft(Thresholds::new(&[bytes])?);
+            settings.config.fabric.classes = config::Classes::ByLeft(Thresholds::new(&[bytes])?);
         }
         if self.pulled {
             settings.config.policy = BurstPolicy::Pulled { window: None };

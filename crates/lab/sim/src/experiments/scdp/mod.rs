@@ -21,7 +21,7 @@ use crate::engine::US;
 use crate::fabric::Link;
 use crate::queue::{Classes, Depth, Discipline, Limits, Strict};
 use crate::transport::cloudburst::{Sessions, Settings};
-use cloudburst_core::config::{self, BurstPolicy, Config, ConfigError, Thresholds};
+use cloudburst_core::config::{self, BurstPolicy, Config, ConfigError, Fabric, Thresholds};
 
 /// Bytes that a message has sent when it moves to the next class.
 const DEMOTED_AT: [u32; 3] = [10_000, 100_000, 1_000_000];
@@ -42,7 +42,8 @@ fn settings(
     pairs: Vec<(u16, u16)>,
 ) -> Result<Settings, ConfigError> {
     let classes = config::Classes::BySent(Thresholds::new(&DEMOTED_AT)?);
-    let config = Config { capacity: rate.into(), policy, classes, ..Config::default() };
+    let fabric = Fabric { classes, ..Fabric::default() };
+    let config = Config { capacity: rate.into(), policy, fabric, ..Config::default() };
     let sessions = Sessions::Between(pairs);
     Ok(Settings { sessions, control_apart: true, ..Settings::new(config) })
 }

@@ -106,7 +106,7 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let pairs = (0..receiver).map(|sender| (sender, receiver)).collect();
     let mut settings = settings(RATE, policy, pairs)?;
     if case.cell.scheme == "burst-one" {
-        settings.config.classes = config::Classes::One;
+        settings.config.fabric.classes = config::Classes::One;
     }
     let transport = Cloudburst::new(settings, &shape)?;
     let first = (0..receiver).map(|source| {

@@ -1,10 +1,10 @@
 //! One host: its endpoint and the state of its driver.
 
-use super::paths::HostPaths;
+use super::paths::{HostPaths, PORT};
 use super::recording::{Recording, Step};
 use crate::engine::{NS, Time, byte_time};
 use bytes::Bytes;
-use cloudburst_core::config::{Config, ConfigError, Security};
+use cloudburst_core::config::{Config, ConfigError, ListenPorts, Security};
 use cloudburst_core::error::SendError;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Endpoint, Event, Message, SendOptions, Transmit};
@@ -28,7 +28,14 @@ impl Recipe {
     pub(super) fn endpoint(&self) -> Result<Endpoint, ConfigError> {
         let (security, seed) = (Security::pre_shared(KEY), Seed::new(self.seed));
         let paths = Box::new(self.paths);
-        Endpoint::new(Instant::ZERO, self.config.clone(), &security, seed, paths)
+        Endpoint::new(
+            Instant::ZERO,
+            self.config.clone(),
+            ListenPorts::one(PORT),
+            &security,
+            seed,
+            paths,
+        )
     }
 }
 

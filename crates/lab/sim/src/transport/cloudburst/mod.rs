@@ -36,7 +36,7 @@ use crate::network::Network;
 use crate::wire;
 use bytes::Bytes;
 use cloudburst_core::code::{Code, Degree};
-use cloudburst_core::config::{BurstPolicy, Config, ConfigError};
+use cloudburst_core::config::{BurstPolicy, Config, ConfigError, Tuning};
 use cloudburst_core::error::{Outcome, SendError};
 use cloudburst_core::path::{OrderError, Via};
 use cloudburst_core::proto::{self, Contents, Event, Transmit};
@@ -61,7 +61,7 @@ pub struct Settings {
     /// Which sessions are opened at the beginning.
     pub sessions: Sessions,
     /// The class of control packets and of the most urgent symbols. Further classes of
-    /// `Config::classes` follow.
+    /// `Fabric::classes` follow.
     pub class: u8,
     /// Whether control packets (handshakes, answers and probes) have that class to themselves, so
     /// that all symbols are in the classes that follow.
@@ -111,7 +111,7 @@ impl Settings {
             capacity: link.into(),
             code: Code::Lt(Degree::Fixed(5)),
             policy: BurstPolicy::Oblivious,
-            train: 1,
+            tuning: Tuning { train: 1, ..Tuning::default() },
             ..Config::default()
         })
     }
@@ -161,8 +161,7 @@ impl Cloudburst {
     /// # Errors
     ///
     /// The first setting that is out of range or does not fit the fabric.
-    pub fn new(mut settings: Settings, shape: &Shape) -> Result<Self, SettingsError> {
-        settings.config.port = PORT;
+    pub fn new(settings: Settings, shape: &Shape) -> Result<Self, SettingsError> {
         settings.config.check()?;
         let paths = settings.paths.egresses(shape);
         if paths > MAX_PATHS {

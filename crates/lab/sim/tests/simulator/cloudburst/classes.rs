@@ -1,7 +1,7 @@
 //! Classes of symbols, served by strict priority.
 
 use super::*;
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, Fabric};
 use cloudburst_sim::queue::{Classes, Discipline, Limits, Weighted};
 use cloudburst_sim::transport::cloudburst::{Cloudburst, Settings};
 
@@ -11,8 +11,11 @@ const SWITCH: Shape = Shape::one_switch(6);
 /// Six hosts at `rate`, all with `classes`. Ports of the switch have two tiny queues, the first of which has
 /// strict priority.
 fn simulation(rate: u64, classes: &str, list: Vec<(Time, NewFlow)>) -> Simulation {
-    let config =
-        Config { classes: classes.parse().unwrap(), capacity: rate.into(), ..Config::default() };
+    let config = Config {
+        capacity: rate.into(),
+        fabric: Fabric { classes: classes.parse().unwrap(), ..Fabric::default() },
+        ..Config::default()
+    };
     let link = Link { rate, delay: 5 * US };
     let queue = |link| -> Discipline {
         let limits = [Limits::new(Depth::Packets(8)); 2];

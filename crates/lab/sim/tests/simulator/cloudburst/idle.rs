@@ -1,7 +1,7 @@
 //! Idle messages between racks, to the picosecond.
 
 use super::*;
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, Tuning};
 use cloudburst_core::path::Order;
 use cloudburst_core::proto::Layout;
 use cloudburst_sim::Flow;
@@ -81,7 +81,7 @@ fn framing_is_on_the_wire_and_in_no_packet() {
 /// 128th symbol is the first of round 8.
 #[test]
 fn what_exceeds_the_buckets_depth_leaves_at_the_rate() {
-    let config = Config { rate: 0.1, capacity: LINK.into(), ..Config::default() };
+    let config = Config { rate: 0.1.into(), capacity: LINK.into(), ..Config::default() };
     let flow = endpoint(Settings::new(config), 128 * 1_416 - 16);
     let round = (192 * 7 + 180 - 500) * US;
     assert_eq!(flow.delivered, Some(BEGIN + round + crossing(1_500)));
@@ -101,7 +101,11 @@ fn the_papers_message_takes_a_whole_number_of_its_symbols() {
 
 #[test]
 fn every_order_and_every_kind_of_path_delivers_an_idle_message_at_the_same_time() {
-    let config = Config { capacity: LINK.into(), train: 1, ..Config::default() };
+    let config = Config {
+        capacity: LINK.into(),
+        tuning: Tuning { train: 1, ..Tuning::default() },
+        ..Config::default()
+    };
     let (n, packet) = symbols(93_000, 0);
     let delivered = Some(BEGIN + (n - 1) * packet * BYTE + crossing(packet));
     for order in [Order::Random, Order::RoundRobin, "drb:4".parse().unwrap()] {
@@ -118,7 +122,7 @@ fn settings_that_do_not_fit_are_refused() {
     let order = "drb:2x3".parse().unwrap();
     let error = refusal(Settings::new(Config { order, ..Config::default() }));
     assert!(error.contains("which has 4"), "{error}");
-    let error = refusal(Settings::new(Config { rate: 2.0, ..Config::default() }));
+    let error = refusal(Settings::new(Config { rate: 2.0.into(), ..Config::default() }));
     assert!(error.contains("`rate` is 2"), "{error}");
 }
 

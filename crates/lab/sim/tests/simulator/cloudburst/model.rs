@@ -2,7 +2,7 @@
 
 use super::idle::{BYTE, LINK, crossing, endpoint, stop, symbols};
 use super::*;
-use cloudburst_core::config::{BurstPolicy, Config};
+use cloudburst_core::config::{BurstPolicy, Config, Tuning};
 use cloudburst_sim::engine::NS;
 use cloudburst_sim::transport::burst::{self, Burst};
 use cloudburst_sim::transport::cloudburst::{Cloudburst, Sessions, Settings};
@@ -69,7 +69,7 @@ fn in_a_small_incast_the_model_is_the_endpoint_to_half_a_percent() {
     let config = Config {
         capacity: LINK.into(),
         policy: BurstPolicy::Oblivious,
-        train: 1,
+        tuning: Tuning { train: 1, ..Tuning::default() },
         ..Config::default()
     };
     let settings = Settings { send_buffer: Some(0), ..Settings::new(config) };

@@ -1,7 +1,7 @@
 //! Sessions, and properties common to all simulations of endpoints.
 
 use super::*;
-use cloudburst_core::config::Config;
+use cloudburst_core::config::{Config, EcnMode, Fabric};
 use cloudburst_sim::experiment::Outcome;
 use cloudburst_sim::transport::cloudburst::{Cloudburst, Paths, Sessions, Settings};
 use cloudburst_sim::workload::List;
@@ -31,7 +31,11 @@ fn busy(settings: Settings, seed: u64) -> Simulation {
 
 #[test]
 fn everything_is_delivered_whatever_is_lost_and_the_same_seed_gives_the_same_events() {
-    let config = Config { capacity: 10_000_000_000.into(), aeolus: true, ..Config::default() };
+    let config = Config {
+        capacity: 10_000_000_000.into(),
+        fabric: Fabric { ecn: EcnMode::Aeolus, ..Fabric::default() },
+        ..Config::default()
+    };
     let hashed = Settings { paths: Paths::Hashed { ports: 16 }, ..Settings::new(config) };
     for settings in [Settings::ours(10_000_000_000), hashed] {
         let hash = |seed| busy(settings.clone(), seed).network().hash();
