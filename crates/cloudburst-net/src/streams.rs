@@ -40,6 +40,7 @@ pub struct Incoming<T>(Pin<Box<dyn Stream<Item = T> + Send + Sync>>);
 /// [`Endpoint::send`]. Dropping the sink stops the bursts of messages that are under way: flush it
 /// first.
 #[must_use = "sinks do nothing unless they are polled"]
+// For one peer: a sink for many would be held up by the slowest of them.
 pub struct PeerSink {
     endpoint: Endpoint,
     peer: SocketAddr,
@@ -161,6 +162,8 @@ impl Sink<Bytes> for PeerSink {
 
     fn start_send(mut self: Pin<&mut Self>, bytes: Bytes) -> Result<(), SendError> {
         let (peer, options) = (self.peer, self.options);
+        // `poll_ready` cannot reserve capacity, because it does not know the length yet. The one
+        // message that finds none waits here.
         match self.endpoint.inner.try_send(peer, Role::Plain, bytes.clone(), &options) {
             Ok(sending) => self.under_way.push(sending),
             Err(SendError::Full { .. }) => {

@@ -96,6 +96,8 @@ impl Service<Bytes> for Client {
             });
             let permit = ready!(waiting.as_mut().poll(context));
             self.waiting = None;
+            // Held until `call`, since otherwise another client could take it: a service that was
+            // ready would not be.
             self.permit = Some(permit?);
         }
         Poll::Ready(Ok(()))

@@ -183,6 +183,8 @@ impl Endpoint {
         requests: Vec<(SocketAddr, Bytes)>,
         options: &SendOptions,
     ) -> Calls {
+        // One channel for all calls, so that the next response costs the same however many calls
+        // there are. It holds at most one result for each.
         let (end, ended) = unbounded_channel();
         let mut calls = Vec::new();
         for (index, (peer, bytes)) in requests.into_iter().enumerate() {
@@ -209,6 +211,8 @@ impl Endpoint {
         end: UnboundedSender<Ended>,
     ) -> Result<InFlight, SendError> {
         self.inner.check_process()?;
+        // Calls beyond the limit are refused instead of waiting, as the deadlines of the others
+        // would run meanwhile.
         let permit = self.inner.call_limit.try_acquire(&self.inner.process)?;
         let (request, call) = self.prepare(&bytes, options, permit);
         let on_answer = Box::new(move |result: Result<Bytes, CallFailure>| {

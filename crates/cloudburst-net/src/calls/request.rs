@@ -143,6 +143,7 @@ impl Request {
         // Neither messages under way nor requests keep an endpoint alive.
         drop(endpoint);
         let receipt = sending.await?;
+        // A reply that failed is none: dropping this tells the caller.
         self.replied = true;
         Ok(receipt)
     }
@@ -294,6 +295,8 @@ impl fmt::Debug for RequestParts {
 
 impl Drop for Request {
     fn drop(&mut self) {
+        // A panic, an aborted task or a branch without a reply ends the call at once, instead of at
+        // its deadline.
         if self.replied {
             return;
         }

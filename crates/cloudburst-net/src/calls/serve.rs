@@ -250,12 +250,17 @@ impl Endpoint {
     }
 
     async fn serve_by<S: Service>(&self, limit: usize, mut service: S) -> Result<(), S::Broken> {
+        // Polls only handlers that were woken. They run in the caller's task, so that they need be
+        // neither `Send` nor `'static`.
         let mut handling = FuturesUnordered::new();
         loop {
             if handling.len() >= limit.max(1) {
                 handling.next().await;
                 continue;
             }
+            // A request is taken before the service is asked whether it is ready: a shutdown, or a
+            // caller that gives up, is noticed even while the service is busy. The price is one
+            // request in hand.
             let Ok(request) = poll_beside(&mut handling, self.recv_request()).await else { break };
             let ready = {
                 let mut cancelled = pin!(request.cancelled());
@@ -268,6 +273,7 @@ impl Endpoint {
             let Some(ready) = ready else { continue };
             ready?;
             let handle = || service.call(request.parts());
+            // A handler that panics fails its own request, and not those beside it.
             let begun = catch_unwind(AssertUnwindSafe(handle)).ok();
             handling.push(self.handle(request, begun));
         }
@@ -334,6 +340,7 @@ impl Endpoint {
 }
 
 fn is_overload(error: &(dyn Error + 'static)) -> bool {
+    // By type, along the sources: layers wrap errors, and texts are no interface.
     iter::successors(Some(error), |&error| cause(error)).any(|error| error.is::<Overloaded>())
 }
 

@@ -7,9 +7,11 @@ use nix::sys::prctl;
 /// slack, the system may wake a thread 50 us late, in which time a 10 Gb/s link takes forty packets.
 pub(super) fn with_exact_timers<T>(start: impl FnOnce() -> T) -> T {
     let before = prctl::get_timerslack();
-    // If this fails, packets are less evenly spaced.
+    // A sleep of 20 us takes 43 us instead of 94, and one of 100 us takes 125 us instead of 174. If this
+    // fails, packets are less evenly spaced.
     let _ = prctl::set_timerslack(1);
     let started = start();
+    // The caller's thread is the application's, which has not asked for more wake-ups.
     if let Ok(before) = before {
         let _ = prctl::set_timerslack(before as libc::c_ulong);
     }

@@ -32,6 +32,8 @@ use std::net::SocketAddr;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+// Flat, although the variants have groups: callers ask whether the message may have arrived far
+// more often than they match one reason, and methods answer that.
 pub enum SendError {
     // Refused by this endpoint: nothing was sent.
     /// The message is longer than the configuration allows. Of
@@ -283,6 +285,8 @@ impl From<ConfigError> for SendError {
     }
 }
 
+// These conversions name every variant, so that a new one does not compile before it has a text and
+// a group.
 impl From<Refusal> for SendError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
