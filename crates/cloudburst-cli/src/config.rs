@@ -68,6 +68,8 @@ pub(crate) fn with_settings(
         let id = option.get_id().clone();
         // Clap keeps words for as long as the program runs; they are few.
         let words = words.into_iter().map(|word| &*word.leak());
+        // Defaults of the options themselves, so that their names and checks apply: a second set
+        // would drift from them.
         Ok(command.mut_arg(id, |option| option.default_values(words)))
     })
 }

@@ -34,6 +34,7 @@ pub(crate) enum Event<T> {
 
 impl<T> Courier<T> {
     pub(crate) fn new(endpoint: Endpoint) -> Self {
+        // One token, however many wake: the loop polls everything.
         let (bell, woken) = bounded(1);
         let inbox = next_message(&endpoint);
         Self { endpoint, bell: Arc::new(Bell(bell)), woken, inbox, under_way: Vec::new() }

@@ -31,12 +31,14 @@ const MAX_LINE: u64 = 64;
 /// The number of codes.
 const CODES: u32 = 1_000_000;
 /// The most codes that a receiver shows, each after a wrong guess.
+// With three guesses at a million codes, guessing succeeds once in 333,000 runs.
 pub(crate) const MAX_CODES: u32 = 3;
 /// How many ports the system may pick until one is free in both TCP and UDP.
 const MAX_PICKS: usize = 16;
 /// How long a receiver waits for the right code.
 const EXPIRY: Duration = Duration::from_secs(600);
 /// How long a connection may take at the receiver, while others wait.
+// Connections are served one at a time, so that guesses are counted in order.
 const AT_RECEIVER: Duration = Duration::from_secs(1);
 /// The same at the sender, which may have to wait for others.
 const AT_SENDER: Duration = Duration::from_secs(15);
@@ -181,8 +183,11 @@ impl Pairing {
 
     fn bind(addr: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(addr)?;
+        // TCP, because there is no key for a session yet, and it retransmits these four small
+        // messages.
         listener.set_nonblocking(true)?;
         let listening = listener.local_addr()?;
+        // Keeps the number from other programs until the receiver listens at it.
         let reserved = UdpSocket::bind(listening)?;
         Ok(Self { listener, _reserved: reserved, listening })
     }

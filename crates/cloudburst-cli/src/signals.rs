@@ -30,6 +30,7 @@ impl Interrupts {
     /// If the system refuses a thread.
     pub(crate) fn install() -> io::Result<Self> {
         let signals = cloudburst_program::block_signals()?;
+        // Nothing is ever sent: all receivers see that the sender is gone, and none consumes it.
         let (stop, stopped) = bounded(0);
         let interrupts = Self { stopped, leftovers: Leftovers::default() };
         let leftovers = interrupts.leftovers.clone();

@@ -380,6 +380,7 @@ fn check(
         }
         .into());
     }
+    // SO_REUSEPORT must be set before a socket is bound.
     if reuse_port && !sockets.is_empty() {
         return Err(ConfigError {
             field: "reuse_port",

@@ -52,6 +52,8 @@ pub(crate) fn run(plan: &DoctorPlan) -> Exit {
     }
     match &plan.target {
         Target::One(host) => examine_one(plan, host),
+        // One row of the matrix: a receiver that sent probes to addresses that a peer names could
+        // be aimed at others.
         Target::Mesh(hosts) => {
             let examine = |host: &String| {
                 (host.clone(), examine(plan, host).map_err(|error| error.to_string()))
@@ -101,6 +103,8 @@ fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
     let traced = trace::trace(local, peer, plan.ports, plan.dscp);
     let (ways, sockets) = traced.map_err(ExamError::Trace)?;
 
+    // Contact is made with short packets, so that a path that carries only these is told apart from
+    // no path.
     let (mut one, addresses, vitals) = first_answer(plan, local, &probe, peer)?;
     let mut all = Examiner::new(plan, local, peer, plan.ports)?;
     let by_all = all.try_ask(0)?.map(|(_, vitals)| vitals);

@@ -91,6 +91,7 @@ pub(super) fn trace(
             }
             listen(&sockets, ttl, &mut hops)?;
         }
+        // The peer, or silent routers, come next. What was found is a lower bound.
         if hops.iter().all(Option::is_none) {
             break;
         }

@@ -64,6 +64,7 @@ pub(crate) fn open_without_links(path: &Path, flags: OFlag) -> Result<OwnedFd, E
     let mut names = path.components().filter(|component| *component != Component::RootDir);
     let last = names.next_back().map_or(OsStr::new("."), Component::as_os_str);
     for name in names {
+        // Step by step: `openat2` would do it in one call, but some sandboxes refuse it.
         at = openat(&at, name.as_os_str(), on_the_way, Mode::empty())?;
     }
     openat(&at, last, flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())
@@ -114,6 +115,9 @@ impl Tree<'_> {
             }
             SFlag::S_IFLNK => Source::Link(readlinkat(within, name)?.into_vec()),
             SFlag::S_IFREG => {
+                // A path, and not a descriptor of its directory: with a thousand directories, those
+                // would be too many open files. Device and inode show later whether it is the same
+                // file.
                 let path = self.real.join(below);
                 Source::Found { path, device: stat.st_dev, inode: stat.st_ino }
             }

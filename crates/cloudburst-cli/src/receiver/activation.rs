@@ -19,6 +19,8 @@ pub(super) struct NotUdp(io::Error);
 ///
 /// If a descriptor is not a UDP socket.
 pub(super) fn sockets() -> Result<Vec<UdpSocket>, NotUdp> {
+    // `listenfd` checks the descriptors without `unsafe` here; with `sd-notify`, that would be left
+    // to this function.
     let mut given = ListenFd::from_env();
     let sockets = (0..given.len()).filter_map(|nth| given.take_udp_socket(nth).transpose());
     sockets.collect::<io::Result<_>>().map_err(NotUdp)

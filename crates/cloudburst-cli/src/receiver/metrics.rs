@@ -102,6 +102,8 @@ pub(super) fn serve(endpoint: &Endpoint, addr: SocketAddr) -> Result<(), String>
         page
     };
     let run = move || {
+        // One connection at a time, and briefly: the exporter's own listener limits neither the
+        // number of connections nor their duration.
         for stream in listener.incoming() {
             match stream {
                 // The client may have closed the connection.

@@ -377,6 +377,8 @@ impl Server {
         }
         let mut transfers = self.transfers.values_mut();
         if let Some(transfer) = transfers.find(|transfer| transfer.name == name) {
+            // The sender retries until the earlier transfer ends. Giving that up at once could lose
+            // chunks of it that have arrived but are not read yet.
             transfer.rival = Some(Rival { key, asked: now });
             let left = transfer.left(now, self.patience);
             return Err(Reason::NameInUse(left.max(TICK).as_millis() as u64));
@@ -385,6 +387,8 @@ impl Server {
             Output::Directory(store) => {
                 let Offer { entry, sparse, attributes, size, .. } = *offer;
                 let (mut partial, existing) = store.begin(&name, entry, attributes, size)?;
+                // Only if the sender's file has holes: zeros in other files may be space that was
+                // reserved on purpose.
                 partial.set_sparse(sparse);
                 (Sink::File(partial), existing)
             }

@@ -111,6 +111,8 @@ impl Session {
     /// Returns how long to look for the cause of a silence. For a receiver that never answered, this is part of
     /// the deadline; otherwise it comes on top.
     pub(super) fn search(&self) -> Duration {
+        // A stalled transfer has had all of its deadline: with less, transfers would fail over
+        // links that recover.
         if self.is_known { address::LATE } else { address::LATE.min(self.deadline / 2) }
     }
 

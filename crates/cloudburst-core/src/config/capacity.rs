@@ -16,6 +16,7 @@ pub(super) const MIN_CAPACITY: u64 = 8_000;
 /// It converts from `u64` alone: with another integer type, an integer literal would no longer be one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+// `Auto` is a value of its own: a default of 1 Gb/s could not be told from a setting of 1 Gb/s.
 pub enum Capacity {
     /// The capacity that the interface reports, if the endpoint's driver can find it out, or
     /// [`FALLBACK`](Self::FALLBACK) otherwise.

@@ -24,6 +24,8 @@ impl Marks {
     }
 
     /// Marks a directory whose attributes follow: it was created here, and all without a mark existed before.
+    // Only files in a directory of our own still tell after a kill which directories are new: an
+    // extended attribute of the directory itself would do, but not all file systems have these.
     pub(super) fn set(&self, directory: &OwnedFd) -> io::Result<()> {
         let directory = File::from(directory.try_clone()?);
         let flags = OFlag::O_NOFOLLOW.bits();

@@ -51,6 +51,8 @@ impl Partial {
         while !rest.is_empty() {
             let to_boundary = (BLOCK - at % BLOCK) as usize;
             let (block, after) = rest.split_at(to_boundary.min(rest.len()));
+            // Not written, so that the file system allocates nothing. The digest covers the zeros
+            // all the same.
             if block.iter().any(|byte| *byte != 0) {
                 self.file.write_all_at(block, at)?;
             }

@@ -63,6 +63,7 @@ impl Parts {
     /// Opens the part of the file `name`, or creates it, and locks it for this process. Returns `None` if no parts are
     /// kept.
     pub(super) fn open_part(&self, name: &FilePath) -> Option<io::Result<(File, TempPath)>> {
+        // Named by a digest: names contain slashes, and may be longer than a component can be.
         let hash = blake3::hash(name.as_str().as_bytes());
         let path = self.directory()?.join(hash.to_hex().as_str());
         Some(open(&path).and_then(|file| Ok((file, TempPath::try_from_path(path)?))))
