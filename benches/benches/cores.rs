@@ -174,7 +174,8 @@ impl Server {
     }
 
     fn turn(&self, load: &Load) -> Result<Sum> {
-        let (cpu, begun) = (cpu_time()?, Instant::now());
+        let cpu = cpu_time()?;
+        let begun = Instant::now();
         let messages = thread::scope(|scope| {
             let floods: Vec<_> = self
                 .clients
@@ -204,7 +205,9 @@ impl Client {
         let tasks = LocalSet::new();
         let mut senders = Vec::new();
         for _ in 0..load.in_flight {
-            let (endpoint, server, bytes) = (self.endpoint.clone(), self.server, bytes.clone());
+            let endpoint = self.endpoint.clone();
+            let server = self.server;
+            let bytes = bytes.clone();
             senders.push(tasks.spawn_local(async move {
                 let mut done = 0;
                 while begun.elapsed() < TURN {

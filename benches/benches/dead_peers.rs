@@ -130,7 +130,8 @@ fn print(times: &mut [Vec<Duration>; 3]) {
     let p99 = |times: &[Duration]| times[times.len() * 99 / 100];
     let idle = p99(&times[0]);
     for (name, times) in names.into_iter().zip(&*times) {
-        let (p50, p99) = (times[times.len() / 2], p99(times));
+        let p50 = times[times.len() / 2];
+        let p99 = p99(times);
         println!(
             "| {name} | {p50:.1?} | {p99:.1?} | {:.2} |",
             p99.as_secs_f64() / idle.as_secs_f64()

@@ -161,7 +161,8 @@ impl End {
     fn new(seed: u8) -> Self {
         let config = Config { capacity: 1_000_000_000_000.into(), ..Config::default() };
         let now = Instant::from_nanos(1_000_000_000);
-        let (security, seed) = (Security::pre_shared(KEY), Seed::new([seed; 32]));
+        let security = Security::pre_shared(KEY);
+        let seed = Seed::new([seed; 32]);
         let endpoint = Endpoint::new(
             now,
             config,

@@ -153,7 +153,8 @@ fn capture(server: SocketAddr) -> Result<(Vec<u8>, Vec<u8>)> {
     // One source port: the relay has one socket towards the server.
     let client = endpoint(PathMap::ecmp(1))?;
     let _sending = client.try_send(front.local_addr()?, "hello")?;
-    let (mut hello, mut buffer) = (None, [0; 2_048]);
+    let mut hello = None;
+    let mut buffer = [0; 2_048];
     loop {
         let (len, from) = front.recv_from(&mut buffer)?;
         let packet = buffer[..len].to_vec();
@@ -276,7 +277,8 @@ fn print(rows: &[Row]) {
             format!("{median:.3} ({low:.3} to {high:.3})")
         });
         let all = p99.as_secs_f64() / all_p99.as_secs_f64();
-        let (name, rate) = (row.name, row.rate());
+        let name = row.name;
+        let rate = row.rate();
         println!("| {name} | {rate:.0} | {p50:.1?} | {p99:.1?} | {of_p50} | {of_p99} | {all:.3} |");
     }
 }
@@ -286,7 +288,8 @@ fn judge(rows: &[Row; 6]) -> bool {
     let [baseline, _, floods @ .., _] = rows;
     let mut met = true;
     for row in floods {
-        let (name, rate) = (row.name, row.rate());
+        let name = row.name;
+        let rate = row.rate();
         let [_, ratio, _] = median(&mut row.ratios(baseline, 99));
         if rate < LEAST_RATE {
             println!("MISSED: {name}: only {rate:.0} packets a second could be sent");

@@ -40,7 +40,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     PrometheusBuilder::new().with_http_listener(args.listen).set_buckets(&BUCKETS)?.install()?;
     println!("http://{}/metrics", args.listen);
 
-    let (one, other) = (endpoint()?, endpoint()?);
+    let one = endpoint()?;
+    let other = endpoint()?;
     let mut metrics = one.metrics();
     tokio::spawn(async move {
         while metrics.publish() {

@@ -27,7 +27,8 @@ const TRACE_PARENT: &str = "traceparent";
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     for span in run().await? {
-        let (trace, id) = (span.span_context.trace_id(), span.span_context.span_id());
+        let trace = span.span_context.trace_id();
+        let id = span.span_context.span_id();
         println!("{trace} {id} child of {}: {}", span.parent_span_id, span.name);
     }
     Ok(())
@@ -42,7 +43,8 @@ async fn run() -> Result<Vec<SpanData>, Box<dyn Error>> {
     let subscriber = tracing_subscriber::registry().with(LevelFilter::INFO).with(layer);
     let _listening = subscriber.set_default();
 
-    let (client, server) = (endpoint()?, endpoint()?);
+    let client = endpoint()?;
+    let server = endpoint()?;
     let to = server.local_addr();
     let serving = tokio::spawn(async move { server.serve(8, answer).await });
     let span = info_span!("ask", otel.kind = "client");
@@ -107,7 +109,8 @@ mod tests {
     async fn the_span_of_the_service_is_the_child_of_the_callers() {
         let spans = run().await.unwrap();
         let span = |name| spans.iter().find(|span| span.name == name).unwrap();
-        let (asks, answers) = (span("ask"), span("answer"));
+        let asks = span("ask");
+        let answers = span("answer");
         assert_eq!(answers.span_context.trace_id(), asks.span_context.trace_id());
         assert_eq!(answers.parent_span_id, asks.span_context.span_id());
     }

@@ -452,7 +452,8 @@ fn pair() -> Files {
                 HEALS,
                 &[plain, {
                     let mut b = field(0, 1);
-                    (b[14], b[15]) = (1, 1);
+                    b[14] = 1;
+                    b[15] = 1;
                     b
                 }],
             ),

@@ -36,7 +36,8 @@ fn draw_all(path: &Path, rows: &[Row]) -> std::result::Result<(), Box<dyn std::e
     let rows: Vec<_> = rows.iter().filter_map(|row| Some((&row.name, ratios(row)?))).collect();
     let all = || rows.iter().flat_map(|(_, ratios)| *ratios);
     // Leaves room for the figure at the end of a bar.
-    let (lowest, highest) = (all().fold(1.0, f64::min) / 2.0, all().fold(1.0, f64::max) * 2.0);
+    let lowest = all().fold(1.0, f64::min) / 2.0;
+    let highest = all().fold(1.0, f64::max) * 2.0;
     let count = rows.len() as f64;
 
     register_font(FONT, FontStyle::Normal, dejavu::sans::regular())

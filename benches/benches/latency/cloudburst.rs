@@ -48,7 +48,8 @@ impl Cloudburst {
 
     /// Opens it with a server whose application takes no messages.
     fn open_silent(wire: &Wire, config: &Config) -> Result<Self> {
-        let (client, server) = (endpoint(&wire.left, config)?, endpoint(&wire.right, config)?);
+        let client = endpoint(&wire.left, config)?;
+        let server = endpoint(&wire.right, config)?;
         let address = server.local_addr();
         let runtime = Builder::new_current_thread().enable_io().build().map_err(text)?;
         Ok(Self { client, server, address, runtime })
@@ -73,7 +74,8 @@ impl Cloudburst {
     /// bytes, each sent when the previous one has arrived.
     pub(crate) fn packets_per_symbol(&self, len: usize, count: usize) -> Result<f64> {
         let bytes = Bytes::from(message(len, 0));
-        let (mut packets, mut symbols) = (0, 0);
+        let mut packets = 0;
+        let mut symbols = 0;
         for _ in 0..count {
             let receipt = self.client.send(self.address, bytes.clone()).map_err(text)?;
             packets += receipt.packets;
@@ -194,8 +196,9 @@ impl Transport for Cloudburst {
         let tasks = LocalSet::new();
         let mut senders = Vec::new();
         for _ in 0..in_flight {
-            let (endpoint, to, bytes) =
-                (self.client.as_async().clone(), self.address, bytes.clone());
+            let endpoint = self.client.as_async().clone();
+            let to = self.address;
+            let bytes = bytes.clone();
             senders.push(tasks.spawn_local(async move {
                 let mut done = 0;
                 while begun.elapsed() < period {

@@ -79,7 +79,8 @@ impl Flood {
     }
 
     fn turn(&self, transport: &mut dyn Transport) -> Result<Sum> {
-        let (before, answers) = (Usage::now()?, transport.answers());
+        let before = Usage::now()?;
+        let answers = transport.answers();
         let (messages, took) = transport.flood(self.len, self.in_flight, TURN)?;
         let after = Usage::now()?;
         Ok(Sum {

@@ -94,7 +94,8 @@ fn run(filter: &str) -> Result<()> {
     let anywhere = Placement::anywhere()?;
     let apart = anywhere.apart();
     let placement = apart.as_ref().unwrap_or(&anywhere);
-    let (clean, lossy) = (placement.wire()?, placement.wire()?);
+    let clean = placement.wire()?;
+    let lossy = placement.wire()?;
     lossy.lose(1).map_err(text)?;
     let mut notes = Vec::new();
     // First, while the allocator holds no freed memory.

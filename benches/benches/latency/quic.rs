@@ -184,7 +184,8 @@ impl Transport for Quic {
         let tasks = LocalSet::new();
         let mut senders = Vec::new();
         for _ in 0..in_flight {
-            let (connection, bytes) = (self.connection.clone(), message(len, 0));
+            let connection = self.connection.clone();
+            let bytes = message(len, 0);
             senders.push(tasks.spawn_local(async move {
                 let mut done = 0;
                 while begun.elapsed() < period {

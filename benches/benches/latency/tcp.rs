@@ -77,7 +77,8 @@ impl Transport for Tcp {
     ) -> Result<(usize, Duration)> {
         let bytes = message(len, 1);
         let begun = Instant::now();
-        let (mut sent, mut done) = (0, 0);
+        let mut sent = 0;
+        let mut done = 0;
         let mut open = true;
         while open || done < sent {
             open = begun.elapsed() < period;

@@ -49,7 +49,8 @@ pub(crate) fn table(wire: &Wire) -> Result<String> {
     for (at, train) in TRAINS.iter().enumerate() {
         let cells = [&goodputs, &latencies].map(|figures| {
             let ratios = figures[at].iter().zip(&figures[FOUR]).map(|(own, that)| own / that);
-            let (figure, ratio) = (median(figures[at].clone()), median(ratios.collect()));
+            let figure = median(figures[at].clone());
+            let ratio = median(ratios.collect());
             format!("{} | {}", digits(figure), digits(ratio))
         });
         text += &format!("| {train} | {} |\n", cells.join(" | "));

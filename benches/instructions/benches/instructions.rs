@@ -165,7 +165,8 @@ mod pair {
                     ..Config::default()
                 };
                 let security = Security::pre_shared([7; 32]);
-                let (seed, paths) = (Seed::new([host; 32]), Box::new(Egresses(PATHS)));
+                let seed = Seed::new([host; 32]);
+                let paths = Box::new(Egresses(PATHS));
                 Endpoint::new(now, config, ports, &security, seed, paths)
                     .expect("the configuration is in range")
             });

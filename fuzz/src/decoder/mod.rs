@@ -69,7 +69,8 @@ fn run(data: &[u8], gauge: Option<Gauge>) {
             0..=3 => block.symbol(choose_id(&mut input)),
             4..=6 => {
                 // Consecutive symbols, as a sender makes them.
-                let (first, count) = (choose_id(&mut input), usize::from(input.u8()));
+                let first = choose_id(&mut input);
+                let count = usize::from(input.u8());
                 let count = count.min(budget / block.cost());
                 for id in (first..=u32::MAX).take(count) {
                     let symbol = block.symbol(id);
@@ -116,7 +117,8 @@ fn run(data: &[u8], gauge: Option<Gauge>) {
             }
             _ => {
                 block = Block::choose(&mut input);
-                let (code, shape) = (block.code, block.shape);
+                let code = block.code;
+                let shape = block.shape;
                 meter.measure(code, shape, || decoder.reset(code, shape));
                 continue;
             }
@@ -180,7 +182,8 @@ impl Block {
             _ => 1400,
         };
         let shape = BlockShape::new(n, size).expect("both are in range");
-        let (seed, missing) = (input.u8(), usize::from(input.u16()));
+        let seed = input.u8();
+        let missing = usize::from(input.u16());
         let mut rng = SplitMix64::new(seed.into());
         let mut source: Vec<u8> = (0..shape.len()).map(|_| rng.next_u64() as u8).collect();
         // Bytes missing at the end count as zeros.
@@ -255,7 +258,8 @@ impl Block {
         self.seen.push(symbol);
 
         let n = self.shape.source_symbols();
-        let (needed, work) = (decoder.needed(), decoder.work());
+        let needed = decoder.needed();
+        let work = decoder.work();
         assert_eq!((needed, needed == 0), (n - self.rank.get(), decoder.is_complete()));
         assert_eq!((work.received, work.innovative as usize), (self.received, n - needed));
         assert_eq!(decoder.block().is_some(), needed == 0);
@@ -267,7 +271,8 @@ impl Block {
 
     /// The error that a symbol's shape must cause.
     fn error(&self, index_set: &[u8], payload: &[u8]) -> Option<SymbolError> {
-        let (source_symbols, size) = (self.shape.source_symbols(), self.shape.symbol_size());
+        let source_symbols = self.shape.source_symbols();
+        let size = self.shape.symbol_size();
         if payload.len() != size {
             return Some(SymbolError::PayloadLength { expected: size, got: payload.len() });
         }

@@ -50,7 +50,8 @@ impl Handshake {
     }
 
     fn write(&self) -> Vec<u8> {
-        let (key, mut out) = (&HELLO_KEY[0], Vec::new());
+        let key = &HELLO_KEY[0];
+        let mut out = Vec::new();
         match self {
             // Its session is that of its sealer, which is checked separately.
             Self::Hello(hello) => {
@@ -123,7 +124,8 @@ fn check_hello(packet: &[u8], hello: &Hello) {
     let mut sealer = Sealer::new(DIRECTION.clone());
     let asks = Hello { current: sealer.session(), number: sealer.next_number(), ..*hello };
     let mut sealed = Vec::new();
-    let (path, count) = (hello.path, hello.count);
+    let path = hello.path;
+    let count = hello.count;
     Hello::write(path, count, hello.nonce, Some(&mut sealer), &HELLO_KEY[0], &mut sealed);
     assert_eq!(Handshake::believe(&sealed), Some(Handshake::Hello(asks)));
     // Its checksum alone does not suffice, because every holder of the pre-shared key can make one.
@@ -135,7 +137,8 @@ fn check_hello(packet: &[u8], hello: &Hello) {
 
 fn check_retry(packet: &[u8], retry: &Retry) {
     let key = TokenKey::new([9; 32]);
-    let (ip, now) = (retry.observed.ip(), be(&packet[12..16]) as u32);
+    let ip = retry.observed.ip();
+    let now = be(&packet[12..16]) as u32;
     assert!(!key.holds(&retry.token, now, retry.nonce, ip), "it was never issued");
     let token = key.issue(now, retry.nonce, ip);
     assert!(key.holds(&token, now, retry.nonce, ip));
@@ -149,8 +152,10 @@ fn check_retry(packet: &[u8], retry: &Retry) {
 /// Shakes hands from HELLO to ACCEPT. The input chooses the fields of both ends.
 fn check_whole(data: &[u8], nonce: u64) {
     let mut input = Input::new(&data[12..]);
-    let (opening, accepting) = (open_fields(&mut input), accept_fields(&mut input));
-    let (observed, path) = (address(&mut input), PathId(input.u16()));
+    let opening = open_fields(&mut input);
+    let accepting = accept_fields(&mut input);
+    let observed = address(&mut input);
+    let path = PathId(input.u16());
     let mut theirs = None;
     let (accepted, ours) = shake_hands(&KEY, nonce, &opening, |packet| {
         let damaged = flipped(&packet, data);

@@ -37,7 +37,8 @@ pub(super) fn check_symbol(data: &[u8], view: &SymbolView<'_>) {
 
 /// A SYMBOL states the size of its payload, so a byte less or more belongs to its index set.
 fn check_length_of_symbol(data: &[u8], view: &SymbolView<'_>) {
-    let (len, index_set) = (data.len(), view.index_set.len());
+    let len = data.len();
+    let index_set = view.index_set.len();
     let [shorter, longer] = with_other_lengths(data);
     match SymbolView::parse(&shorter) {
         Ok(other) => {

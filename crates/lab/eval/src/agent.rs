@@ -188,7 +188,8 @@ impl Agent {
         transport.connect(&peers).map_err(text)?;
         for (to, peer) in (1..).zip(&peers).filter(|(to, _)| *to != me) {
             let greet = |number: u32| {
-                let (request, response) = (paper::REQUEST as usize, GREETING);
+                let request = paper::REQUEST as usize;
+                let response = GREETING;
                 let id = u32::MAX - number;
                 let ask = Ask { from: me, to, id, request, response, within: PATIENCE };
                 transport.call(ask).map_err(|why| format!("host {to} ({}): {why}", peer.address))
@@ -221,7 +222,9 @@ impl Agent {
         thread::scope(|scope| {
             let window = scope.spawn(|| {
                 self.sleep_until(after(run.window_us.0));
-                let (start, bytes, before) = (Instant::now(), self.sunk(), Processors::read());
+                let start = Instant::now();
+                let bytes = self.sunk();
+                let before = Processors::read();
                 self.sleep_until(after(run.window_us.1));
                 let since = Processors::read() - before;
                 (start.elapsed().as_micros() as u64, self.sunk() - bytes, since)
@@ -235,7 +238,8 @@ impl Agent {
                     if self.interrupted.load(Ordering::SeqCst) {
                         break;
                     }
-                    let (transport, own_results) = (transport.clone(), results.clone());
+                    let transport = transport.clone();
+                    let own_results = results.clone();
                     let ask = ask(me, request, Duration::from_micros(run.within_us));
                     let call = move || call(&*transport, ask, due, &own_results);
                     if let Err(why) = thread::Builder::new().spawn_scoped(scope, call) {
@@ -251,8 +255,10 @@ impl Agent {
             }
             if let Ok(window) = window.join() {
                 let (window_us, background_bytes, processors) = window;
-                (ran.window_us, ran.background_bytes) = (window_us, background_bytes);
-                (ran.busy, ran.stolen) = (processors.busy(), processors.stolen());
+                ran.window_us = window_us;
+                ran.background_bytes = background_bytes;
+                ran.busy = processors.busy();
+                ran.stolen = processors.stolen();
             }
         });
         if let Some(why) = background.and_then(|background| background.failure()) {
@@ -342,7 +348,8 @@ fn note(failures: &mut BTreeMap<String, u32>, why: String) {
 
 /// Converts a time of the wall clock to the monotonic clock.
 fn begin(us: u64) -> Result<Instant, String> {
-    let (begin, alike) = (Duration::from_micros(us), "synchronize the clocks of all hosts");
+    let begin = Duration::from_micros(us);
+    let alike = "synchronize the clocks of all hosts";
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     match begin.checked_sub(now) {
         Some(left) if left <= AHEAD => Ok(Instant::now() + left),
@@ -406,7 +413,9 @@ mod tests {
     use super::*;
 
     fn workload() -> Run {
-        let (begin_us, window_us, within_us) = (0, (0, 0), 1);
+        let begin_us = 0;
+        let window_us = (0, 0);
+        let within_us = 1;
         Run { begin_us, window_us, requests: Vec::new(), within_us, background: None }
     }
 
@@ -451,7 +460,8 @@ mod tests {
             path_addresses: addresses(host),
             listening: Listening::default(),
         };
-        let (own, to) = (peer(1), peer(2));
+        let own = peer(1);
+        let to = peer(2);
         let way = |to: [u8; 4], from| Way { to: (to, 9).into(), from };
         let ways = sinks(&own, &[(&to, 9)], 3);
         assert_eq!(ways, [[way([10, 4, 0, 2], Some([10, 4, 0, 1].into()))]]);

@@ -60,8 +60,10 @@ impl Sink {
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(doing())?;
         listener.set_nonblocking(true).map_err(doing())?;
         let address = listener.local_addr().map_err(doing())?;
-        let (bytes, is_over) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
-        let (count, over) = (bytes.clone(), is_over.clone());
+        let bytes = Arc::<AtomicU64>::default();
+        let is_over = Arc::<AtomicBool>::default();
+        let count = bytes.clone();
+        let over = is_over.clone();
         let accept = move || accept(&listener, &from, &count, &over);
         let accepting = Some(thread::Builder::new().spawn(accept).map_err(doing())?);
         Ok(Self { port: address.port(), bytes, is_over, accepting })
@@ -101,7 +103,8 @@ fn accept(
         if !from.contains(&peer.ip()) || taking.len() == MAX_FLOWS {
             continue;
         }
-        let (count, is_over) = (count.clone(), is_over.clone());
+        let count = count.clone();
+        let is_over = is_over.clone();
         let take = move || drop(take(stream, &count, &is_over));
         taking.extend(thread::Builder::new().spawn(take));
     }
@@ -134,8 +137,10 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(crate) fn start(background: Background) -> Result<Self, Failure> {
-        let (is_over, failure) = (Arc::<AtomicBool>::default(), Arc::<Mutex<_>>::default());
-        let (over, failed) = (is_over.clone(), failure.clone());
+        let is_over = Arc::<AtomicBool>::default();
+        let failure = Arc::<Mutex<_>>::default();
+        let over = is_over.clone();
+        let failed = failure.clone();
         let send = move || {
             let mut rng = SplitMix64::new(background.seed);
             while !over.load(Ordering::Relaxed) && !background.sinks.is_empty() {
@@ -225,7 +230,8 @@ mod tests {
 
     #[test]
     fn flows_follow_each_other_and_end_when_told() {
-        let (one, other) = (Sink::open(vec![HERE]).unwrap(), Sink::open(vec![HERE]).unwrap());
+        let one = Sink::open(vec![HERE]).unwrap();
+        let other = Sink::open(vec![HERE]).unwrap();
         let sender = Sender::start(background(&[&one, &other])).unwrap();
         while one.bytes().min(other.bytes()) < 5_000_000 {
             thread::yield_now();

@@ -99,8 +99,10 @@ pub(crate) fn take(
 fn schedule(site: &Site, case: &Case, measure: &Measure, seed: u64) -> Result<Schedule, Failure> {
     let micros = |seconds: f64| (seconds * 1e6) as u64;
     let Some(flows) = case.incast else {
-        let (warm_up, end) = (measure.warm_up, measure.warm_up + measure.seconds);
-        let (hosts, rate) = (site.hosts.len() as u16, case.load / measure.scale);
+        let warm_up = measure.warm_up;
+        let end = measure.warm_up + measure.seconds;
+        let hosts = site.hosts.len() as u16;
+        let rate = case.load / measure.scale;
         let requests = match case.scheme {
             crate::scheme::Scheme::Silence => Vec::new(),
             _ => poisson(hosts, rate, Duration::from_secs_f64(end), seed)?,
@@ -136,7 +138,8 @@ fn open(site: &Site, case: &Case) -> Result<Vec<u16>, Failure> {
         })
     };
     let answers = site.tell((1..).map(listen).take(site.hosts.len()).collect(), SOON)?;
-    let (mut all, mut sinks) = (Vec::<Listening>::new(), Vec::new());
+    let mut all = Vec::<Listening>::new();
+    let mut sinks = Vec::new();
     for (answer, host) in answers.into_iter().zip(&site.hosts) {
         let Answer::Listening { listening, sink } = answer else {
             return Err(confused(host, &answer));

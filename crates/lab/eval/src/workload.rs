@@ -58,7 +58,8 @@ pub(crate) fn incast(
     gap: Duration,
 ) -> Vec<Request> {
     let request = |number: u32| {
-        let (round, flow) = (number / flows, number % flows);
+        let round = number / flows;
+        let flow = number % flows;
         Request {
             id: number,
             at_us: gap.as_micros() as u64 * u64::from(round),

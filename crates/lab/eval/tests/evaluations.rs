@@ -225,7 +225,9 @@ fn agents_do_what_the_controller_says() -> Result<(), Failed> {
         let host = fabric.host(index)?;
         let paths: Vec<_> =
             host.path_addresses().iter().map(|path| format!("\"{path}\"")).collect();
-        let (address, rack, paths) = (host.v4(), index.div_ceil(2), paths.join(", "));
+        let address = host.v4();
+        let rack = index.div_ceil(2);
+        let paths = paths.join(", ");
         write!(
             cluster,
             "[[host]]\nagent = \"{address}:{PORT}\"\nrack = {rack}\npath_addresses = [{paths}]\n"

@@ -144,7 +144,8 @@ impl<'a> Rig<'a> {
     pub fn pair(&self, builder: Builder, to: IpAddr) -> Result<Pair<'a>, Failure> {
         let receiver = self.sink(TO, to)?;
         let sender = self.fabric.host(FROM)?.run(|| builder.build())??.blocking();
-        let (to, interrupted) = (SocketAddr::new(to, PORT), self.interrupted);
+        let to = SocketAddr::new(to, PORT);
+        let interrupted = self.interrupted;
         Ok(Pair { sender, receiver, to, interrupted })
     }
 

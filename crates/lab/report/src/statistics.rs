@@ -91,7 +91,8 @@ impl Summary {
         let mut counts = vec![0; all.len()];
         for _ in 0..DRAWS {
             counts.fill(0);
-            let (mut count, mut sum) = (0, 0.0);
+            let mut count = 0;
+            let mut sum = 0.0;
             for _ in &places {
                 let repetition = &places[pick(places.len())];
                 for _ in repetition {
@@ -159,7 +160,8 @@ pub fn mean(values: &[f64]) -> Option<f64> {
 /// explains. `None` with fewer than three points, or if all have the same x or y.
 pub fn linear_fit(dots: &[(f64, f64)]) -> Option<(f64, f64)> {
     let (xs, ys): (Vec<f64>, Vec<f64>) = dots.iter().copied().unzip();
-    let (x, y) = (mean(&xs)?, mean(&ys)?);
+    let x = mean(&xs)?;
+    let y = mean(&ys)?;
     let sum = |of: &dyn Fn(f64, f64) -> f64| dots.iter().map(|dot| of(dot.0 - x, dot.1 - y)).sum();
     let (xx, yy, xy): (f64, f64, f64) =
         (sum(&|dx, _| dx * dx), sum(&|_, dy| dy * dy), sum(&|dx, dy| dx * dy));

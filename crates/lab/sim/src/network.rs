@@ -237,7 +237,9 @@ impl Network {
                     }
                 }
                 Event::Timer => {
-                    let (transport, flow, token) = (packet.transport, packet.flow, packet.sequence);
+                    let transport = packet.transport;
+                    let flow = packet.flow;
+                    let token = packet.sequence;
                     self.packets.remove(handle);
                     return Some(Due::Timer { transport, flow, token });
                 }

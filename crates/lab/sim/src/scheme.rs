@@ -179,7 +179,8 @@ fn drop_tail(_: Link, packets: usize) -> Discipline {
 /// Trims Ethernet frames to 128 bytes, SONiC's default.
 fn trimming(_: Link, packets: usize) -> Discipline {
     const ETHERNET_HEADER: u16 = 14;
-    let (data, header_size) = (packets as u32, 128 - ETHERNET_HEADER);
+    let data = packets as u32;
+    let header_size = 128 - ETHERNET_HEADER;
     Trimming::new(TrimmingConfig { data, header_size, ..TrimmingConfig::default() }).into()
 }
 

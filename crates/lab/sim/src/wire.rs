@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn a_mark_changes_the_header_and_its_checksum() {
-        let (mut bytes, mut marked) = (Vec::new(), Vec::new());
+        let mut bytes = Vec::new();
+        let mut marked = Vec::new();
         write((1, 1), (2, 2), Ecn::Capable, b"x", &mut bytes);
         write_marked(&bytes, Ecn::Marked, &mut marked);
         let (ip, _) = Ipv4Header::from_slice(&marked).unwrap();

@@ -50,7 +50,8 @@ impl Capture {
     ///
     /// If a system call fails.
     pub fn packets(&self) -> Result<Vec<Vec<u8>>, Error> {
-        let (mut packets, mut buffer) = (Vec::new(), vec![0; LARGEST]);
+        let mut packets = Vec::new();
+        let mut buffer = vec![0; LARGEST];
         loop {
             match recvfrom::<LinkAddr>(self.socket.as_raw_fd(), &mut buffer) {
                 // Packets on their way to an emulated queue are captured a second time.

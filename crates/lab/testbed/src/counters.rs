@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn what_tc_and_nft_print_is_read() {
-        let (leaf, spine) = (Node::Leaf(1), Node::Spine(1));
+        let leaf = Node::Leaf(1);
+        let spine = Node::Spine(1);
         let ports = parse(leaf, &[spine], 0, QDISCS, COUNTERS, "x-l1").unwrap();
         let tiny = Queue {
             limit: 8,

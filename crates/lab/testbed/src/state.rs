@@ -99,7 +99,8 @@ impl State {
 
     /// Replaces the file atomically: readers see the old or the new one.
     pub(crate) fn write(&self, _: &Lock) -> Result<(), Error> {
-        let (path, new) = (path(&self.name), Path::new(DIRECTORY).join(".new"));
+        let path = path(&self.name);
+        let new = Path::new(DIRECTORY).join(".new");
         let text = serde_json::to_vec_pretty(self)
             .map_err(|error| Error::State { path: path.clone(), said: error.to_string() })?;
         let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &path));

@@ -235,7 +235,9 @@ impl Topology {
 
     /// Returns all nodes: hosts, then leaves, then spines.
     pub fn nodes(&self) -> impl Iterator<Item = Node> + use<> {
-        let (hosts, leaves, spines) = (self.hosts, self.leaves, self.spines);
+        let hosts = self.hosts;
+        let leaves = self.leaves;
+        let spines = self.spines;
         let hosts = (1..=hosts).map(Node::Host);
         hosts.chain((1..=leaves).map(Node::Leaf)).chain((1..=spines).map(Node::Spine))
     }
@@ -243,7 +245,8 @@ impl Topology {
     /// Returns the XPath path IDs to any host, grouped by spine: the spine of each, and its number
     /// there, from 1.
     pub(crate) fn paths(&self) -> impl Iterator<Item = (u16, u16)> + use<> {
-        let (spines, path_ids) = (self.spines, self.path_ids);
+        let spines = self.spines;
+        let path_ids = self.path_ids;
         (1..=spines).flat_map(move |spine| (1..=path_ids).map(move |number| (spine, number)))
     }
 
@@ -313,7 +316,8 @@ impl Topology {
             Ok(serde_json::Value::Object(fields)) => fields,
             _ => serde_json::Map::new(),
         };
-        let (ours, theirs) = (fields(self), fields(other));
+        let ours = fields(self);
+        let theirs = fields(other);
         let differ = ours.iter().filter(|(field, value)| theirs.get(*field) != Some(value));
         let text = differ.map(|(field, value)| match theirs.get(field) {
             Some(theirs) => format!("{field} {value}, not {theirs}"),

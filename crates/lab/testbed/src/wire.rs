@@ -39,7 +39,8 @@ impl Wire {
     /// [`Error::Privilege`], [`Error::Missing`], [`Error::Tool`] or [`Error::Io`].
     pub fn up() -> Result<Self, Error> {
         let host = |number| End::enter(Ipv4Addr::new(10, 9, 0, number));
-        let (left, right) = (host(1)?, host(2)?);
+        let left = host(1)?;
+        let right = host(2)?;
         left.join("wire", "wire", &right)?;
         for end in [&left, &right] {
             end.command("ip", "link set lo up")?;
@@ -118,7 +119,8 @@ impl End {
     ///
     /// [`Error::Missing`] or [`Error::Tool`].
     pub fn command(&self, tool: &'static str, arguments: &str) -> Result<String, Error> {
-        let (arguments, place) = (arguments.to_owned(), self.address.to_string());
+        let arguments = arguments.to_owned();
+        let place = self.address.to_string();
         self.run(move || {
             let arguments: Vec<&str> = arguments.split_whitespace().collect();
             namespace::run(tool, &arguments, "", &place)

@@ -153,7 +153,9 @@ impl Adversary {
     /// The receiver, the path and the bytes of `packet` after `tampering`.
     pub(crate) fn tamper(&self, packet: &Packet, tampering: &Tampering) -> (usize, Via, Vec<u8>) {
         let Packet { hop, destination, ref bytes } = *packet;
-        let (mut to, mut via, mut bytes) = (hop.to, hop.via(), bytes.clone());
+        let mut to = hop.to;
+        let mut via = hop.via();
+        let mut bytes = bytes.clone();
         match tampering {
             Tampering::None => {}
             Tampering::Reflect => {
@@ -198,7 +200,8 @@ impl Adversary {
 
 impl Damage {
     pub(crate) fn read(choices: &mut Choices<'_>) -> Self {
-        let (kind, at) = (choices.below(6), choices.u16());
+        let kind = choices.below(6);
+        let at = choices.u16();
         match kind {
             0 => Self::Flip(at),
             1 => Self::Cut(at),

@@ -134,7 +134,8 @@ fn all_arrive(world: &mut World, sent: Vec<Name>) {
             excused,
             "nothing obstructed it, but it did not arrive in {DELIVERY_LIMIT:?}: {sent:?}"
         );
-        let (from, to) = (name.0, sent.to.expect("it was for a host"));
+        let from = name.0;
+        let to = sent.to.expect("it was for a host");
         again.extend(send(world, from, to));
     }
     let lost = lost_of(world, again);

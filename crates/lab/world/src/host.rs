@@ -86,7 +86,8 @@ impl Host {
     fn live(now: Instant, recipe: Recipe, life: u8) -> Self {
         let mut secret = recipe.secret;
         secret[1] = life;
-        let (seed, map) = (Seed::new(secret), Box::new(recipe.paths()));
+        let seed = Seed::new(secret);
+        let map = Box::new(recipe.paths());
         let config = recipe.config.clone();
         let endpoint = Endpoint::new(now, config, recipe.listen, &recipe.security, seed, map);
         Self {

@@ -17,8 +17,10 @@ pub(crate) fn check(world: &World) {
 }
 
 fn check_host(world: &World, number: usize) {
-    let (host, configs) = (&world.hosts[number], &world.setup.configs);
-    let (config, life) = (&configs[number], host.life());
+    let host = &world.hosts[number];
+    let configs = &world.setup.configs;
+    let config = &configs[number];
+    let life = host.life();
     let limits = config.limits();
     host.endpoint.check_invariants();
 

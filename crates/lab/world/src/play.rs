@@ -51,7 +51,8 @@ pub fn play_verbose(choices: Choices<'_>, faults: Faults) -> u64 {
 fn play_in(mut choices: Choices<'_>, faults: Faults, trace: Trace) -> u64 {
     let setup = Setup::read(&mut choices);
     trace.print(setup.start, format_args!("{setup:?}"));
-    let (hosts, egresses) = (setup.configs.len(), setup.egresses);
+    let hosts = setup.configs.len();
+    let egresses = setup.egresses;
     let mut world = World::new(setup, faults, trace);
     for _ in 0..MAX_STEPS {
         if choices.is_empty() {

@@ -87,7 +87,8 @@ impl Step {
             8 => Self::Reply(host(choices), length(choices), setup::options(choices)),
             9 => Self::Cancel(host(choices), choices.u8()),
             10 | 11 => {
-                let (host, how) = (host(choices), choices.u8());
+                let host = host(choices);
+                let how = choices.u8();
                 Self::Take { host, all: how & 1 != 0, from_now_on: how & 2 != 0 }
             }
             12 => match choices.u8() {
@@ -108,7 +109,8 @@ impl Step {
                 Self::Conditions(from, to, choices.below(conditions::KINDS))
             }
             29 => {
-                let (egress, down) = (u16::from(choices.u8()) % egresses, choices.below(3) == 2);
+                let egress = u16::from(choices.u8()) % egresses;
+                let down = choices.below(3) == 2;
                 Self::Egress(egress, down)
             }
             30 => Self::Rule(rule(choices, hosts, faults)),
@@ -116,7 +118,8 @@ impl Step {
             33 => Self::Again(choices.u8(), Tampering::Damage(Damage::read(choices))),
             34 => Self::Again(choices.u8(), Tampering::None),
             35 | 36 => {
-                let (choice, how) = (choices.u8(), choices.u8());
+                let choice = choices.u8();
+                let how = choices.u8();
                 Self::Release { choice, deliver: how & 1 == 0, keep: how & 2 != 0 }
             }
             37 => Self::ReleaseSome(choices.u8() % 16),
@@ -146,8 +149,10 @@ fn length(choices: &mut Choices<'_>) -> usize {
 }
 
 fn rule(choices: &mut Choices<'_>, hosts: usize, faults: &Faults) -> Rule {
-    let (kind, from, other, third) =
-        (choices.below(2), choices.below(hosts), choices.u8(), choices.u8());
+    let kind = choices.below(2);
+    let from = choices.below(hosts);
+    let other = choices.u8();
+    let third = choices.u8();
     let other_than =
         |host: usize, choice: u8| (host + 1 + usize::from(choice) % (hosts - 1)) % hosts;
     let to = other_than(from, other);
@@ -160,7 +165,8 @@ fn rule(choices: &mut Choices<'_>, hosts: usize, faults: &Faults) -> Rule {
 }
 
 fn tampering(choices: &mut Choices<'_>, hosts: usize, egresses: u16, faults: &Faults) -> Tampering {
-    let (kind, who) = (choices.below(5), choices.u8());
+    let kind = choices.below(5);
+    let who = choices.u8();
     let host = usize::from(who) % hosts;
     match kind {
         0 if faults.mirrors => Tampering::Reflect,

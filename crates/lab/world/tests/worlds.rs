@@ -82,7 +82,8 @@ fn a_session_goes_on_after_whole_epochs_of_its_packets_were_lost() {
         now
     };
     let send = |hosts: &mut [Host; 2], now, len| {
-        let (bytes, options) = (vec![7; len].into(), SendOptions::default());
+        let bytes = vec![7; len].into();
+        let options = SendOptions::default();
         hosts[0].endpoint.send(now, address(2), bytes, &options).unwrap()
     };
     let mut ids = vec![send(&mut hosts, start, 10)];

@@ -142,7 +142,8 @@ fn failures(experiment: &Experiment<'_>) -> Figure {
 
 /// The p99 over all sizes against an experiment's variable, a panel a load.
 fn against_x(experiment: &Experiment<'_>, stem: &str, x: &str, caption: &str) -> Figure {
-    let (xs, loads) = (experiment.xs(), experiment.loads());
+    let xs = experiment.xs();
+    let loads = experiment.loads();
     let panel = |load: f64| Panel {
         title: format!("{load} r/s"),
         x: x.to_owned(),

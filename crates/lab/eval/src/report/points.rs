@@ -105,7 +105,8 @@ impl<'a> Experiment<'a> {
 
 impl<'a> Point<'a> {
     fn new(trial: &'a Trial) -> Self {
-        let (load, x) = (trial.load, trial.x);
+        let load = trial.load;
+        let x = trial.x;
         Self {
             scheme: &trial.scheme,
             load,
@@ -165,7 +166,8 @@ impl<'a> Point<'a> {
 
     /// Packets sent over packets of the messages themselves, for one size or all.
     pub(super) fn sent_over_original(&self, bytes: Option<u32>) -> Option<f64> {
-        let (mut sent, mut original) = (0_u64, 0_u64);
+        let mut sent = 0_u64;
+        let mut original = 0_u64;
         for message in self.messages().filter(|m| bytes.is_none_or(|bytes| m.bytes == bytes)) {
             if let (Some(packets), Some(source)) = (message.packets, message.source_packets) {
                 sent += u64::from(packets);

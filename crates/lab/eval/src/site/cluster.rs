@@ -59,11 +59,13 @@ const fn usual_dscp() -> u8 {
 impl Document {
     fn check(&self) -> Result<(), String> {
         if !RATES.contains(&self.link_rate) {
-            let (low, high) = (RATES.start(), RATES.end());
+            let low = RATES.start();
+            let high = RATES.end();
             return Err(format!("link_rate {}: expected {low} to {high} bit/s", self.link_rate));
         }
         if self.low_dscps.len() > LOW_DSCPS.len() {
-            let (count, most) = (self.low_dscps.len(), LOW_DSCPS.len());
+            let count = self.low_dscps.len();
+            let most = LOW_DSCPS.len();
             return Err(format!("{count} low_dscps: expected at most {most}"));
         }
         let low = self.low_dscps.iter().map(|&dscp| ("low_dscps", dscp));
@@ -108,7 +110,8 @@ impl Cluster {
         };
         let hosts = document.host.into_iter().map(peer).collect();
         let network = Network::Cluster(Self { endpoint, agents });
-        let (link_rate, dscp) = (document.link_rate, document.dscp);
+        let link_rate = document.link_rate;
+        let dscp = document.dscp;
         let low_dscps = document.low_dscps;
         Ok(Site { hosts, racks, link_rate, dscp, low_dscps, network })
     }

@@ -42,7 +42,8 @@ impl Local {
         }
         let racks = (1..=topology.hosts).map(|host| topology.leaf_of(host)).collect();
         let agents = hosts.iter().map(|_| Agent::new(interrupted.clone())).collect();
-        let (link_rate, dscp) = (topology.rate, topology.dscp);
+        let link_rate = topology.rate;
+        let dscp = topology.dscp;
         let low_dscps = topology.low_dscps.clone();
         let network = Network::Local(Self { fabric, agents, min_rto });
         Ok((Site { hosts, racks, link_rate, dscp, low_dscps, network }, lacks))

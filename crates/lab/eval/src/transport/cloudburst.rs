@@ -65,7 +65,8 @@ impl Cloudburst {
         let endpoints: Vec<Endpoint> = (0..count).map(open).collect::<Result<_, _>>()?;
         let replies = Arc::<Replies>::default();
         let serving = {
-            let (endpoints, replies) = (endpoints.clone(), replies.clone());
+            let endpoints = endpoints.clone();
+            let replies = replies.clone();
             let serve = move || {
                 runtime.block_on(async {
                     let each = endpoints.into_iter().map(|one| serve(one, replies.clone()));
@@ -138,8 +139,8 @@ async fn serve(endpoint: Endpoint, replies: Arc<Replies>) {
             let response = Bytes::from(vec![0x5a; asked.response]);
             if let Ok(receipt) = request.reply(response).await {
                 let Asked { from, id, .. } = asked;
-                let (packets, source_packets) =
-                    (receipt.packets as u32, receipt.source_symbols as u32);
+                let packets = receipt.packets as u32;
+                let source_packets = receipt.source_symbols as u32;
                 let reply = Reply { from, id, packets, source_packets };
                 replies.ended.lock().unwrap_or_else(PoisonError::into_inner).push(reply);
             }

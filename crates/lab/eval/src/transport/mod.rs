@@ -127,7 +127,8 @@ impl Asked {
             let field = bytes.get(4 * at..4 * at + 4)?;
             Some(u32::from_be_bytes(field.try_into().ok()?))
         };
-        let (request, response) = (field(0)? as usize, field(1)? as usize);
+        let request = field(0)? as usize;
+        let response = field(1)? as usize;
         let from = field(2)?.try_into().ok()?;
         let is_sound = (HEADER..=LONGEST).contains(&request) && response <= LONGEST;
         is_sound.then_some(Self { request, response, from, id: field(3)? })

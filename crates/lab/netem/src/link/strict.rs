@@ -82,7 +82,8 @@ impl Strict {
         let class = self.classes.iter().position(|class| !class.is_empty())?;
         let Waiting { since, packet } = self.classes[class].pop_front()?;
         let ends = self.free_at.max(since).saturating_add(time(packet.len()));
-        (self.in_service, self.free_at) = (class, ends);
+        self.in_service = class;
+        self.free_at = ends;
         Some((ends, packet))
     }
 

@@ -57,7 +57,8 @@ fn wait_until(condition: impl Fn() -> bool) {
 #[test]
 fn packets_pass_in_both_directions_over_ipv4_and_ipv6() {
     for ip in ["127.0.0.1", "::1"] {
-        let (target, client) = (socket(ip), socket(ip));
+        let target = socket(ip);
+        let client = socket(ip);
         let relay = start(&target, vec![perfect()]);
         assert_eq!((relay.paths(), relay.stats(0)), (0, None));
         ping(&client, &relay, &target, b"hello");
@@ -95,8 +96,9 @@ fn answers_return_to_the_client_that_asked() {
 
 #[test]
 fn only_the_target_is_let_back_in() {
-    let (target, client, stranger) =
-        (socket("127.0.0.1"), socket("127.0.0.1"), socket("127.0.0.1"));
+    let target = socket("127.0.0.1");
+    let client = socket("127.0.0.1");
+    let stranger = socket("127.0.0.1");
     let relay = start(&target, vec![perfect()]);
     let nat = ping(&client, &relay, &target, b"1");
     stranger.send_to(b"forged", nat).unwrap();
@@ -128,7 +130,8 @@ fn each_path_has_the_faults_of_its_own_links() {
 
 #[test]
 fn a_blackhole_heals() {
-    let (target, client) = (socket("127.0.0.1"), socket("127.0.0.1"));
+    let target = socket("127.0.0.1");
+    let client = socket("127.0.0.1");
     let relay = start(&target, vec![perfect()]);
     let nat = ping(&client, &relay, &target, b"before");
 
@@ -144,7 +147,8 @@ fn a_blackhole_heals() {
 
 #[test]
 fn one_direction_alone_can_fail() {
-    let (target, client) = (socket("127.0.0.1"), socket("127.0.0.1"));
+    let target = socket("127.0.0.1");
+    let client = socket("127.0.0.1");
     let relay = start(&target, vec![perfect()]);
     let nat = ping(&client, &relay, &target, b"before");
     relay.reconfigure(0, LinkConfig::default(), with_loss(1.0)).unwrap();
@@ -158,7 +162,8 @@ fn one_direction_alone_can_fail() {
 
 #[test]
 fn what_is_delayed_arrives_later_and_in_order() {
-    let (target, client) = (socket("127.0.0.1"), socket("127.0.0.1"));
+    let target = socket("127.0.0.1");
+    let client = socket("127.0.0.1");
     let delay = Duration::from_millis(20);
     let slow = LinkConfig { delay, jitter: delay, ..LinkConfig::default() };
     let relay = start(&target, vec![(slow.clone(), slow)]);
@@ -177,7 +182,8 @@ fn what_is_delayed_arrives_later_and_in_order() {
 
 #[test]
 fn a_target_that_comes_late_or_back_is_reached() {
-    let (early, client) = (socket("127.0.0.1"), socket("127.0.0.1"));
+    let early = socket("127.0.0.1");
+    let client = socket("127.0.0.1");
     let addr = early.local_addr().unwrap();
     let relay = start(&early, vec![perfect()]);
     ping(&client, &relay, &early, b"1");
@@ -210,7 +216,8 @@ fn clients_beyond_the_limit_are_ignored_and_counted() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let (target, client) = (socket("127.0.0.1"), socket("127.0.0.1"));
+    let target = socket("127.0.0.1");
+    let client = socket("127.0.0.1");
     let addr = target.local_addr().unwrap();
     let error = Relay::start(addr, Vec::new(), 1).unwrap_err();
     assert_eq!(error.to_string(), "a relay needs links, got 0");

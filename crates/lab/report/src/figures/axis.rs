@@ -93,7 +93,8 @@ impl Scale {
         let mut scale = Self { margin: margin / length, ..self };
         let mut end = f64::NEG_INFINITY;
         for (value, label) in std::mem::take(&mut scale.labels) {
-            let (at, half) = (scale.share(value) * length, f64::from(size(&label)) / 2.0);
+            let at = scale.share(value) * length;
+            let half = f64::from(size(&label)) / 2.0;
             if at - half >= end {
                 end = at + half;
                 scale.labels.push((value, label));

@@ -63,7 +63,8 @@ impl Bars {
         for (k, Bar { entry, value, note }) in self.bars.iter().rev().enumerate() {
             let x = |value| plot.backend_coord(&(value, k as f64)).0;
             let y = plot.backend_coord(&(0.0, k as f64)).1;
-            let (start, end) = (x(0.0), x(value.value));
+            let start = x(0.0);
+            let end = x(value.value);
             let bar = [(start, y - HALF), (end, y + HALF)];
             pixels.draw(&Rectangle::new(bar, entry.rgb().filled()))?;
             if entry.hollow {
@@ -73,7 +74,8 @@ impl Bars {
             }
             if value.has_interval() {
                 // Grey with a white rim, which is visible on dark bars and on the background.
-                let (low, high) = (x(value.low), x(value.high));
+                let low = x(value.low);
+                let high = x(value.high);
                 let end = |x| [(x, y - 8), (x, y + 8)];
                 for (thick, colour) in [(8, WHITE), (4, GREY)] {
                     for line in [[(low, y), (high, y)], end(low), end(high)] {

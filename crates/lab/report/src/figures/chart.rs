@@ -113,7 +113,8 @@ impl Chart {
         let areas = area.split_evenly((self.rows(), self.columns));
         for (panel, area) in self.panels.iter().zip(areas) {
             let (x, apart) = panel.across(f64::from(wide));
-            let (x, y) = ((x, &*panel.x), (y.clone(), &*self.y));
+            let x = (x, &*panel.x);
+            let y = (y.clone(), &*self.y);
             let plot = frame::paint(&area, &panel.title, x, y, (LEFT, RIGHT))?;
             panel.paint(&area.use_screen_coord(), |at| plot.backend_coord(&at), apart)?;
         }
@@ -163,14 +164,18 @@ impl Panel {
             let crowded = self.joined && dots.len() > MOST_DOTS;
             let step = if crowded { dots.len() / SOME_DOTS } else { 1 };
             for (x, dot) in dots.iter().step_by(step) {
-                let (mut entry, mut at) = (entry.clone(), place(*x, dot.value));
+                let mut entry = entry.clone();
+                let mut at = place(*x, dot.value);
                 if dot.value.is_infinite() {
-                    (entry.form, entry.hollow) = (Form::Triangle, false);
+                    entry.form = Form::Triangle;
+                    entry.hollow = false;
                     at.1 += 12;
                 }
                 if dot.has_interval() {
-                    let (low, high) = (place(*x, dot.low).1, place(*x, dot.high).1);
-                    let (style, wide) = (entry.rgb().stroke_width(2), 10);
+                    let low = place(*x, dot.low).1;
+                    let high = place(*x, dot.high).1;
+                    let style = entry.rgb().stroke_width(2);
+                    let wide = 10;
                     area.draw(&ErrorBar::new_vertical(at.0, low, at.1, high, style, wide))?;
                 }
                 entry.dot(area, at)?;

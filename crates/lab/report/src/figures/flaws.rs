@@ -11,7 +11,8 @@ impl Figure {
             Err(reason) => return vec![reason.to_string()],
         };
         let (width, height) = self.size();
-        let (width, height) = (f64::from(width), f64::from(height));
+        let width = f64::from(width);
+        let height = f64::from(height);
         let texts: Vec<_> = svg.split("<text ").skip(1).filter_map(covered).collect();
         let mut flaws = Vec::new();
         for (k, (text, a)) in texts.iter().enumerate() {
@@ -37,7 +38,9 @@ fn covered(tag: &str) -> Option<(String, [f64; 4])> {
     let number = |name: &str| attribute(name)?.parse::<f64>().ok();
     let text = tag.split_once('>')?.1.split("</text>").next()?.trim();
     let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    let (x, y, em) = (number("x")?, number("y")?, number("font-size")?);
+    let x = number("x")?;
+    let y = number("y")?;
+    let em = number("font-size")?;
     let long = f64::from(frame::width(&text)) * em * 1.24 / f64::from(frame::SMALL);
     let before = match attribute("text-anchor")? {
         "start" => 0.0,
@@ -63,7 +66,8 @@ mod tests {
     use crate::statistics::Estimate;
 
     fn flaws(title: &str, x: &str, note: &str) -> Vec<String> {
-        let (entry, value) = (Entry::nth(0, "scheme"), Estimate::exact(2.0));
+        let entry = Entry::nth(0, "scheme");
+        let value = Estimate::exact(2.0);
         let bars = vec![Bar { entry, value, note: note.to_owned() }];
         Bars { title: title.to_owned(), x: x.to_owned(), bars }.figure("stem", "").flaws()
     }

@@ -107,14 +107,16 @@ pub(super) fn layout<'a>(
     across: Range<i32>,
 ) -> (Vec<Placed<'a>>, i32) {
     let mut placed: Vec<Placed<'_>> = Vec::new();
-    let (mut x, mut y) = (across.start, 44);
+    let mut x = across.start;
+    let mut y = 44;
     for entry in all {
         if placed.iter().any(|(known, _)| known.name == entry.name) {
             continue;
         }
         let wide = 40 + width(&entry.name);
         if x > across.start && x + wide > across.end {
-            (x, y) = (across.start, y + 44);
+            x = across.start;
+            y += 44;
         }
         placed.push((entry, (x + 14, y)));
         x += wide + 48;

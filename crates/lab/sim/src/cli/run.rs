@@ -75,13 +75,15 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), Failure> {
     bar.finish_and_clear();
     let (missing, wanted) = store.missing();
     if !swept? {
-        let (directory, present) = (arguments.out, wanted - missing.len());
+        let directory = arguments.out;
+        let present = wanted - missing.len();
         return Err(Failure::Interrupted { directory, present, wanted });
     }
     if missing.is_empty() {
         return show(&store, ui);
     }
-    let (directory, present) = (arguments.out.display(), wanted - missing.len());
+    let directory = arguments.out.display();
+    let present = wanted - missing.len();
     ui.status(&format!(
         "{directory} has {present} of {wanted} cells; run the other shards and merge their directories"
     ));

@@ -67,7 +67,8 @@ fn flow(text: &str) -> Result<(Time, NewFlow), String> {
     let parts: Vec<&str> = what.split(':').collect();
     let [source, destination, bytes] = parts[..] else { return Err(expected()) };
     let host = |text: &str| text.parse::<u16>().map_err(|_| expected());
-    let (source, destination) = (host(source)?, host(destination)?);
+    let source = host(source)?;
+    let destination = host(destination)?;
     let bytes = bytes.parse::<u64>().map_err(|_| expected())?;
     // Cloudburst's limit applies to all transports, so that they can be compared.
     let most = Config::default().max_message as u64;
@@ -133,7 +134,8 @@ pub(super) fn trace(arguments: &Arguments) -> Result<(), Failure> {
         let time = |time: Option<Time>| {
             time.map_or("never".to_owned(), |at| format!("at {}", microseconds(at)))
         };
-        let (delivered, acknowledged) = (time(flow.delivered), time(flow.acknowledged));
+        let delivered = time(flow.delivered);
+        let acknowledged = time(flow.acknowledged);
         text += &format!(
             "# flow {number}: {} bytes from host {} to host {}, started at {}, delivered {delivered}, \
              acknowledged {acknowledged}\n",
@@ -143,7 +145,8 @@ pub(super) fn trace(arguments: &Arguments) -> Result<(), Failure> {
             microseconds(flow.begun),
         );
     }
-    let (events, hash) = (simulation.network().events(), simulation.network().hash());
+    let events = simulation.network().events();
+    let hash = simulation.network().hash();
     text += &format!("# {events} events, trace hash {hash:016x}\n");
     if let Some(path) = &arguments.pcapng {
         let Written { packets, left_out } = written;

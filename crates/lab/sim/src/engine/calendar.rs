@@ -202,8 +202,11 @@ mod tests {
     fn events_come_by_time_and_equal_ones_in_the_order_of_scheduling() {
         for spacing in [1, 100, 5_000, 1_000_000] {
             let mut rng = SplitMix64::new(spacing);
-            let (mut calendar, mut packets) = (Calendar::new(spacing), Packets::new());
-            let (mut now, mut expected, mut served) = (0, Vec::new(), Vec::new());
+            let mut calendar = Calendar::new(spacing);
+            let mut packets = Packets::new();
+            let mut now = 0;
+            let mut expected = Vec::new();
+            let mut served = Vec::new();
             let mut number = 0;
             for _ in 0..20_000 {
                 for _ in 0..rng.below(3) {

@@ -42,7 +42,8 @@ pub fn merge(
         for (name, record) in records {
             match found.get(&name) {
                 Some((other, before)) if *before != record => {
-                    let (one, two) = (other.display(), directory.display());
+                    let one = other.display();
+                    let two = directory.display();
                     let reason = format!(
                         "{name} differs between {one} and {two}: find out which one is from a \
                          different build, and leave it out"

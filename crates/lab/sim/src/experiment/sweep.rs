@@ -63,7 +63,8 @@ pub fn sweep(
     let shared = Arc::new(shared);
     let (sender, finished) = mpsc::channel();
     for _ in 0..jobs.min(count) {
-        let (shared, sender) = (shared.clone(), sender.clone());
+        let shared = shared.clone();
+        let sender = sender.clone();
         let work = move || {
             while !shared.stopped.load(Ordering::Relaxed) {
                 let next = shared.next.fetch_add(1, Ordering::Relaxed);

@@ -205,13 +205,16 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let simulation = simulate(fabric(shape, scheme)?, transport, flows, &drops, case.seed);
     let network = simulation.network();
     let mut outcome = Outcome::of(network)?;
-    let (mut times, mut slowest, mut sum) = (Completion::new(), 0.0_f64, 0.0);
+    let mut times = Completion::new();
+    let mut slowest = 0.0_f64;
+    let mut sum = 0.0;
     let all = network.flows().as_slice();
     for flow in all {
         let took = flow.delivered.map(|at| at - flow.begun);
         times.record(bytes, took);
         let took = took.map_or(f64::INFINITY, |took| took as f64);
-        (slowest, sum) = (slowest.max(took), sum + took);
+        slowest = slowest.max(took);
+        sum += took;
     }
     times.put("", &mut outcome);
     let p99 = outcome.values[&format!("p99_us/{bytes}")] * US as f64;
@@ -247,7 +250,8 @@ fn report(results: &Results<'_>) -> Part {
             joined: true,
             series: series.filter(|series| !series.dots.is_empty()).collect(),
         };
-        let (y, panels) = (y.to_owned(), vec![panel]);
+        let y = y.to_owned();
+        let panels = vec![panel];
         Chart { y, up: Axis::Logarithmic, columns: 1, height: 300.0, panels }
     };
     let head = [
@@ -302,7 +306,8 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
         values.reduce(f64::max)
     };
     let spared = ["burst-aeolus", "pull-aeolus"].map(|scheme| {
-        let (spared, dropped) = (most(scheme, "dropped_ect")?, most(scheme, "dropped_not_ect")?);
+        let spared = most(scheme, "dropped_ect")?;
+        let dropped = most(scheme, "dropped_not_ect")?;
         let whole = spared == 0.0 && dropped > 0.0;
         let found = format!(
             "at most {} ECT(0) and {} Not-ECT packets dropped in a run",

@@ -62,7 +62,8 @@ fn cells(scale: Scale) -> Vec<Cell> {
 
 fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let Cell { scheme, x, load, .. } = case.cell;
-    let (load, ports) = (*load, *x as u16);
+    let load = *load;
+    let ports = *x as u16;
     let place = SCHEMES.iter().position(|other| other == scheme).ok_or("unknown order of paths")?;
     let order = bouncing::orders(ports)?[place];
     let has_equilibrium = scheme != RB || load < FULL_LOAD;
@@ -118,7 +119,8 @@ fn slots_of_fabric(scale: Scale, ports: u16, load: f64) -> Option<[u64; 2]> {
 }
 
 fn report(results: &Results<'_>) -> Part {
-    let (ports, loads) = (sorted(results.xs()), sorted(results.loads()));
+    let ports = sorted(results.xs());
+    let loads = sorted(results.loads());
     let figures = vec![
         by_hop(
             results,

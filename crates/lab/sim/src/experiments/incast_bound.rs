@@ -80,7 +80,8 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
 
 fn report(results: &Results<'_>) -> Part {
     let mut part = Part::default();
-    let (schemes, xs) = (results.schemes(), results.xs());
+    let schemes = results.schemes();
+    let xs = results.xs();
     let curve = |scheme: &str, value: &str| -> Vec<(f64, Estimate)> {
         let dot = |&x: &f64| Some((x, results.estimate(scheme, x, 0.0, value)?));
         xs.iter().filter_map(dot).collect()

@@ -58,9 +58,12 @@ impl Clos {
         shape.check()?;
         edge.check()?;
         core.check()?;
-        let (hosts, leaves) = (shape.hosts(), shape.leaves());
-        let (ways, ups) = (usize::from(shape.ways), usize::from(shape.ups));
-        let (pods, hosts_per_leaf) = (usize::from(shape.pods), usize::from(shape.hosts_per_leaf));
+        let hosts = shape.hosts();
+        let leaves = shape.leaves();
+        let ways = usize::from(shape.ways);
+        let ups = usize::from(shape.ups);
+        let pods = usize::from(shape.pods);
+        let hosts_per_leaf = usize::from(shape.hosts_per_leaf);
         let leaves_per_pod = usize::from(shape.leaves_per_pod);
         let aggs = if shape.layers() == 3 { pods * ways } else { 0 };
         // Spines have a port for each leaf, cores one for each pod.
@@ -120,7 +123,8 @@ impl Clos {
 
     /// The number of paths from one host to another.
     pub fn paths(&self, source: u16, destination: u16) -> u16 {
-        let (from, to) = (self.leaf(source), self.leaf(destination));
+        let from = self.leaf(source);
+        let to = self.leaf(destination);
         if from == to {
             1
         } else if self.shape.ups == 0
@@ -140,12 +144,13 @@ impl Clos {
         if packet.hop == 0 {
             return Some(usize::from(packet.source));
         }
-        let (from_leaf, to_leaf) =
-            (usize::from(self.leaf_of[usize::from(packet.source)]), usize::from(self.leaf_of[to]));
+        let from_leaf = usize::from(self.leaf_of[usize::from(packet.source)]);
+        let to_leaf = usize::from(self.leaf_of[to]);
         if from_leaf == to_leaf {
             return (packet.hop == 1).then_some(hosts + to);
         }
-        let (ways, ups) = (usize::from(self.shape.ways), usize::from(self.shape.ups));
+        let ways = usize::from(self.shape.ways);
+        let ups = usize::from(self.shape.ups);
         let path = usize::from(packet.path);
         if ups == 0 {
             return match packet.hop {
@@ -155,8 +160,8 @@ impl Clos {
                 _ => None,
             };
         }
-        let (from_pod, to_pod) =
-            (usize::from(self.pod_of[from_leaf]), usize::from(self.pod_of[to_leaf]));
+        let from_pod = usize::from(self.pod_of[from_leaf]);
+        let to_pod = usize::from(self.pod_of[to_leaf]);
         let leaves = usize::from(self.shape.leaves_per_pod);
         if from_pod == to_pod && self.has_short_cuts {
             return match packet.hop {
@@ -169,7 +174,8 @@ impl Clos {
                 _ => None,
             };
         }
-        let (way, up) = (path / ups, path % ups);
+        let way = path / ups;
+        let up = path % ups;
         match packet.hop {
             1 => Some(self.leaf_ups + from_leaf * ways + way),
             2 => Some(self.agg_ups + (from_pod * ways + way) * ups + up),

@@ -130,7 +130,8 @@ mod tests {
     #[test]
     fn the_queue_at_full_load_has_knuths_mean() {
         for inputs in 2..=40_u16 {
-            let (mut q, mut term) = (0.0, 1.0);
+            let mut q = 0.0;
+            let mut term = 1.0;
             for k in 1..=inputs {
                 q += term;
                 term *= f64::from(inputs - k) / f64::from(inputs);

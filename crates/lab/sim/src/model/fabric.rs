@@ -61,7 +61,8 @@ pub fn queues(
     let hosts = shape.hosts();
     let to = between_pods(hosts, hosts / usize::from(ports), &mut SplitMix64::new(seed));
     let flow = |(source, destination): (usize, usize)| {
-        let (source, destination) = (source as u16, destination as u16);
+        let source = source as u16;
+        let destination = destination as u16;
         // More packets than there are slots.
         let bytes = (warm_up + slots + 1) * u64::from(PACKET);
         (0, NewFlow { source, destination, transport: 0, bytes, tag: 0 })

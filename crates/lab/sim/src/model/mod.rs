@@ -29,7 +29,9 @@ pub struct Moments {
 impl Moments {
     /// The moments of a distribution: `weights` of the lengths 0, 1, 2 and so on, in any unit.
     pub fn of(weights: impl IntoIterator<Item = f64>) -> Self {
-        let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
+        let mut sum = 0.0;
+        let mut first = 0.0;
+        let mut second = 0.0;
         for (length, weight) in weights.into_iter().enumerate() {
             let length = length as f64;
             sum += weight;

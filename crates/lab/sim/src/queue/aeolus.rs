@@ -67,7 +67,8 @@ mod tests {
 
     #[test]
     fn droppable_packets_are_taken_below_the_threshold_and_others_below_the_limit() {
-        let (mut queue, mut packets) = (Aeolus::new(10_000_000_000, 6_000, 9_000), Packets::new());
+        let mut queue = Aeolus::new(10_000_000_000, 6_000, 9_000);
+        let mut packets = Packets::new();
         let mut offer = |droppable| offer(&mut queue, &mut packets, 0, droppable);
         assert_eq!([true, true, false, true].map(&mut offer), [true; 4]);
         // 6,000 bytes are queued: no more droppable packets fit, but two others do.
@@ -76,7 +77,8 @@ mod tests {
 
     #[test]
     fn bytes_of_the_packet_in_service_count_until_they_have_left() {
-        let (mut queue, mut packets) = (Aeolus::new(10_000_000_000, 1_500, 9_000), Packets::new());
+        let mut queue = Aeolus::new(10_000_000_000, 1_500, 9_000);
+        let mut packets = Packets::new();
         assert!(offer(&mut queue, &mut packets, 0, true));
         assert!(matches!(queue.dequeue(0, &mut packets), Next::Send(_)));
         assert!(!offer(&mut queue, &mut packets, 0, true));
@@ -88,7 +90,8 @@ mod tests {
 
     #[test]
     fn order_is_that_of_arrival_whatever_the_kind() {
-        let (mut queue, mut packets) = (Aeolus::new(10_000_000_000, 6_000, 9_000), Packets::new());
+        let mut queue = Aeolus::new(10_000_000_000, 6_000, 9_000);
+        let mut packets = Packets::new();
         for droppable in [true, false, true] {
             assert!(offer(&mut queue, &mut packets, 0, droppable));
         }

@@ -170,7 +170,8 @@ mod tests {
     fn credits_take_their_share_of_a_busy_link_and_no_more() {
         let mut queue = CreditQueue::new(RATE, CreditConfig::default());
         let mut packets = Packets::new();
-        let (mut now, mut credits) = (0, 0);
+        let mut now = 0;
+        let mut credits = 0;
         while now < 10_000_000 * NS {
             offer(&mut queue, &mut packets, Kind::Credit);
             offer(&mut queue, &mut packets, Kind::Data);

@@ -38,10 +38,12 @@ impl Queue for PFabricQueue {
             return None;
         }
         // Drop the latest of the least urgent packets.
-        let (mut worst, mut most) = (0, 0);
+        let mut worst = 0;
+        let mut most = 0;
         for (place, entry) in self.waiting.iter().enumerate() {
             if entry.remaining >= most {
-                (worst, most) = (place, entry.remaining);
+                worst = place;
+                most = entry.remaining;
             }
         }
         Some(self.waiting.remove(worst).packet)
@@ -77,7 +79,8 @@ mod tests {
 
     #[test]
     fn the_flow_of_the_most_urgent_packet_sends_its_earliest() {
-        let (mut queue, mut packets) = (PFabricQueue::new(10), Packets::new());
+        let mut queue = PFabricQueue::new(10);
+        let mut packets = Packets::new();
         let mut add = |flow, remaining| offer(&mut queue, &mut packets, flow, remaining).0;
         let long = add(1, 9_000);
         let early = add(2, 3_000);
@@ -92,7 +95,8 @@ mod tests {
 
     #[test]
     fn a_full_queue_drops_the_least_urgent_and_of_equal_ones_the_last() {
-        let (mut queue, mut packets) = (PFabricQueue::new(3), Packets::new());
+        let mut queue = PFabricQueue::new(3);
+        let mut packets = Packets::new();
         let (first, _) = offer(&mut queue, &mut packets, 1, 5_000);
         let (second, _) = offer(&mut queue, &mut packets, 2, 5_000);
         let (_, dropped) = offer(&mut queue, &mut packets, 3, 1_000);
@@ -109,7 +113,8 @@ mod tests {
 
     #[test]
     fn the_packet_in_service_counts_and_is_never_dropped() {
-        let (mut queue, mut packets) = (PFabricQueue::new(2), Packets::new());
+        let mut queue = PFabricQueue::new(2);
+        let mut packets = Packets::new();
         let (first, _) = offer(&mut queue, &mut packets, 1, 9_000);
         assert_eq!(queue.dequeue(0, &mut packets), Next::Send(first));
         let (second, dropped) = offer(&mut queue, &mut packets, 2, 5_000);

@@ -113,7 +113,8 @@ mod tests {
     #[test]
     fn what_finds_the_queue_full_is_cut_and_overtakes() {
         let config = TrimmingConfig { data: 2, ..TrimmingConfig::default() };
-        let (mut queue, mut packets) = (Trimming::new(config), Packets::new());
+        let mut queue = Trimming::new(config);
+        let mut packets = Packets::new();
         let [first, second, third, fourth] = [0; 4].map(|_| {
             let (packet, dropped) = offer(&mut queue, &mut packets, Kind::Data);
             assert_eq!(dropped, None);
@@ -131,7 +132,8 @@ mod tests {
     #[test]
     fn the_data_packet_in_service_has_its_place_and_a_header_in_service_has_not() {
         let config = TrimmingConfig { data: 1, ..TrimmingConfig::default() };
-        let (mut queue, mut packets) = (Trimming::new(config), Packets::new());
+        let mut queue = Trimming::new(config);
+        let mut packets = Packets::new();
         let data = offer(&mut queue, &mut packets, Kind::Data).0;
         assert_eq!(queue.dequeue(0, &mut packets), Next::Send(data));
         let cut = offer(&mut queue, &mut packets, Kind::Data).0;
@@ -144,7 +146,8 @@ mod tests {
     #[test]
     fn ten_headers_are_sent_for_each_data_packet() {
         let config = TrimmingConfig { data: 3, ..TrimmingConfig::default() };
-        let (mut queue, mut packets) = (Trimming::new(config), Packets::new());
+        let mut queue = Trimming::new(config);
+        let mut packets = Packets::new();
         for _ in 0..3 {
             offer(&mut queue, &mut packets, Kind::Data);
         }
@@ -161,7 +164,8 @@ mod tests {
     #[test]
     fn headers_beyond_their_limit_are_dropped() {
         let config = TrimmingConfig { data: 1, headers: 2, ..TrimmingConfig::default() };
-        let (mut queue, mut packets) = (Trimming::new(config), Packets::new());
+        let mut queue = Trimming::new(config);
+        let mut packets = Packets::new();
         let dropped = [0; 5].map(|_| offer(&mut queue, &mut packets, Kind::Data).1.is_some());
         assert_eq!(dropped, [false, false, false, true, true]);
     }

@@ -217,7 +217,8 @@ impl ExpressPass {
         let Some(state) = self.flows[credit.flow as usize].as_mut() else {
             return;
         };
-        let (packets, sender) = (state.packets, &mut state.sender);
+        let packets = state.packets;
+        let sender = &mut state.sender;
         if sender.phase == Phase::Requesting {
             sender.phase = Phase::Sending;
             sender.round_trip = now - sender.signalled_at;
@@ -256,7 +257,8 @@ impl ExpressPass {
         let size = (headers + payload).max(self.config.control);
         let packet = self.packet(network, credit.flow, Kind::Data);
         network.flow_mut(credit.flow).sent += 1;
-        let (acknowledged, sent) = (credit.sequence, credit.sent);
+        let acknowledged = credit.sequence;
+        let sent = credit.sent;
         network.send(Packet { size, sequence: number, acknowledged, sent, ..packet });
     }
 
@@ -389,7 +391,8 @@ impl Feedback {
         // At least one credit per round trip, so that there is feedback.
         self.rate = self.rate.max(config.credit_interval as f64 / self.round_trip as f64).min(most);
         self.updated = now;
-        (self.echoed, self.lost) = (0, 0);
+        self.echoed = 0;
+        self.lost = 0;
     }
 }
 

@@ -80,7 +80,8 @@ impl Transport for OpenLoop {
     fn begin(&mut self, network: &mut Network, flow: u32) {
         let (spec, packets) = open(network, flow, self.config.packet);
         let paths = network.draw_sequence(self.config.order, spec.source, spec.destination);
-        let (to_send, to_arrive) = (packets, packets);
+        let to_send = packets;
+        let to_arrive = packets;
         store(&mut self.flows, flow, State { paths, to_send, to_arrive });
         self.schedule(network, flow, network.now());
     }
@@ -100,7 +101,8 @@ impl Transport for OpenLoop {
             return;
         };
         state.to_send -= 1;
-        let (path, is_last) = (state.paths.next_path() as u16, state.to_send == 0);
+        let path = state.paths.next_path() as u16;
+        let is_last = state.to_send == 0;
         let now = network.now();
         let record = network.flow_mut(flow);
         let sequence = record.sent;

@@ -70,7 +70,9 @@ mod tests {
     #[test]
     fn flows_fill_the_share_of_the_links_that_they_are_asked_to() {
         let shape = Shape::leaf_spine(16, 9, 4);
-        let (load, rate, sizes) = (0.6, 10_000_000_000, Sizes::WEB_SEARCH);
+        let load = 0.6;
+        let rate = 10_000_000_000;
+        let sizes = Sizes::WEB_SEARCH;
         let mean = mean_between(load, rate, &sizes).unwrap();
         let until = 2 * SECOND;
         let arrivals = Arrivals { sizes, peers: Peers::All, mean, until, transport: 0 };

@@ -88,7 +88,8 @@ impl TraceLike {
         let [source, destination] = probed;
         let mut times = draw::stream(seed, "probe times", 0);
         flows.extend(draw::poisson(&mut times, self.between_probes, self.until).map(|at| {
-            let (transport, bytes) = (self.transport, self.probe);
+            let transport = self.transport;
+            let bytes = self.probe;
             (at, NewFlow { source, destination, transport, bytes, tag: Self::PROBE })
         }));
         Ok(List::new(flows))
@@ -106,7 +107,8 @@ mod tests {
         let shape = Shape::fat_tree(8, 1);
         let loads = TraceLike::skewed(shape.leaves());
         assert_eq!((loads.len(), &loads[..2]), (29, &[0.92, 0.9][..]));
-        let (until, rate) = (100 * SECOND, 1_000_000_000);
+        let until = 100 * SECOND;
+        let rate = 1_000_000_000;
         let trace =
             TraceLike { loads, rate, probe: 4_000, between_probes: 10 * MS, until, transport: 0 };
         let mut list = trace.draw(&shape, 5).unwrap();

@@ -43,7 +43,8 @@ fn poisson_arrivals_wait_as_in_md1() {
 
 #[test]
 fn the_simulator_queues_as_the_model_does() {
-    let (ports, load) = (8, 0.9);
+    let ports = 8;
+    let load = 0.9;
     for order in orders(ports).unwrap() {
         let model = Model { order, ports, load, hop: Hop::First };
         let expected = if order == Order::Random {

@@ -60,7 +60,8 @@ fn run(command: Command) -> Result<(), Error> {
 
 fn raise(up: &Up) -> Result<(), Error> {
     let interrupted = interrupted()?;
-    let (name, topology) = (&up.fabric.name, up.topology());
+    let name = &up.fabric.name;
+    let topology = up.topology();
     let raised = Fabric::up_to_stay(name, &topology, &interrupted, |fabric| {
         start_forwarding(fabric.name())
     })?;

@@ -104,12 +104,15 @@ impl fmt::Display for Status {
                 [only] => only.to_string(),
                 [first, .., last] => format!("{first} ... {last}"),
             };
-            let (leaf, namespace) = (host.leaf.to_string(), host.namespace.clone());
-            let (v4, v6) = (host.v4.to_string(), host.v6.to_string());
+            let leaf = host.leaf.to_string();
+            let namespace = host.namespace.clone();
+            let v4 = host.v4.to_string();
+            let v6 = host.v6.to_string();
             hosts.row([host.node.to_string(), leaf, namespace, v4, v6, paths]);
         }
         for switch in &self.switches {
-            let (v4, v6) = (switch.v4.to_string(), switch.v6.to_string());
+            let v4 = switch.v4.to_string();
+            let v6 = switch.v6.to_string();
             let node = switch.node.to_string();
             hosts.row([node, "".into(), switch.namespace.clone(), v4, v6, "".into()]);
         }

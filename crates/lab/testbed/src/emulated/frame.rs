@@ -62,7 +62,8 @@ pub(super) fn mend(frame: &mut [u8], dscp: IpDscp) -> Option<()> {
             ip.header_checksum = ip.calc_header_checksum();
             headers.extend(ip.to_bytes());
             if let Some((udp, data)) = udp(ip.protocol) {
-                let (from, to) = (udp.source_port, udp.destination_port);
+                let from = udp.source_port;
+                let to = udp.destination_port;
                 let udp = UdpHeader::with_ipv4_checksum(from, to, &ip, data).ok()?;
                 headers.extend(udp.to_bytes());
             }
@@ -72,7 +73,8 @@ pub(super) fn mend(frame: &mut [u8], dscp: IpDscp) -> Option<()> {
             ip.set_payload_length(rest.len()).ok()?;
             headers.extend(ip.to_bytes());
             if let Some((udp, data)) = udp(ip.next_header) {
-                let (from, to) = (udp.source_port, udp.destination_port);
+                let from = udp.source_port;
+                let to = udp.destination_port;
                 let udp = UdpHeader::with_ipv6_checksum(from, to, &ip, data).ok()?;
                 headers.extend(udp.to_bytes());
             }
@@ -91,7 +93,9 @@ mod tests {
 
     /// A datagram with DSCP 43 that is ECN-capable.
     fn frame(v6: bool) -> Vec<u8> {
-        let (from, to, length) = (1000, 7000, (UdpHeader::LEN + DATA.len()) as u16);
+        let from = 1000;
+        let to = 7000;
+        let length = (UdpHeader::LEN + DATA.len()) as u16;
         let dscp = IpDscp::try_new(43).unwrap();
         let (kind, ip, udp) = if v6 {
             let mut ip = Ipv6Header { next_header: IpNumber::UDP, ..Ipv6Header::default() };
@@ -103,7 +107,8 @@ mod tests {
         } else {
             let [source, target] = [[10, 1, 1, 1], [10, 1, 2, 3]];
             let mut ip = Ipv4Header::new(length, 64, IpNumber::UDP, source, target).unwrap();
-            (ip.dscp, ip.ecn) = (dscp, IpEcn::TWO);
+            ip.dscp = dscp;
+            ip.ecn = IpEcn::TWO;
             ip.header_checksum = ip.calc_header_checksum();
             let udp = UdpHeader::with_ipv4_checksum(from, to, &ip, &DATA).unwrap();
             ([0x08, 0x00], ip.to_bytes().to_vec(), udp)

@@ -75,7 +75,8 @@ impl Fabric {
         check_privileges()?;
         let state = State::read(name)?.filter(|state| state.builder.is_none());
         let state = state.ok_or_else(|| Error::NotUp { name: name.into() })?;
-        let (name, topology) = (state.name, state.topology);
+        let name = state.name;
+        let topology = state.topology;
         Ok(Self { name, topology, is_owned: false, forwarding: Forwarding::default() })
     }
 
@@ -143,7 +144,8 @@ impl Fabric {
         state.topology.validate()?;
         check_privileges()?;
         state.builder = Some(Process::this());
-        let (name, topology) = (state.name.clone(), state.topology.clone());
+        let name = state.name.clone();
+        let topology = state.topology.clone();
         {
             let lock = Lock::take()?;
             sweep(&lock)?;
@@ -324,7 +326,8 @@ impl Fabric {
     fn read(&self, node: Node, place: &str) -> Result<Vec<Port>, Error> {
         let qdiscs = namespace::run("tc", &["-j", "-s", "qdisc", "show"], "", place)?;
         let losses = namespace::run("nft", &["-j", "list", "counters"], "", place)?;
-        let (neighbours, low) = (self.topology.neighbours(node), self.topology.low_dscps.len());
+        let neighbours = self.topology.neighbours(node);
+        let low = self.topology.low_dscps.len();
         let mut ports = counters::parse(node, &neighbours, low, &qdiscs, &losses, place)?;
         if self.topology.emulates(node) {
             let doing = format!("cannot read the counters of emulated queues in {place}");

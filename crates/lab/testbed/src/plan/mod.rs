@@ -375,7 +375,8 @@ mod tests {
         let topology = Topology { low_dscps: vec![45, 47], ..Topology::default() };
         let text = queues(&topology, Node::Spine(1));
         for (place, dscp) in [43, 45, 47].into_iter().enumerate() {
-            let (class, byte) = (11 + place, dscp << 2);
+            let class = 11 + place;
+            let byte = dscp << 2;
             for part in [
                 format!("dev l2 parent 1:10 classid 1:{class} htb rate 8kbit ceil 100000000bit "),
                 format!("dev l2 parent 1:{class} handle {class}: pfifo limit 8\n"),

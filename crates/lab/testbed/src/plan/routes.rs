@@ -47,7 +47,8 @@ impl Routes<'_> {
     }
 
     fn own_addresses(&mut self) {
-        let (topology, node) = (self.topology, self.node);
+        let topology = self.topology;
+        let node = self.node;
         let own: [IpAddr; 2] = [v4(topology, node).into(), v6(topology, node).into()];
         let (port, aliases) = match node {
             // Programs query the speed of the interface that has their address.
@@ -102,11 +103,14 @@ impl Routes<'_> {
     fn host(&mut self, host: u16) {
         let leaf = Node::Leaf(self.topology.leaf_of(host));
         if self.is_usable(leaf) {
-            let (topology, node) = (self.topology, self.node);
+            let topology = self.topology;
+            let node = self.node;
             // The aliases are addresses of this host too; these are its source addresses.
-            let (hop, src) = (v4(topology, leaf), v4(topology, node));
+            let hop = v4(topology, leaf);
+            let src = v4(topology, node);
             self.line(format!("route replace 0.0.0.0/0 via {hop} dev {leaf} src {src} onlink"));
-            let (hop, src) = (link_local(leaf), v6(topology, node));
+            let hop = link_local(leaf);
+            let src = v6(topology, node);
             self.line(format!("route replace ::/0 via {hop} dev {leaf} src {src}"));
         }
     }

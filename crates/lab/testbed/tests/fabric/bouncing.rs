@@ -8,8 +8,10 @@ use socket2::Domain;
 
 pub(crate) fn bouncing_visits_the_spine_named() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
-    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
-    let (socket, receiver) = (raw(&from, Domain::IPV4)?, bound(&to, false, PORT)?);
+    let from = fabric.host(1)?;
+    let to = fabric.host(4)?;
+    let socket = raw(&from, Domain::IPV4)?;
+    let receiver = bound(&to, false, PORT)?;
     let bounce = |spine, number| -> Result<(), Failed> {
         let (spine, _) = fabric.addresses(Node::Spine(spine))?;
         let inner = ipv4(43 << 2, 17, from.v4(), to.v4(), &udp(FIRST, PORT, &[number; 1000]));
@@ -47,8 +49,10 @@ pub(crate) fn bouncing_visits_the_spine_named() -> Result<(), Failed> {
 pub(crate) fn hosts_decapsulate_if_told_to() -> Result<(), Failed> {
     for hosts_decapsulate in [true, false] {
         let fabric = Fabric::up(&Topology { hosts_decapsulate, ..small() })?;
-        let (from, to) = (fabric.host(1)?, fabric.host(4)?);
-        let (socket, receiver) = (raw(&from, Domain::IPV4)?, bound(&to, false, PORT)?);
+        let from = fabric.host(1)?;
+        let to = fabric.host(4)?;
+        let socket = raw(&from, Domain::IPV4)?;
+        let receiver = bound(&to, false, PORT)?;
         let inner = ipv4(0, 17, from.v4(), to.v4(), &udp(FIRST, PORT, b"by way of spine 2"));
         let path = to.path_address(2)?;
         let before = towards_spines(&fabric, Node::Leaf(1))?;

@@ -12,8 +12,10 @@ fn payloads(packets: &[Vec<u8>]) -> Vec<&[u8]> {
 
 pub(crate) fn a_capture_has_what_comes_in_once_and_in_order() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
-    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
-    let (sender, receiver) = (bound(&from, false, 0)?, bound(&to, false, PORT)?);
+    let from = fabric.host(1)?;
+    let to = fabric.host(4)?;
+    let sender = bound(&from, false, 0)?;
+    let receiver = bound(&to, false, PORT)?;
     let capture = fabric.namespace(Node::Spine(2))?.capture()?;
     for spine in 1..=4 {
         for number in 0..10 {

@@ -51,7 +51,8 @@ fn burst(from: &Host, to: IpAddr, byte: u8, numbers: core::ops::Range<u8>) -> Re
 
 /// The next packet, and the byte of its DSCP and ECN.
 fn next(socket: &UdpSocket) -> Option<(Vec<u8>, u8)> {
-    let (mut buffer, mut control) = (vec![0; 2 * LENGTH], nix::cmsg_space!(i32));
+    let mut buffer = vec![0; 2 * LENGTH];
+    let mut control = nix::cmsg_space!(i32);
     let mut slices = [IoSliceMut::new(&mut buffer)];
     let flags = MsgFlags::empty();
     let received =

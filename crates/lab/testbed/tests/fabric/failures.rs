@@ -10,8 +10,10 @@ use std::time::Instant;
 
 /// Sends 40 packets through each spine, and expects this number of them at host 4: all or none.
 fn expect_by_spine(fabric: &Fabric, v6: bool, expected: [usize; 4]) -> Result<(), Failed> {
-    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
-    let (sender, receiver) = (bound(&from, v6, 0)?, bound(&to, v6, PORT)?);
+    let from = fabric.host(1)?;
+    let to = fabric.host(4)?;
+    let sender = bound(&from, v6, 0)?;
+    let receiver = bound(&to, v6, PORT)?;
     for (spine, expected) in (1..).zip(expected) {
         let alias: IpAddr =
             if v6 { to.path_address_v6(spine)?.into() } else { to.path_address(spine)?.into() };
@@ -39,7 +41,8 @@ pub(crate) fn a_silent_spine_loses_its_share() -> Result<(), Failed> {
 
     // ECMP continues to use dead paths.
     let before = towards_spines(&fabric, Node::Leaf(1))?;
-    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
+    let from = fabric.host(1)?;
+    let to = fabric.host(4)?;
     let receiver = bound(&to, false, PORT)?;
     from_ports(&from, 16, to.v4().into())?;
     let arrived = survivors(&receiver)? as u64;
@@ -57,7 +60,8 @@ pub(crate) fn a_silent_spine_loses_its_share() -> Result<(), Failed> {
 
 pub(crate) fn a_link_that_is_down_is_avoided() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
-    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
+    let from = fabric.host(1)?;
+    let to = fabric.host(4)?;
     for what in ["l1-s3", "s1"] {
         fabric.fail(what.parse()?, Failure::Down)?;
     }
@@ -86,11 +90,14 @@ pub(crate) fn a_link_that_is_down_is_avoided() -> Result<(), Failed> {
 pub(crate) fn a_lossy_link_loses_at_its_rate() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     fabric.loss("h1-l1".parse()?, 25.0)?;
-    let (from, to) = (fabric.host(1)?, fabric.host(2)?);
-    let (sender, receiver) = (bound(&from, false, 0)?, bound(&to, false, PORT)?);
+    let from = fabric.host(1)?;
+    let to = fabric.host(2)?;
+    let sender = bound(&from, false, 0)?;
+    let receiver = bound(&to, false, PORT)?;
     setsockopt(&receiver, sockopt::RcvBufForce, &(8 << 20))?;
     let lost = || fabric.port(Node::Leaf(1), Node::Host(1)).map(|port| port.lost);
-    let (mut arrived, begun) = (0, Instant::now());
+    let mut arrived = 0;
+    let begun = Instant::now();
     // The queue of a port holds 256.
     for sent in (200..=1000).step_by(200) {
         for _ in 0..200 {

@@ -143,8 +143,10 @@ pub(crate) fn up_replaces_what_was_ended() -> Result<(), Failed> {
 /// arrives, or that it does not.
 fn expect_forwarding(name: &str, expected: bool) -> Result<(), Failed> {
     let fabric = Fabric::attach(name)?;
-    let (from, to) = (fabric.host(1)?, fabric.host(2)?);
-    let (sender, receiver) = (bound(&from, false, 0)?, bound(&to, false, PORT)?);
+    let from = fabric.host(1)?;
+    let to = fabric.host(2)?;
+    let sender = bound(&from, false, 0)?;
+    let receiver = bound(&to, false, PORT)?;
     SockRef::from(&sender).set_tos_v4(43 << 2)?;
     sender.send_to(b"marked", (to.v4(), PORT))?;
     let arrived = if expected { arrivals(&receiver, 1) } else { survivors(&receiver)? };

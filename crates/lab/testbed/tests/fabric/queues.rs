@@ -44,7 +44,8 @@ fn marked(socket: &UdpSocket, byte: u32) -> Result<(), Failed> {
 
 pub(crate) fn the_tiny_queue_is_for_one_dscp() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
-    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
+    let from = fabric.host(1)?;
+    let to = fabric.host(4)?;
     let ports = || -> Result<Vec<(u64, u64)>, Failed> {
         let way = [
             (Node::Host(1), Node::Leaf(1)),
@@ -89,8 +90,10 @@ pub(crate) fn a_flood_leaves_tcp_its_share() -> Result<(), Failed> {
         ..small()
     };
     let fabric = Fabric::up(&topology)?;
-    let (flooding, flooded) = (fabric.host(1)?, fabric.host(3)?);
-    let (sending, receiving) = (fabric.host(2)?, fabric.host(4)?);
+    let flooding = fabric.host(1)?;
+    let flooded = fabric.host(3)?;
+    let sending = fabric.host(2)?;
+    let receiving = fabric.host(4)?;
     let flood = bound(&flooding, false, 0)?;
     marked(&flood, DSCP << 2)?;
     let _sink = bound(&flooded, false, PORT)?;
@@ -124,7 +127,8 @@ pub(crate) fn a_flood_leaves_tcp_its_share() -> Result<(), Failed> {
             });
             thread::sleep(Duration::from_millis(500));
             let port = || fabric.port(Node::Leaf(1), Node::Spine(1));
-            let (before, start) = (port()?, Instant::now());
+            let before = port()?;
+            let start = Instant::now();
             let mut deepest = 0;
             while start.elapsed() < Duration::from_secs(3) {
                 thread::sleep(Duration::from_millis(10));
@@ -134,7 +138,8 @@ pub(crate) fn a_flood_leaves_tcp_its_share() -> Result<(), Failed> {
                     deepest = deepest.max(port.tiny.backlog);
                 }
             }
-            let (after, seconds) = (port()?, start.elapsed().as_secs_f64());
+            let after = port()?;
+            let seconds = start.elapsed().as_secs_f64();
             let tiny = (after.tiny.bytes - before.tiny.bytes) as f64 * 8.0 / seconds / 1e6;
             let rest = (after.default.bytes - before.default.bytes) as f64 * 8.0 / seconds / 1e6;
             println!(
@@ -165,7 +170,9 @@ pub(crate) fn tiny_queues_have_one_weight_and_an_order() -> Result<(), Failed> {
         ..small()
     };
     let fabric = Fabric::up(&topology)?;
-    let (first, second, to) = (fabric.host(1)?, fabric.host(2)?, fabric.host(3)?);
+    let first = fabric.host(1)?;
+    let second = fabric.host(2)?;
+    let to = fabric.host(3)?;
     let _sink = bound(&to, false, PORT)?;
     let flood_to = (to.path_address(1)?, PORT);
     let sender = |from, byte| -> Result<UdpSocket, Failed> {
@@ -175,7 +182,8 @@ pub(crate) fn tiny_queues_have_one_weight_and_an_order() -> Result<(), Failed> {
     };
     let urgent = sender(&first, DSCP << 2)?;
     let others = [sender(&second, u32::from(LOW) << 2)?, sender(&second, 0)?];
-    let (over, urgent_over) = (&AtomicBool::new(false), &AtomicBool::new(false));
+    let over = &AtomicBool::new(false);
+    let urgent_over = &AtomicBool::new(false);
     let flood = |socket: UdpSocket, is_over: &AtomicBool| {
         while !is_over.load(Ordering::Relaxed) {
             // More than any port carries, even if the thread wakes late.
@@ -193,13 +201,16 @@ pub(crate) fn tiny_queues_have_one_weight_and_an_order() -> Result<(), Failed> {
             assert!(port.low[0].limit == port.tiny.limit && port.low[0].backlog <= 8, "{port:?}");
             Ok([port.tiny, port.low[0], port.default].map(|queue| queue.bytes))
         };
-        let (before, start) = (sent()?, Instant::now());
+        let before = sent()?;
+        let start = Instant::now();
         thread::sleep(Duration::from_millis(1500));
-        let (after, seconds) = (sent()?, start.elapsed().as_secs_f64());
+        let after = sent()?;
+        let seconds = start.elapsed().as_secs_f64();
         Ok([0, 1, 2].map(|queue| (after[queue] - before[queue]) as f64 * 8.0 / seconds / 1e6))
     };
     let (with, without) = thread::scope(|scope| -> Result<_, Failed> {
-        let (_ends, _urgent_ends) = (Ends(over), Ends(urgent_over));
+        let _ends = Ends(over);
+        let _urgent_ends = Ends(urgent_over);
         scope.spawn(move || flood(urgent, urgent_over));
         for socket in others {
             scope.spawn(move || flood(socket, over));
@@ -216,7 +227,8 @@ pub(crate) fn tiny_queues_have_one_weight_and_an_order() -> Result<(), Failed> {
 
 pub(crate) fn a_super_packet_is_queued_in_pieces() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
-    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
+    let from = fabric.host(1)?;
+    let to = fabric.host(4)?;
     let receiver = bound(&to, false, PORT)?;
     let sender = bound(&from, false, 0)?;
     marked(&sender, DSCP << 2)?;
@@ -263,7 +275,8 @@ pub(crate) fn queues_change_while_the_fabric_is_up() -> Result<(), Failed> {
         nodes.into_iter().map(port).collect()
     };
     let before = limits(&fabric)?;
-    let (host, switch) = (before[0].0, small().queues());
+    let host = before[0].0;
+    let switch = small().queues();
     assert_eq!(before[1], (switch.tiny_packets.into(), switch.default_packets.into()));
     let weights = Weights { tiny: 9, default: 1 };
     fabric.set_queues(Queues { tiny_packets: 3, default_packets: 66, weights })?;

@@ -33,7 +33,8 @@ pub(crate) fn every_host_reaches_every_other() -> Result<(), Failed> {
 
 pub(crate) fn sixteen_ports_use_every_spine() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
-    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
+    let from = fabric.host(1)?;
+    let to = fabric.host(4)?;
     for to_address in [IpAddr::from(to.v4()), to.v6().into()] {
         let receiver = bound(&to, to_address.is_ipv6(), PORT)?;
         let before = towards_spines(&fabric, Node::Leaf(1))?;
@@ -49,7 +50,8 @@ pub(crate) fn sixteen_ports_use_every_spine() -> Result<(), Failed> {
 
 pub(crate) fn sixteen_flow_labels_use_every_spine() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
-    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
+    let from = fabric.host(1)?;
+    let to = fabric.host(4)?;
     let socket = raw(&from, Domain::IPV6)?;
     let before = towards_spines(&fabric, Node::Leaf(1))?;
     for label in 1..=16 {
@@ -65,7 +67,8 @@ pub(crate) fn sixteen_flow_labels_use_every_spine() -> Result<(), Failed> {
 pub(crate) fn an_alias_takes_its_spine_only() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     for (from, to) in [(1, 4), (3, 2)] {
-        let (from, to) = (fabric.host(from)?, fabric.host(to)?);
+        let from = fabric.host(from)?;
+        let to = fabric.host(to)?;
         for v6 in [false, true] {
             let receiver = bound(&to, v6, PORT)?;
             for spine in 1..=4 {
@@ -94,10 +97,13 @@ pub(crate) fn an_alias_takes_its_spine_only() -> Result<(), Failed> {
 
 pub(crate) fn path_ids_share_their_spine() -> Result<(), Failed> {
     let fabric = Fabric::up(&Topology { path_ids: 2, ..small() })?;
-    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
-    let (v4, v6) = (to.path_addresses(), to.path_addresses_v6());
+    let from = fabric.host(1)?;
+    let to = fabric.host(4)?;
+    let v4 = to.path_addresses();
+    let v6 = to.path_addresses_v6();
     assert_eq!((v4[0], v4[2]), (to.path_address(1)?, to.path_address(2)?));
-    let (v4, v6) = (v4.into_iter().map(IpAddr::from), v6.into_iter().map(IpAddr::from));
+    let v4 = v4.into_iter().map(IpAddr::from);
+    let v6 = v6.into_iter().map(IpAddr::from);
     for aliases in [v4.collect::<Vec<_>>(), v6.collect()] {
         let receiver = bound(&to, aliases[0].is_ipv6(), PORT)?;
         for (alias, spine) in aliases.into_iter().zip([1, 1, 2, 2, 3, 3, 4, 4]) {

@@ -139,7 +139,8 @@ impl Watch for Log {
         let known = to.is_some() || !self.faults.forged_addresses;
         self.traffic.on_departure(from, destination.ip(), known, packet);
         self.trace.record(self.now, 0, from, packet);
-        let (kind, egress) = (Kind::of(packet), transmit.via.egress);
+        let kind = Kind::of(packet);
+        let egress = transmit.via.egress;
         let line = format_args!("{from}.{egress} -> {destination} {kind:?} {}", packet.len());
         self.trace.print(self.now, line);
         self.adversary.on_departure(departure, hop)

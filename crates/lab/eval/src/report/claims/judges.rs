@@ -56,7 +56,8 @@ pub(super) fn size_below(
     let of = |scheme, load: f64| p99(e.at(scheme, load, 0.0)?.sizes.get(&bytes)?);
     let both = |load: &f64| Some((of(ours, *load)?, of(other, *load)?));
     let (a, b): (Vec<_>, Vec<_>) = e.loads().iter().filter_map(both).unzip();
-    let (a, b) = (mean(&a)?, mean(&b)?);
+    let a = mean(&a)?;
+    let b = mean(&b)?;
     let less = reduction(a, b);
     let words = format!("{}: {}", numbers::size(bytes), compared((ours, a), (other, b)));
     Some((Reached::of(less >= mark, less > 0.0), words))
@@ -89,11 +90,13 @@ pub(super) fn redundancy(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     });
     let Some(mean) = mean(&cells.collect::<Vec<_>>()) else { return Vec::new() };
     let aim = if mean <= 1.2 { "within the aim" } else { "beyond the aim" };
-    let (mut told, mut all) = (0, 0);
+    let mut told = 0;
+    let mut all = 0;
     for message in
         e.points.iter().filter(|point| point.scheme == ours).flat_map(|point| point.messages())
     {
-        (told, all) = (told + usize::from(message.packets.is_some()), all + 1);
+        told += usize::from(message.packets.is_some());
+        all += 1;
     }
     let words = format!("{mean:.3}, {aim} of 1.2, over {told} of {all} messages");
     vec![(Reached::of(mean <= paper::SENT_PER_NEEDED, false), words)]
@@ -111,7 +114,8 @@ pub(super) fn coding_alone(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
 }
 
 pub(super) fn many_paths(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
-    let (b, a) = (with_settings("b", settings), with_settings("a", settings));
+    let b = with_settings("b", settings);
+    let a = with_settings("a", settings);
     let marks = paper::B_BELOW_A.into_iter();
     marks.filter_map(|(bytes, mark)| size_below(e, &b, &a, bytes, mark)).collect()
 }
@@ -168,7 +172,8 @@ pub(super) fn dead_paths(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
 }
 
 pub(super) fn rate(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
-    let (ours, load) = (with_settings("d", settings), e.highest_load());
+    let ours = with_settings("d", settings);
+    let load = e.highest_load();
     let points: Vec<_> = e.points.iter().filter(|p| p.scheme == ours && p.load == load).collect();
     let times = points.iter().filter_map(|point| Some((point.x, p99_over_sizes(point)?)));
     let mut findings = Vec::new();
@@ -177,7 +182,8 @@ pub(super) fn rate(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     {
         let words =
             format!("best r of {} tried: {r}, with {} ms", points.len(), milliseconds(time));
-        let (whole, part) = ((0.4..=0.6).contains(&r), (0.25..=0.75).contains(&r));
+        let whole = (0.4..=0.6).contains(&r);
+        let part = (0.25..=0.75).contains(&r);
         findings.push((Reached::of(whole, part), words));
     }
     let tcp = e.points.iter().find(|point| point.scheme == TCP && point.load == load);

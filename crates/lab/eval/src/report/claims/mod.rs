@@ -127,7 +127,8 @@ mod tests {
     #[test]
     fn an_incast_that_grows_faster_than_linearly_is_found_out() {
         let mut run = synthetic::run(2, &["incast"]);
-        let (linear, below) = ("grows linearly", "less time than TCP");
+        let linear = "grows linearly";
+        let below = "less time than TCP";
         assert_eq!((verdict(&run, linear), verdict(&run, below)), ("holds", "holds"));
         stretch(&mut run, |trial| trial.scheme == "d" && trial.x == 16.0, 40.0);
         assert_ne!(verdict(&run, linear), "holds");

@@ -80,7 +80,8 @@ fn p99_by_size(experiment: &Experiment<'_>, load: f64, x: f64) -> Option<Table> 
 }
 
 fn all(experiment: &Experiment<'_>) -> Table {
-    let (mut rows, mut estimates) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut estimates = Vec::new();
     for point in &experiment.points {
         let sizes = point.sizes.iter().map(|(bytes, size)| (numbers::size(*bytes), size));
         let whole = point.all.iter().map(|all| ("all".to_owned(), all));

@@ -61,11 +61,13 @@ fn open() -> Result<Quic, String> {
     let runtime = Builder::new_current_thread().enable_all().build().map_err(text)?;
     let endpoint = {
         let _context = runtime.enter();
-        let (own, quinn) = (EndpointConfig::default(), Arc::new(TokioRuntime));
+        let own = EndpointConfig::default();
+        let quinn = Arc::new(TokioRuntime);
         Endpoint::new(own, Some(config), socket, quinn).map_err(text)?
     };
     let ports = vec![endpoint.local_addr().map_err(text)?.port()];
-    let (handle, served) = (runtime.handle().clone(), endpoint.clone());
+    let handle = runtime.handle().clone();
+    let served = endpoint.clone();
     let thread = thread::Builder::new().name("quic".into());
     let thread = thread.spawn(move || serve(&runtime, &served)).map_err(text)?;
     Ok(Quic {

@@ -5,7 +5,8 @@ use crate::transport::testing::{ask, call_from_many, expect_responses, failure, 
 use std::net::{Ipv4Addr, UdpSocket};
 
 fn pair() -> (Quic, Quic) {
-    let (one, two) = (Quic::open().unwrap(), Quic::open().unwrap());
+    let one = Quic::open().unwrap();
+    let two = Quic::open().unwrap();
     one.connect(&peers(&[&one, &two])).unwrap();
     (one, two)
 }
@@ -72,7 +73,8 @@ fn a_stream_that_carries_no_request_is_reset() {
 
 #[test]
 fn a_host_with_another_certificate_is_not_believed() {
-    let (one, two) = (Quic::open().unwrap(), Quic::open().unwrap());
+    let one = Quic::open().unwrap();
+    let two = Quic::open().unwrap();
     let mut others = peers(&[&one, &two]);
     others[1].listening.certificate = one.listening().certificate;
     one.connect(&others).unwrap();

@@ -92,7 +92,8 @@ impl Exchange {
             Some(stream) => (stream, Stage::Sending(0)),
             None => (route.open(settings)?, Stage::Connecting),
         };
-        let (route, request) = (Arc::clone(route), Arc::clone(request));
+        let route = Arc::clone(route);
+        let request = Arc::clone(request);
         Ok(Self { route, stream, request, response, stage, until })
     }
 

@@ -70,7 +70,8 @@ impl Tcp {
         if self.settings.copies == 1 || peer.path_addresses.is_empty() {
             return Ok(vec![route(peer.address, None)]);
         }
-        let (here, there) = (own_paths.len(), peer.path_addresses.len());
+        let here = own_paths.len();
+        let there = peer.path_addresses.len();
         if here != there || there < self.settings.copies {
             return Err(format!(
                 "{} copies need as many paths, or more, and the same number on both hosts: host \

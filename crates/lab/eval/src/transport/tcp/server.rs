@@ -39,7 +39,8 @@ impl Server {
         };
         listen().map_err(|reason: io::Error| format!("cannot listen: {reason}"))?;
         let listener = TcpListener::from(socket);
-        let (settings, answer) = (settings.clone(), vec![0x5a; LONGEST].into());
+        let settings = settings.clone();
+        let answer = vec![0x5a; LONGEST].into();
         let start = || {
             let port = listener.local_addr()?.port();
             let (stopped, stop) = pipe()?;
@@ -85,7 +86,8 @@ fn accept(
                 return Ok(None);
             }
             let stream = Arc::new(stream);
-            let (served, answer) = (Arc::clone(&stream), Arc::clone(answer));
+            let served = Arc::clone(&stream);
+            let answer = Arc::clone(answer);
             let thread = thread::Builder::new().name("tcp serve".into()).spawn(move || {
                 // Whatever ends it, the peer sees the connection closed.
                 let _ = serve(&served, &answer);

@@ -81,7 +81,8 @@ fn a_call_gets_its_response_by_mptcp() {
 #[test]
 fn copies_without_paths_of_their_own_take_connections_of_their_own() {
     let copied = |me| TcpSettings { copies: 4, ..settings(me) };
-    let (one, two) = (open(copied(1)), open(copied(2)));
+    let one = open(copied(1));
+    let two = open(copied(2));
     expect_responses(&one, &two);
     // The call reads at most one of the copies. The others are read later.
     wait_until("the end of all copies", || route(&one, 0).idle() >= 4);
@@ -116,7 +117,8 @@ fn calls_at_once_open_connections_that_later_calls_use_again() {
 
 #[test]
 fn many_threads_call_at_once() {
-    let (one, two) = (open(settings(1)), open(settings(2)));
+    let one = open(settings(1));
+    let two = open(settings(2));
     one.connect(&peers(&[&one, &two])).unwrap();
     call_from_many(&one, 8, 25);
     assert!((1..=8).contains(&route(&one, 0).idle()));
@@ -124,7 +126,8 @@ fn many_threads_call_at_once() {
 
 #[test]
 fn a_call_to_a_peer_that_is_gone_says_so() {
-    let (one, two) = (open(settings(1)), open(settings(2)));
+    let one = open(settings(1));
+    let two = open(settings(2));
     one.connect(&peers(&[&one, &two])).unwrap();
     one.call(ask(2, 1)).unwrap();
     let at = format!("host 2 at 127.0.0.1:{}", two.server.port());
@@ -165,7 +168,8 @@ fn a_response_that_is_too_long_is_no_response() {
 
 #[test]
 fn a_connection_that_sends_what_is_no_request_is_closed() {
-    let (one, two) = (open(settings(1)), open(settings(2)));
+    let one = open(settings(1));
+    let two = open(settings(2));
     for lie in lies() {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, two.server.port())).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -89,9 +89,11 @@ impl<'b> Case<'_, 'b> {
         for _ in 0..TALKING {
             tally.send(&pair, self.bytes)?;
         }
-        let (degraded, paths) = (degraded(&pair), pair.paths().len());
+        let degraded = degraded(&pair);
+        let paths = pair.paths().len();
         self.rig.fabric.heal(None)?;
-        let (healed, after) = (heal(&pair)?, spread(self.rig, &pair, self.bytes)?);
+        let healed = heal(&pair)?;
+        let after = spread(self.rig, &pair, self.bytes)?;
         Ok((tally, format!("{degraded} of {paths} | {healed} | {before} | {after}")))
     }
 }

@@ -19,7 +19,8 @@ pub(crate) struct Map {
 
 /// Returns all path maps, for endpoints at `fabric` or any fabric like it.
 pub(crate) fn all(fabric: &Fabric, sender: u16) -> Result<Vec<Map>, Failure> {
-    let (from, to) = (fabric.host(sender)?, fabric.host(TO)?);
+    let from = fabric.host(sender)?;
+    let to = fabric.host(TO)?;
     let ids = list(to.path_addresses());
     let spines = (1..=fabric.topology().spines).map(Node::Spine);
     let spines: Result<Vec<_>, _> =
@@ -27,7 +28,8 @@ pub(crate) fn all(fabric: &Fabric, sender: u16) -> Result<Vec<Map>, Failure> {
     let spines = list(spines?);
     let v4 =
         |text: String| Map { text, from: from.v4().into(), to: to.v4().into(), wrapped: false };
-    let (v6_from, v6_to) = (from.v6().into(), to.v6().into());
+    let v6_from = from.v6().into();
+    let v6_to = to.v6().into();
     Ok(vec![
         v4("ecmp:16".into()),
         Map { from: v6_from, to: v6_to, ..v4("flowlabel:16".into()) },

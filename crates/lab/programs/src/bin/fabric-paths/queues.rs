@@ -53,11 +53,13 @@ fn row(weights: Weights, interrupted: &AtomicBool) -> Result<(), Failure> {
         ..Topology::default()
     };
     let rig = Rig::up(&topology, interrupted)?;
-    let (tcp_from, tcp_to) = (rig.fabric.host(5)?, rig.fabric.host(10)?);
+    let tcp_from = rig.fabric.host(5)?;
+    let tcp_to = rig.fabric.host(10)?;
     let peer = SocketAddr::new(rig.fabric.host(SINK)?.v4().into(), PORT);
     let _sink = rig.sink(SINK, peer.ip())?;
     let senders = senders(&rig)?;
-    let (ended, messages) = (&AtomicBool::new(false), &AtomicU64::new(0));
+    let ended = &AtomicBool::new(false);
+    let messages = &AtomicU64::new(0);
     let (seen, before, after, seconds) = thread::scope(|scope| {
         let _ends = Ends(ended);
         tcp(scope, &tcp_from, &tcp_to, ended)?;
@@ -73,7 +75,8 @@ fn row(weights: Weights, interrupted: &AtomicBool) -> Result<(), Failure> {
         }
         pause(Duration::from_millis(500), interrupted)?;
         let port = || rig.fabric.port(Node::Leaf(1), Node::Spine(1));
-        let (before, start) = (port()?, Instant::now());
+        let before = port()?;
+        let start = Instant::now();
         let mut seen = Seen::default();
         while start.elapsed() < WATCHED {
             rig.go_on()?;

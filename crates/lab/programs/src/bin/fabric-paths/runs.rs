@@ -41,7 +41,8 @@ pub(crate) fn run(interrupted: &AtomicBool) -> Result<(), Failure> {
         let captures: Result<Vec<_>, Failure> =
             spines.map(|spine| Ok(rig.fabric.namespace(spine)?.capture()?)).collect();
         let captures = captures?;
-        let (mut ways, mut delivered) = (BTreeMap::new(), 0);
+        let mut ways = BTreeMap::new();
+        let mut delivered = 0;
         for _ in 0..MESSAGES {
             delivered += usize::from(pair.send(LARGE)?.is_ok());
             see(&captures, &mut ways)?;

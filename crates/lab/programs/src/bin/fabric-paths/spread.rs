@@ -27,7 +27,8 @@ fn row(map: &Map, paths: PathMap, interrupted: &AtomicBool) -> Result<(), Failur
     let rig = Rig::up(&topology, interrupted)?;
     let pair = rig.pair(rig.builder(map.from, 0).paths(paths), map.to)?;
     let hosts = || Ok::<_, Failure>([rig.host_port(FROM)?, rig.host_port(TO)?]);
-    let (hosts_before, spines_before) = (hosts()?, rig.spines()?);
+    let hosts_before = hosts()?;
+    let spines_before = rig.spines()?;
     let mut delivered = 0;
     for _ in 0..MESSAGES {
         delivered += usize::from(pair.send(LARGE)?.is_ok());

@@ -136,6 +136,7 @@ pub(super) fn tcp(
         _ => return Err(format!("unknown scheme `{scheme}`").into()),
     };
     let resequencing = (balancing != LoadBalancing::PerFlow).then_some(HOLD);
-    let (rto_min, rto_initial) = (RTO_MIN, RTO_MIN);
+    let rto_min = RTO_MIN;
+    let rto_initial = RTO_MIN;
     Ok(Config { window, rto_min, rto_initial, resequencing, balancing, ..Config::default() })
 }

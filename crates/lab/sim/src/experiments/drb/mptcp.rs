@@ -109,7 +109,8 @@ fn curves(results: &Results<'_>, value: &str, y: &str) -> Chart {
 }
 
 fn claims(results: &Results<'_>) -> Vec<Claim> {
-    let (mut throughput, mut latency) = (Vec::new(), Vec::new());
+    let mut throughput = Vec::new();
+    let mut latency = Vec::new();
     // The paper's latency with 32 subflows, in microseconds and as a multiple of DRB's.
     for (fabric, paper, ratio) in [(Fabric::FatTree, 1154.0, 4.4), (Fabric::Vl2, 1090.0, 6.0)] {
         for ((reading, _), (mptcp, drb)) in READINGS.iter().zip(MPTCP.iter().zip(DRB)) {

@@ -170,8 +170,8 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
                 let latency = value_of("drb", "latency_mean_us")?;
                 let without = value_of("drb without", "latency_mean_us")?;
                 let drb = value_of("drb", "throughput_mbps")?;
-                let (rb, rrb) =
-                    (value_of("rb", "throughput_mbps")?, value_of("rrb", "throughput_mbps")?);
+                let rb = value_of("rb", "throughput_mbps")?;
+                let rrb = value_of("rrb", "throughput_mbps")?;
                 Some(vec![
                     at_most(
                         "latency of DRB, with / without ECN",

@@ -250,7 +250,8 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
              at most a half.",
             &|paper, value_of| {
                 let value = |scheme| value_of(scheme, "resequencing_mean_us");
-                let (rb, drb) = (value("rb")?, value("drb")?);
+                let rb = value("rb")?;
+                let drb = value("drb")?;
                 let what = format!("{drb:.2} us / {rb:.2} us");
                 let mark = paper.resequencing[1] / paper.resequencing[0];
                 Some(vec![at_most(&what, drb / rb, mark, 0.5)])
@@ -263,7 +264,8 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
              most 1. Further targets: both are within 10 % of the paper's. Partial targets: within 25 %.",
             &|paper, value_of| {
                 let value = |scheme| value_of(scheme, "rtt_p99_us");
-                let (rb, drb) = (value("rb")?, value("drb")?);
+                let rb = value("rb")?;
+                let drb = value("drb")?;
                 let mark = paper.round_trip[1] / paper.round_trip[0];
                 Some(vec![
                     at_most("DRB / RB", drb / rb, mark, 1.0),

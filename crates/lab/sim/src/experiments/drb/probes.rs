@@ -200,7 +200,8 @@ fn sizes(results: &Results<'_>) -> Chart {
             series: series.collect(),
         }
     });
-    let (y, panels) = ("completion time (us)".to_owned(), panels.to_vec());
+    let y = "completion time (us)".to_owned();
+    let panels = panels.to_vec();
     Chart { y, up: Axis::Fitting, columns: 2, height: 260.0, panels }
 }
 

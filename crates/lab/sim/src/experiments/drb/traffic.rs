@@ -44,7 +44,8 @@ pub(super) fn measure(
     let workload = permutation(hosts, ENDLESS, SPREAD, 0, case.seed)?;
     let mut simulation =
         Simulation::new(clos, vec![Box::new(transport)], Box::new(workload), case.seed);
-    let (until, from) = (duration(case), duration(case) / 2);
+    let until = duration(case);
+    let from = duration(case) / 2;
     simulation.run(from);
     let histogram = || Histogram::new_with_max(LONGEST, 3).map(Some);
     let measures = &mut simulation.network_mut().measures;
@@ -97,7 +98,9 @@ impl Snapshot {
         outcome.put("throughput_mbps", mbps(mean));
         outcome.put("throughput_p1_mbps", mbps(received[received.len() / 100] as f64));
 
-        let (mut sum, mut sent, mut dropped) = (0.0, 0, 0);
+        let mut sum = 0.0;
+        let mut sent = 0;
+        let mut dropped = 0;
         for (hop, (now, before)) in hops(network).iter().zip(&self.hops).enumerate().skip(1) {
             let packets = now.packets - before.packets;
             let waited = (now.waited - before.waited) as f64 / packets.max(1) as f64 / US as f64;

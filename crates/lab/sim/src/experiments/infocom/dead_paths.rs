@@ -46,8 +46,8 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
         for spine in 0..dead {
             fabric.withdraw(spine);
             for leaf in 0..2 {
-                let (up, down) =
-                    (fabric.up_port(leaf, spine.into()), fabric.down_port(spine.into(), leaf));
+                let up = fabric.up_port(leaf, spine.into());
+                let down = fabric.down_port(spine.into(), leaf);
                 fabric.set_up(up, false);
                 fabric.set_up(down, false);
             }

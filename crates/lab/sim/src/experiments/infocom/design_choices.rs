@@ -114,7 +114,8 @@ fn report(results: &Results<'_>) -> Part {
                  for 93 KB. Partial targets: below A.",
             ],
             SETTINGS.map(|(of, suffix)| {
-                let (a, b) = (format!("a{suffix}"), format!("b{suffix}"));
+                let a = format!("a{suffix}");
+                let b = format!("b{suffix}");
                 let findings = paper::B_BELOW_A.map(|(bytes, mark)| {
                     let less = reduction(size(&b, bytes)?, size(&a, bytes)?);
                     Some(finding(&numbers::size(bytes as u32), less, mark))

@@ -140,7 +140,8 @@ fn report(results: &Results<'_>) -> Part {
                     Some(mean("replicated-4")? / mean("dctcp")?)
                 };
                 let lowest = results.loads().into_iter().reduce(f64::min)?;
-                let (low, high) = (ratio(lowest)?, ratio(load)?);
+                let low = ratio(lowest)?;
+                let high = ratio(load)?;
                 let words = format!("{low:.2} times the mean of 1 copy at {lowest} r/s");
                 let findings = vec![
                     (Reached::of(low < 1.0, false), words),

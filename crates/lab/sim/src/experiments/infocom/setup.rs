@@ -260,7 +260,9 @@ impl Setup {
         let in_class = |class| tcp::Config { tagging: tcp::Tagging::Fixed(class), ..dctcp.clone() };
         let throttled = |factor, config: tcp::Config| {
             let hosts = site.shape.hosts() as u32;
-            let (packet, rate, delay) = (1_500, site.edge.rate, 4 * US);
+            let packet = 1_500;
+            let rate = site.edge.rate;
+            let delay = 4 * US;
             let throttle = Throttle { hosts, packet, rate, delay, factor };
             tcp::Config { throttle: Some(throttle), ..config }
         };
@@ -416,7 +418,8 @@ impl CloudburstSetup {
             settings.config.policy = BurstPolicy::Pulled { window: None };
         }
         settings.send_buffer = self.blocks.then_some(0);
-        (settings.paths, settings.config.order) = (self.paths, self.order);
+        settings.paths = self.paths;
+        settings.config.order = self.order;
         Ok(settings)
     }
 }

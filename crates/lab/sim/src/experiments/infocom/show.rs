@@ -105,7 +105,8 @@ pub(super) fn lines(
         joined: true,
         series: series.filter(|series| !series.dots.is_empty()).collect(),
     };
-    let (y, panels) = (y.to_owned(), vec![panel]);
+    let y = y.to_owned();
+    let panels = vec![panel];
     Chart { y, up: Axis::Fitting, columns: 1, height: 340.0, panels }.figure(stem, caption)
 }
 

@@ -49,7 +49,8 @@ pub(super) fn run(
     let due = requests.all();
     let mut parts: Vec<Box<dyn Workload>> = vec![Box::new(requests)];
     if !traffic.background.is_empty() {
-        let (senders, peers) = (traffic.background.clone(), Peers::OtherRacks);
+        let senders = traffic.background.clone();
+        let peers = Peers::OtherRacks;
         let background = Background::new(
             &site.shape,
             senders,
@@ -77,8 +78,10 @@ pub(super) fn run(
     }
     let network = simulation.network();
     let mut outcome = Outcome::of(network)?;
-    let (mut took, mut took_all) = (Completion::new(), Completion::new());
-    let (mut sent, mut needed) = (Tally::default(), Tally::default());
+    let mut took = Completion::new();
+    let mut took_all = Completion::new();
+    let mut sent = Tally::default();
+    let mut needed = Tally::default();
     let code = setup.code(site);
     for flow in network.flows().as_slice() {
         if part(flow.spec.tag) != 0 {
@@ -149,7 +152,9 @@ mod tests {
     #[test]
     fn every_scheme_delivers_everything_and_no_host_drops_its_own_packets() {
         for (name, _, setup) in SETUPS {
-            let (from, warm_up, span) = (100 * MS, 10 * MS, 40 * MS);
+            let from = 100 * MS;
+            let warm_up = 10 * MS;
+            let span = 40 * MS;
             let traffic = Traffic { rate: 250.0, background: 0..4, from, warm_up, span };
             let outcome = run(&TESTBED, setup, &traffic, 1, |_| {}).unwrap();
             let value = |value: &str| outcome.values[value];

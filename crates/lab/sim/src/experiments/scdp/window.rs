@@ -210,7 +210,8 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
         (Reached::of(whole, part), format!("{what}: {}", figure(value)))
     };
     let shape = || {
-        let (few, many) = (share(4.0, 1.0)?, share(52.0, 1.0)?);
+        let few = share(4.0, 1.0)?;
+        let many = share(52.0, 1.0)?;
         let mut findings = vec![
             found("window 4, share of the highest", few, few <= 0.9, few < 1.0),
             found("window 52, share of the highest", many, many <= 0.9, many < 1.0),
@@ -225,8 +226,12 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
     };
     let losses = || {
         let excess = |x| value(x, 1.0, "excess");
-        let (at_12, at_20, at_52) = (excess(12.0)?, excess(20.0)?, excess(52.0)?);
-        let (at_12, at_20, at_52) = (at_12.max(0.01), at_20.max(0.01), at_52.max(0.01));
+        let at_12 = excess(12.0)?;
+        let at_20 = excess(20.0)?;
+        let at_52 = excess(52.0)?;
+        let at_12 = at_12.max(0.01);
+        let at_20 = at_20.max(0.01);
+        let at_52 = at_52.max(0.01);
         Judged::new(
             "1 Gb/s",
             vec![

@@ -20,12 +20,14 @@ pub fn codec_time(code: Code, symbols: usize) -> Option<Time> {
         _ => return None,
     };
     let symbols = symbols as u64;
-    let (mut from, mut before) = (0, 0);
+    let mut from = 0;
+    let mut before = 0;
     for (upto, time) in SYMBOLS.into_iter().zip(nanoseconds.map(|time| time * NS)) {
         if symbols <= upto || upto == SYMBOLS[2] {
             return Some(before + (time - before) * (symbols - from) / (upto - from));
         }
-        (from, before) = (upto, time);
+        from = upto;
+        before = time;
     }
     None
 }

@@ -26,7 +26,8 @@ pub(super) struct Recipe {
 impl Recipe {
     /// Creates the endpoint at time 0.
     pub(super) fn endpoint(&self) -> Result<Endpoint, ConfigError> {
-        let (security, seed) = (Security::pre_shared(KEY), Seed::new(self.seed));
+        let security = Security::pre_shared(KEY);
+        let seed = Seed::new(self.seed);
         let paths = Box::new(self.paths);
         Endpoint::new(
             Instant::ZERO,

@@ -198,7 +198,8 @@ impl Cloudburst {
 
     /// Hands the message of a flow to the endpoint of its source.
     fn send(&mut self, now: Time, flow: u32, spec: &NewFlow) -> Result<(), SendError> {
-        let (len, max) = (spec.bytes as usize, self.settings.config.max_message);
+        let len = spec.bytes as usize;
+        let max = self.settings.config.max_message;
         if len > max {
             // Refuse it before its content is allocated.
             return Err(SendError::TooLarge { len, max });
@@ -303,7 +304,8 @@ impl Cloudburst {
             true => transmit.marking.class.0,
             false => transmit.marking.class.0.saturating_sub(proto::Class::DATA.0),
         };
-        let (from, to) = ((source, host.paths.port(egress)), (destination, remote.port()));
+        let from = (source, host.paths.port(egress));
+        let to = (destination, remote.port());
         self.datagram.clear();
         wire::write(from, to, ecn, payload, &mut self.datagram);
         let packet = Packet {
@@ -380,7 +382,8 @@ impl Transport for Cloudburst {
     }
 
     fn receive(&mut self, network: &mut Network, handle: Handle) {
-        let (now, packet) = (network.now(), *network.packet(handle));
+        let now = network.now();
+        let packet = *network.packet(handle);
         let ce = packet.ecn == Ecn::Marked;
         let Some((source, destination, payload)) = wire::split(network.bytes_mut(handle)) else {
             return;

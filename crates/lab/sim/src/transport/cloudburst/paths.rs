@@ -78,7 +78,8 @@ impl HostPaths {
 
     /// The path of the fabric for packets to `peer` that leave by `egress`.
     pub(super) fn path(&self, egress: u16, (peer, port): (u16, u16)) -> u16 {
-        let (ways, ups) = (self.shape.ways, self.shape.ups.max(1));
+        let ways = self.shape.ways;
+        let ups = self.shape.ups.max(1);
         match (self.paths, self.meet(peer)) {
             (_, Meet::Leaf) => 0,
             (Paths::Explicit, Meet::Pod) => egress / ups,
@@ -107,7 +108,8 @@ impl HostPaths {
 
     fn meet(&self, peer: u16) -> Meet {
         let leaf = |host| host / self.shape.hosts_per_leaf;
-        let (own, other) = (leaf(self.host), leaf(peer));
+        let own = leaf(self.host);
+        let other = leaf(peer);
         if own == other {
             return Meet::Leaf;
         }

@@ -137,7 +137,8 @@ impl Transport for Tcp {
         if packet.trimmed {
             return;
         }
-        let (flow, index) = (packet.flow, wire::subflow(&packet));
+        let flow = packet.flow;
+        let index = wire::subflow(&packet);
         let Some(subflow) = self.flows[flow as usize].get_mut(usize::from(index)) else {
             return;
         };

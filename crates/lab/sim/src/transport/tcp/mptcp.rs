@@ -47,7 +47,8 @@ impl Mptcp {
     /// [`Config::copies`] and [`Config::throttle`] are ignored.
     pub fn new(config: Config, subflows: u8) -> Self {
         let window = config.window_packets();
-        let (stack, subflows) = (Stack::new(config), subflows.max(1));
+        let stack = Stack::new(config);
+        let subflows = subflows.max(1);
         Self { stack, subflows, window, flows: Vec::new() }
     }
 
@@ -116,9 +117,11 @@ impl Mptcp {
 impl Connection {
     fn on_ack(&mut self, network: &Network, index: u8, ack: &wire::Ack) {
         let sender = &mut self.subflows[usize::from(index)].sender;
-        let (before, window) = (sender.first(), sender.congestion.window());
+        let before = sender.first();
+        let window = sender.congestion.window();
         sender.on_ack(network.now(), ack, Some(self.increase.min(1.0 / window)));
-        let (first, changed) = (sender.first(), sender.congestion.window());
+        let first = sender.first();
+        let changed = sender.congestion.window();
         for part in self.parts[usize::from(index)].drain(..(first - before) as usize) {
             let place = (part - self.first) as usize;
             if place >= self.acknowledged.len() {
@@ -138,7 +141,8 @@ impl Connection {
 
     /// Computes alpha / sum(w) = max(w / rtt^2) / sum(w / rtt)^2 (RFC 6356, section 3).
     fn couple(&mut self) {
-        let (mut fastest, mut rate) = (0.0_f64, 0.0);
+        let mut fastest = 0.0_f64;
+        let mut rate = 0.0;
         for Subflow { sender, .. } in &self.subflows {
             if let Some(round_trip) = sender.rto.smoothed() {
                 let pace = sender.congestion.window() / round_trip as f64;
@@ -178,7 +182,8 @@ impl Transport for Mptcp {
 
     fn receive(&mut self, network: &mut Network, packet: Handle) {
         let packet = *network.packet(packet);
-        let (flow, index) = (packet.flow, wire::subflow(&packet));
+        let flow = packet.flow;
+        let index = wire::subflow(&packet);
         if packet.kind != Kind::Data {
             subflow::record_round_trip(network, packet.sent);
             self.on_ack(network, flow, index, &wire::Ack::of(&packet));

@@ -144,7 +144,8 @@ fn the_engine_sends_what_the_simulated_host_sent() {
         let fabric = Clos::new(shape, link, link, unlimited, queue).unwrap();
         let mut list = Vec::new();
         for k in 0..40_u16 {
-            let (source, destination) = (k % 4, (k + 1 + k / 4 % 3) % 4);
+            let source = k % 4;
+            let destination = (k + 1 + k / 4 % 3) % 4;
             list.push((source, destination, u64::from(k) * 2_500));
         }
         let mut simulation = common::simulation(fabric, transport, flows(&list));

@@ -132,7 +132,8 @@ fn settings_that_do_not_fit_are_refused() {
 fn a_send_buffer_holds_back_what_a_stop_spares() {
     let unlimited = Settings::paper(LINK);
     let limited = Settings { send_buffer: Some(0), ..unlimited.clone() };
-    let (unlimited, limited) = (endpoint(unlimited, 5_000), endpoint(limited, 5_000));
+    let unlimited = endpoint(unlimited, 5_000);
+    let limited = endpoint(limited, 5_000);
     assert_eq!(limited.delivered, unlimited.delivered);
     assert_eq!(limited.acknowledged, unlimited.acknowledged);
     let (n, packet) = symbols(5_000, 1);

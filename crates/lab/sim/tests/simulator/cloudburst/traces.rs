@@ -102,7 +102,9 @@ fn a_capture_has_a_sound_frame_for_each_packet_on_each_link() {
     });
     let contents = file.contents();
     let mut reader = PcapNgReader::new(contents.as_slice()).unwrap();
-    let (mut frames, mut dropped, mut names) = (0, 0, Vec::new());
+    let mut frames = 0;
+    let mut dropped = 0;
+    let mut names = Vec::new();
     let mut before = core::time::Duration::ZERO;
     while let Some(block) = reader.next_block() {
         match block.unwrap() {

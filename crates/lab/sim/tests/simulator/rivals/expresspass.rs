@@ -48,7 +48,10 @@ fn an_idle_flow_of_one_packet_takes_a_round_trip_and_a_half() {
 fn an_idle_flow_follows_algorithm_1() {
     // Credits of an idle path are not lost and return as data 19.244 us after they were sent. In each round trip,
     // w moves half of the way to 1/2, beginning with the second increase, and the rate the share w of the way to 1.1.
-    let (mut rate, mut step, mut updated, mut has_increased) = (0.0625, 0.0625, CONTROL, false);
+    let mut rate = 0.0625;
+    let mut step = 0.0625;
+    let mut updated = CONTROL;
+    let mut has_increased = false;
     let mut credits = vec![CONTROL];
     for _ in 1..40 {
         let now = credits[credits.len() - 1] + (INTERVAL as f64 / rate) as Time;
@@ -57,7 +60,8 @@ fn an_idle_flow_follows_algorithm_1() {
                 step = (step + 0.5) / 2.0;
             }
             rate = (1.0 - step) * rate + step * 1.1;
-            (has_increased, updated) = (true, now);
+            has_increased = true;
+            updated = now;
         }
         credits.push(now);
     }

@@ -46,9 +46,12 @@ impl Transport for Blast {
         let spec = network.flows()[flow].spec;
         for sequence in 0..20 {
             let mut packet = Packet::default();
-            (packet.flow, packet.sequence) = (flow, sequence);
-            (packet.source, packet.destination) = (spec.source, spec.destination);
-            (packet.size, packet.transport) = (1_500, self.number);
+            packet.flow = flow;
+            packet.sequence = sequence;
+            packet.source = spec.source;
+            packet.destination = spec.destination;
+            packet.size = 1_500;
+            packet.transport = self.number;
             packet.droppable = sequence % 2 == 1;
             network.send(packet);
         }
