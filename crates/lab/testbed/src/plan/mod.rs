@@ -295,11 +295,11 @@ fn limits(topology: &Topology, node: Node, neighbour: Node, verb: &str) -> Strin
 pub(crate) fn loss_table(topology: &Topology, node: Node) -> String {
     let mut text = String::from("table netdev cbrst {\n");
     for port in topology.neighbours(node) {
+        // At ingress, so that a black hole drops everything and changes nothing else: routes and
+        // neighbours stay.
         let _ = writeln!(
             text,
             "counter lost_{port} {{}}\ncounter failed_{port} {{}}\n\
-             // At ingress, so that a black hole drops everything and changes nothing else: routes
-             // and neighbours stay.
              chain {port} {{ type filter hook ingress device \"{port}\" priority 0; policy accept; }}"
         );
     }
