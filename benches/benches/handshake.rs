@@ -13,7 +13,7 @@
 //! | `responder/open-replayed-elsewhere` | from OPEN with another address's token to RETRY |
 //! | `responder/open-repeated` | from a copy of an OPEN to its ACCEPT |
 //!
-//! All packets go through [`Endpoint`], so that the measurements include its tables as well as the
+//! All packets go through [`Transceiver`], so that the measurements include its tables as well as the
 //! cryptography. An initiator has no other peer; the responder holds the maximum number of half-open
 //! sessions. It accepts one key: each further key adds a hash to every packet under a later key. Packets
 //! are made outside the timing.
@@ -21,7 +21,7 @@
 use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::id::{Incarnation, PathId, SessionId};
 use cloudburst_core::path::{Egresses, Via};
-use cloudburst_core::proto::Endpoint;
+use cloudburst_core::proto::Transceiver;
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::handshake::{
@@ -152,7 +152,7 @@ fn responder(criterion: &mut Criterion) {
 
 /// An endpoint with one path, and the last packet that it sent.
 struct End {
-    endpoint: Endpoint,
+    endpoint: Transceiver,
     now: Instant,
     sent: Vec<u8>,
 }
@@ -163,7 +163,7 @@ impl End {
         let now = Instant::from_nanos(1_000_000_000);
         let security = Security::pre_shared(KEY);
         let seed = Seed::new([seed; 32]);
-        let endpoint = Endpoint::new(
+        let endpoint = Transceiver::new(
             now,
             config,
             ListenPorts::one(7000),
@@ -248,7 +248,7 @@ fn fresh_open(responder: &mut End, nonce: u64) -> Vec<u8> {
     ephemeral[..8].copy_from_slice(&nonce.to_be_bytes());
     let initiation = Initiation::new(&KEY, nonce, ephemeral, &fields());
     let mut open = Vec::new();
-    initiation.open(PathId(0), retry.turn, retry.token).write(&key, &mut open);
+    initiation.open(PathId(0), retry.return_path, retry.token).write(&key, &mut open);
     open
 }
 

@@ -83,7 +83,7 @@ fn handshakes() -> Files {
     {
         let observed = observed.parse().expect("an address");
         let token = Token([0xc3; 16]);
-        let retry = Retry { path, token_refused, nonce: NONCE, turn: 3, token, observed };
+        let retry = Retry { path, token_refused, nonce: NONCE, return_path: 3, token, observed };
         add(name, &mut |out| retry.write(&key, out));
     }
     let [open, accept] = noise();
@@ -177,7 +177,7 @@ fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ack_request: bool) 
         symbol: 11,
         symbol_size,
         code,
-        unasked: 0,
+        unscheduled: 0,
     };
     let mut packet = Vec::new();
     header.write(&prefix, &vec![0xaa; index_set], &mut packet);

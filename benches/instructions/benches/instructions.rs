@@ -126,7 +126,7 @@ mod pair {
     use cloudburst_core::config::{Config, ListenPorts, Security, Tuning};
     use cloudburst_core::error::Outcome;
     use cloudburst_core::path::{Egresses, Via};
-    use cloudburst_core::proto::{Contents, Endpoint, Event, SendOptions, Transmit};
+    use cloudburst_core::proto::{Contents, Event, SendOptions, Transceiver, Transmit};
     use cloudburst_core::rng::Seed;
     use cloudburst_core::time::Instant;
     use std::net::SocketAddr;
@@ -144,8 +144,8 @@ mod pair {
     pub(super) type Batch = (Transmit, Vec<u8>);
 
     pub(super) struct Pair {
-        sender: Endpoint,
-        receiver: Endpoint,
+        sender: Transceiver,
+        receiver: Transceiver,
         now: Instant,
         /// The buffer for batches that are not kept.
         buffer: Vec<u8>,
@@ -167,7 +167,7 @@ mod pair {
                 let security = Security::pre_shared([7; 32]);
                 let seed = Seed::new([host; 32]);
                 let paths = Box::new(Egresses(PATHS));
-                Endpoint::new(now, config, ports, &security, seed, paths)
+                Transceiver::new(now, config, ports, &security, seed, paths)
                     .expect("the configuration is in range")
             });
             Self {
@@ -266,8 +266,8 @@ mod pair {
     /// Hands one batch of `host` to the other end.
     fn exchange(
         now: Instant,
-        (from, host): (&mut Endpoint, u8),
-        to: &mut Endpoint,
+        (from, host): (&mut Transceiver, u8),
+        to: &mut Transceiver,
         buffer: &mut Vec<u8>,
     ) {
         buffer.clear();
@@ -276,7 +276,13 @@ mod pair {
         }
     }
 
-    fn receive(now: Instant, to: &mut Endpoint, from: u8, transmit: &Transmit, packets: &mut [u8]) {
+    fn receive(
+        now: Instant,
+        to: &mut Transceiver,
+        from: u8,
+        transmit: &Transmit,
+        packets: &mut [u8],
+    ) {
         let via = Via { egress: transmit.via.egress, local: None, remote: address(from) };
         for packet in packets.chunks_mut(transmit.segment_size) {
             to.handle_datagram(now, via, packet);

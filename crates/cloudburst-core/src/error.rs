@@ -1,6 +1,6 @@
 //! Errors and outcomes, sorted by who is to blame.
 //!
-//! [`SendError`], [`Rejection`] and [`Indeterminate`] are exhaustive: a driver of the protocol must
+//! [`StartError`], [`Rejection`] and [`Indeterminate`] are exhaustive: a driver of the protocol must
 //! decide what each reason means to its callers, so a new variant must not compile unnoticed.
 //!
 //! The text of an error includes its cause, which [`source`](core::error::Error::source) therefore does
@@ -17,7 +17,7 @@ use std::io;
 /// Why a message was not queued. Nothing was sent.
 // `r#source`: thiserror would make a field `source` the error's source, whose text this error's text has already.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SendError {
+pub enum StartError {
     /// The message is longer than the configuration allows.
     #[error("message of {len} bytes is too long: `max_message` leaves room for {max} bytes")]
     TooLarge {

@@ -429,7 +429,7 @@ impl Parts {
         let addresses = Addresses::new(ip, ports, self.known_as);
         let resolver = Resolver { bind: ip, order: self.config.order, addresses: addresses.into() };
         let path_map = Box::new(resolver.resolve(self.paths.clone(), &self.paths, &io)?);
-        let mut protocol = proto::Endpoint::new(
+        let mut protocol = proto::Transceiver::new(
             io.now(),
             self.config.clone(),
             self.ports,

@@ -5,7 +5,7 @@
 
 use crate::io::UdpIo;
 use cloudburst_core::id::{MessageId, PathId};
-use cloudburst_core::proto::{Observation, Observer, Said, SendEnd};
+use cloudburst_core::proto::{Observation, Observer, ReportKind, SendEnd};
 use cloudburst_core::time::Instant;
 use core::time::Duration;
 use serde_json::{Map, Value, json};
@@ -196,9 +196,9 @@ fn described(event: Observation) -> Option<(&'static str, Value)> {
             data.insert("path".into(), json!(path.0));
             ("probe_sent", data.into())
         }
-        Observation::Report { peer, message, block, says, sends } => {
+        Observation::Report { peer, message, block, kind, sends } => {
             let mut data = of_block(peer, message, block);
-            says_what(says, &mut data);
+            report_kind(kind, &mut data);
             (if sends { "report_received" } else { "report_sent" }, data.into())
         }
         Observation::Lost { peer, path, packets } => {
@@ -251,15 +251,15 @@ fn of_block(peer: SocketAddr, message: MessageId, block: u32) -> Map<String, Val
     ])
 }
 
-fn says_what(says: Said, data: &mut Map<String, Value>) {
-    let (kind, number) = match says {
-        Said::StopBlock => ("stop_block", None),
-        Said::StopMessage => ("stop", None),
-        Said::Nack(needed) => ("nack", Some(("needed", needed))),
-        Said::Pull(credit) => ("pull", Some(("credit", credit))),
-        Said::Busy => ("busy", None),
-        Said::Forgotten => ("forgotten", None),
-        Said::Reject(reason) => {
+fn report_kind(kind: ReportKind, data: &mut Map<String, Value>) {
+    let (kind, number) = match kind {
+        ReportKind::StopBlock => ("stop_block", None),
+        ReportKind::StopMessage => ("stop", None),
+        ReportKind::Nack(needed) => ("nack", Some(("needed", needed))),
+        ReportKind::Pull(credit) => ("pull", Some(("credit", credit))),
+        ReportKind::Busy => ("busy", None),
+        ReportKind::Forgotten => ("forgotten", None),
+        ReportKind::Reject(reason) => {
             data.insert("reason".into(), json!(reason.to_string()));
             ("reject", None)
         }

@@ -4,7 +4,7 @@ use super::{DIRECTION, be, flipped};
 use cloudburst_core::wire::answer::{self, ANSWER_OVERHEAD};
 use cloudburst_core::wire::packet::PREFIX_LEN;
 use cloudburst_core::wire::seal::{OpenError, Opener, Sealer, TAG_LEN};
-use cloudburst_core::wire::symbol::{SYMBOL_OVERHEAD, SymbolView, UNASKED_LEN};
+use cloudburst_core::wire::symbol::{SYMBOL_OVERHEAD, SymbolView, UNSCHEDULED_LEN};
 use cloudburst_core::wire::{Kind, Prefix, Report, WireError};
 
 /// The bytes of the longest index set.
@@ -26,7 +26,7 @@ pub(super) fn check_symbol(data: &[u8], view: &SymbolView<'_>) {
     let payload = data.len() - TAG_LEN - view.payload_at;
     let size = if view.prefix.probe { 0 } else { view.header.symbol_size.into() };
     assert_eq!(payload, size);
-    let overhead = SYMBOL_OVERHEAD + if view.prefix.pulled { UNASKED_LEN } else { 0 };
+    let overhead = SYMBOL_OVERHEAD + if view.prefix.pulled { UNSCHEDULED_LEN } else { 0 };
     assert_eq!(data.len(), overhead + view.index_set.len() + payload);
     let mut again = Vec::new();
     view.header.write(&view.prefix, view.index_set, &mut again);

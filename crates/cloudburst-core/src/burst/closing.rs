@@ -5,7 +5,7 @@ use super::engine::Engine;
 use super::parts::{OnAnswer, OnConnect, OnEnd, OnWithdrawn, Sending, lock};
 use super::shared::{Who, contain};
 use crate::id::{ConnectId, MessageId};
-use crate::proto::{CallId, MAX_PAUSE, RequestId, coupling};
+use crate::proto::{CallId, MAX_BACKOFF, RequestId, coupling};
 use crate::wire::Role;
 use bytes::Bytes;
 use core::time::Duration;
@@ -16,10 +16,10 @@ use std::thread;
 
 /// How long no symbol may arrive before a closing endpoint stops repeating its STOPs: twice the
 /// longest pause of a sender that hears nothing.
-const QUIET: Duration = MAX_PAUSE.saturating_mul(2);
+const LINGER: Duration = MAX_BACKOFF.saturating_mul(2);
 /// How many times a stopping endpoint sends as much as a thread with other work sends: enough for
 /// an answer to each of a thousand peers.
-const FAREWELLS: usize = 32;
+const MAX_STOP_BATCHES: usize = 32;
 
 impl<I: PacketIo> Engine<I> {
     /// Stops accepting new messages and connects, and requests that the application has not taken;
@@ -54,7 +54,7 @@ impl<I: PacketIo> Engine<I> {
                 && calling.on_answer.is_empty();
             let refused = self.readable(Role::Request) == 0;
             let unfinished = sending.sender.unfinished();
-            let rest = refused && reported && calling.calls.held() == 0;
+            let rest = refused && reported && calling.calls.open_requests() == 0;
             if over {
                 // Nothing waits for the outcomes of withdrawals.
                 break rest && unfinished == sending.sender.withdrawals();
@@ -74,7 +74,7 @@ impl<I: PacketIo> Engine<I> {
             let last = self.shared.parts.lock_receiver().last_symbol();
             let Some(last) = last else { break };
             let now = self.shared.io.now();
-            let wait = (last + QUIET).min(deadline).saturating_since(now);
+            let wait = (last + LINGER).min(deadline).saturating_since(now);
             if wait.is_zero() || self.shared.is_stopping() {
                 break;
             }
@@ -96,7 +96,7 @@ impl<I: PacketIo> Engine<I> {
         if !self.shared.is_stopping() {
             coupling::stop(&mut &self.shared.parts, self.shared.io.now());
             // Also sends the STOPs of messages that the application has taken.
-            for _ in 0..FAREWELLS {
+            for _ in 0..MAX_STOP_BATCHES {
                 let next = self.shared.pump(Who::Other);
                 if next.is_none_or(|at| at > self.shared.io.now()) {
                     break;
@@ -106,7 +106,7 @@ impl<I: PacketIo> Engine<I> {
         self.shared.stopping.store(true, Ordering::SeqCst);
         // Wakes a shutdown that runs in a callback, on one of the threads that are joined below: it
         // would wait for as long as it may.
-        self.shared.tell_closing();
+        self.shared.notify_closing();
         self.shared.wake_sending();
         self.shared.driving.wake();
         self.shared.io.wake();
@@ -120,7 +120,7 @@ impl<I: PacketIo> Engine<I> {
         }
         // From here on, nothing more ends.
         let last = self.take_callbacks();
-        self.shared.tell_closing();
+        self.shared.notify_closing();
         first.end();
         last.end();
     }

@@ -15,12 +15,12 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 
 /// How long the receiving thread rests before it checks the sockets, while callers come and go.
-const LOOK_EVERY: Duration = Duration::from_micros(200);
+const POLL_EVERY: Duration = Duration::from_micros(200);
 /// How many times the rest doubles while callers keep coming: a wake-up that only finds a caller
 /// interrupts that caller.
 const MAX_BUSY: u32 = 2;
 /// Checks without a caller after which the receiving thread takes over.
-const LOOKS: u64 = 5;
+const MAX_IDLE_POLLS: u64 = 5;
 
 thread_local! {
     /// The address of the [`Driving`] that this thread drives; 0 if none.
@@ -32,14 +32,14 @@ pub(super) struct Driving {
     /// Held by the caller that drives.
     caller: Mutex<()>,
     /// Counts callers that come and callers that leave, so that it is odd while a caller drives.
-    turns: AtomicU64,
+    changes: AtomicU64,
     /// Whether the receiving thread waits for the sockets.
-    polls: AtomicBool,
+    waits: AtomicBool,
     /// Whether a thread that does not wait has told the receiving thread to leave.
-    told: AtomicBool,
+    interrupted: AtomicBool,
     parked: AtomicBool,
     receiving_thread: OnceLock<Thread>,
-    /// For the receiving thread alone: `turns` at its last check, and the checks since they
+    /// For the receiving thread alone: `changes` at its last check, and the checks since they
     /// changed.
     seen: AtomicU64,
     unchanged: AtomicU64,
@@ -51,9 +51,9 @@ pub(super) struct Driving {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PollerRole {
     /// Wait for packets.
-    Poll,
+    Wait,
     /// Take the packets that are there.
-    Look,
+    Poll,
     /// Nothing.
     Leave,
 }
@@ -68,14 +68,14 @@ impl Driving {
     /// Makes the calling thread the driver, unless another thread drives.
     pub(super) fn begin(&self) -> Option<Caller<'_>> {
         let only = self.caller.try_lock().ok()?;
-        self.turns.fetch_add(1, SeqCst);
+        self.changes.fetch_add(1, SeqCst);
         DRIVES.set(self.address());
         Some(Caller { driving: self, _only: only })
     }
 
     /// Whether another thread drives.
     pub(super) fn by_another(&self) -> bool {
-        self.turns.load(SeqCst) % 2 == 1 && DRIVES.get() != self.address()
+        self.changes.load(SeqCst) % 2 == 1 && DRIVES.get() != self.address()
     }
 
     fn address(&self) -> usize {
@@ -85,56 +85,56 @@ impl Driving {
     /// What the receiving thread should do. Rests first if a caller is there, or was there
     /// recently.
     pub(super) fn poller_role(&self) -> PollerRole {
-        let turns = self.turns.load(SeqCst);
-        if turns == self.seen.swap(turns, SeqCst) {
+        let changes = self.changes.load(SeqCst);
+        if changes == self.seen.swap(changes, SeqCst) {
             self.unchanged.fetch_add(1, SeqCst);
         } else {
             self.unchanged.store(0, SeqCst);
         }
         let unchanged = self.unchanged.load(SeqCst);
-        if turns % 2 == 1 {
-            if unchanged > LOOKS {
-                self.park_while(turns);
+        if changes % 2 == 1 {
+            if unchanged > MAX_IDLE_POLLS {
+                self.park_while(changes);
             } else {
-                self.rest(turns);
+                self.rest(changes);
             }
             return PollerRole::Leave;
         }
-        if turns > 0 && unchanged <= LOOKS {
+        if changes > 0 && unchanged <= MAX_IDLE_POLLS {
             // A caller that has returned in the meantime takes its packets itself, and sooner. If
             // two threads took packets, those of one would overtake those of the other.
-            let nobody_came = self.rest(turns);
-            return if nobody_came { PollerRole::Look } else { PollerRole::Leave };
+            let nobody_came = self.rest(changes);
+            return if nobody_came { PollerRole::Poll } else { PollerRole::Leave };
         }
-        if self.begin_poll(turns) { PollerRole::Poll } else { PollerRole::Leave }
+        if self.begin_wait(changes) { PollerRole::Wait } else { PollerRole::Leave }
     }
 
-    /// Rests for a while. Returns whether no caller has come or left since `turns`.
-    fn rest(&self, turns: u64) -> bool {
+    /// Rests for a while. Returns whether no caller has come or left since `changes`.
+    fn rest(&self, changes: u64) -> bool {
         let busy = self.busy.load(SeqCst);
-        thread::park_timeout(LOOK_EVERY * 2_u32.pow(busy));
-        let unchanged = self.turns.load(SeqCst) == turns;
+        thread::park_timeout(POLL_EVERY * 2_u32.pow(busy));
+        let unchanged = self.changes.load(SeqCst) == changes;
         self.busy.store(if unchanged { 0 } else { MAX_BUSY.min(busy + 1) }, SeqCst);
         unchanged
     }
 
-    /// Begins a wait of the receiving thread, which saw `turns`. Returns `false` if it must not
+    /// Begins a wait of the receiving thread, which saw `changes`. Returns `false` if it must not
     /// wait.
-    fn begin_poll(&self, turns: u64) -> bool {
-        self.told.store(false, SeqCst);
-        self.polls.store(true, SeqCst);
+    fn begin_wait(&self, changes: u64) -> bool {
+        self.interrupted.store(false, SeqCst);
+        self.waits.store(true, SeqCst);
         // A caller that came before it could see this flag would wait for the same packets. One
         // that has left again may have deferred STOPs that no other thread would send.
-        let nobody_came = self.turns.load(SeqCst) == turns;
+        let nobody_came = self.changes.load(SeqCst) == changes;
         if !nobody_came {
-            self.polled();
+            self.end_wait();
         }
         nobody_came
     }
 
     /// Records that the receiving thread has ended its wait.
-    pub(super) fn polled(&self) {
-        self.polls.store(false, SeqCst);
+    pub(super) fn end_wait(&self) {
+        self.waits.store(false, SeqCst);
     }
 
     /// Registers the calling thread as the receiving thread. It does so before its first rest, so
@@ -143,9 +143,9 @@ impl Driving {
         let _ = self.receiving_thread.set(thread::current());
     }
 
-    fn park_while(&self, turns: u64) {
+    fn park_while(&self, changes: u64) {
         self.parked.store(true, SeqCst);
-        if self.turns.load(SeqCst) == turns {
+        if self.changes.load(SeqCst) == changes {
             thread::park();
         }
         self.parked.store(false, SeqCst);
@@ -161,22 +161,22 @@ impl Driving {
 
 impl Caller<'_> {
     /// Whether the receiving thread waits for packets at this moment, and must be told to leave.
-    pub(super) fn polled_by_another(&self) -> bool {
-        self.driving.polls.load(SeqCst)
+    pub(super) fn receiving_thread_waits(&self) -> bool {
+        self.driving.waits.load(SeqCst)
     }
 
     /// Whether the receiving thread must be told to leave, and this is the first call in its wait.
     /// True once per wait, for callers on the same eventfd: they would otherwise wake themselves
     /// again and again until the receiving thread has had the processor.
-    pub(super) fn first_to_tell(&self) -> bool {
-        self.polled_by_another() && !self.driving.told.swap(true, SeqCst)
+    pub(super) fn first_to_interrupt(&self) -> bool {
+        self.receiving_thread_waits() && !self.driving.interrupted.swap(true, SeqCst)
     }
 }
 
 impl Drop for Caller<'_> {
     fn drop(&mut self) {
         DRIVES.set(0);
-        self.driving.turns.fetch_add(1, SeqCst);
+        self.driving.changes.fetch_add(1, SeqCst);
         if self.driving.parked.load(SeqCst) {
             self.driving.wake();
         }
@@ -190,15 +190,15 @@ mod tests {
     #[test]
     fn who_came_and_left_unseen_keeps_the_receiving_thread_from_waiting() {
         let driving = Driving::default();
-        let seen = driving.turns.load(SeqCst);
+        let seen = driving.changes.load(SeqCst);
         let caller = driving.begin().unwrap();
-        assert!(!caller.polled_by_another(), "so nobody is told to leave");
-        assert!(!driving.begin_poll(seen));
+        assert!(!caller.receiving_thread_waits(), "so nobody is told to leave");
+        assert!(!driving.begin_wait(seen));
         drop(caller);
-        assert!(!driving.begin_poll(seen));
-        assert!(!driving.polls.load(SeqCst));
-        assert_eq!(driving.poller_role(), PollerRole::Look);
-        assert!(driving.begin_poll(driving.turns.load(SeqCst)));
-        assert!(driving.begin().unwrap().polled_by_another());
+        assert!(!driving.begin_wait(seen));
+        assert!(!driving.waits.load(SeqCst));
+        assert_eq!(driving.poller_role(), PollerRole::Poll);
+        assert!(driving.begin_wait(driving.changes.load(SeqCst)));
+        assert!(driving.begin().unwrap().receiving_thread_waits());
     }
 }

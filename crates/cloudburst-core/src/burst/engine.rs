@@ -3,13 +3,13 @@
 use super::PacketIo;
 use super::drive::Driving;
 use super::parts::{LockedParts, OnAnswer, OnConnect, OnEnd, OnWithdrawn, lock};
-use super::shared::{Answers, Flush, MAX_SLEEP, News, Shared, Who};
-use crate::error::SendError;
+use super::shared::{Answers, EngineEvent, Flush, MAX_SLEEP, Shared, Who};
+use crate::error::StartError;
 use crate::id::{ConnectId, MessageId};
 use crate::path::{OrderError, PathMap, PathStats};
 use crate::proto::{
-    CallId, Calls, Counters, Endpoint, Latencies, Message, PeerStats, Prepared, Request, RequestId,
-    SendOptions, coupling, merge_peers,
+    CallId, CallTable, Counters, Latencies, Message, PeerStats, Prepared, Request, RequestId,
+    SendOptions, Transceiver, coupling, merge_peers,
 };
 use crate::time::Instant;
 use crate::wire::Role;
@@ -42,23 +42,23 @@ pub struct Engine<I: PacketIo> {
 }
 
 impl<I: PacketIo> Engine<I> {
-    /// Starts the threads. `on_news` is called when callers should check again whether what they
+    /// Starts the threads. `on_event` is called when callers should check again whether what they
     /// wait for has happened. It must not block, but may use the engine.
     ///
     /// # Errors
     ///
     /// Returns an error if the system refuses to create a thread.
     pub fn start(
-        endpoint: Endpoint,
+        endpoint: Transceiver,
         io: I,
-        on_news: impl Fn(News) + Send + Sync + 'static,
+        on_event: impl Fn(EngineEvent) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let busy_poll = endpoint.busy_poll();
         let (sender, receiver, calls) = endpoint.split();
         let shared = Arc::new(Shared {
             io,
             parts: LockedParts::new(sender, receiver, calls),
-            on_news: Box::new(on_news),
+            on_event: Box::new(on_event),
             in_hand: RwLock::new(()),
             sending_thread: OnceLock::new(),
             driving: Driving::default(),
@@ -85,19 +85,19 @@ impl<I: PacketIo> Engine<I> {
         Ok(())
     }
 
-    /// Opens a session with `peer` before there is a message for it. See [`Endpoint::connect`].
+    /// Opens a session with `peer` before there is a message for it. See [`Transceiver::connect`].
     /// `on_connect` is called when the connect has ended, perhaps before this returns, and dropped if
     /// the engine stops first. It must not block.
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. On an error, no connect was started, and `on_connect` is dropped.
+    /// See [`StartError`]. On an error, no connect was started, and `on_connect` is dropped.
     pub fn connect(
         &self,
         peer: SocketAddr,
         deadline: Option<Duration>,
         on_connect: OnConnect,
-    ) -> Result<ConnectId, SendError> {
+    ) -> Result<ConnectId, StartError> {
         let mut sending = self.shared.parts.lock_sending();
         let id = sending.sender.connect(self.shared.io.now(), peer, deadline)?;
         sending.on_connect.insert(id, on_connect);
@@ -122,7 +122,7 @@ impl<I: PacketIo> Engine<I> {
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. On an error, nothing was sent, and `on_end` is dropped.
+    /// See [`StartError`]. On an error, nothing was sent, and `on_end` is dropped.
     pub fn send(
         &self,
         peer: SocketAddr,
@@ -130,7 +130,7 @@ impl<I: PacketIo> Engine<I> {
         bytes: Bytes,
         options: &SendOptions,
         on_end: OnEnd,
-    ) -> Result<MessageId, SendError> {
+    ) -> Result<MessageId, StartError> {
         let id = self.begin(peer, role, bytes, options, on_end)?;
         self.shared.send_now_or_with_others(Flush::BySendingThread);
         Ok(id)
@@ -141,7 +141,7 @@ impl<I: PacketIo> Engine<I> {
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. On an error, nothing was sent, and `on_end` is dropped.
+    /// See [`StartError`]. On an error, nothing was sent, and `on_end` is dropped.
     pub fn send_before_flush(
         &self,
         peer: SocketAddr,
@@ -149,7 +149,7 @@ impl<I: PacketIo> Engine<I> {
         bytes: Bytes,
         options: &SendOptions,
         on_end: OnEnd,
-    ) -> Result<(MessageId, bool), SendError> {
+    ) -> Result<(MessageId, bool), StartError> {
         let id = self.begin(peer, role, bytes, options, on_end)?;
         Ok((id, self.shared.send_now_or_with_others(Flush::ByCaller)))
     }
@@ -161,7 +161,7 @@ impl<I: PacketIo> Engine<I> {
         bytes: Bytes,
         options: &SendOptions,
         on_end: OnEnd,
-    ) -> Result<MessageId, SendError> {
+    ) -> Result<MessageId, StartError> {
         let kept = bytes.clone();
         let mut sending = self.shared.parts.lock_sending();
         let id = sending.sender.send(self.shared.io.now(), peer, role, bytes, options)?;
@@ -188,14 +188,14 @@ impl<I: PacketIo> Engine<I> {
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. On an error, nothing was sent, and `on_answer` is dropped.
+    /// See [`StartError`]. On an error, nothing was sent, and `on_answer` is dropped.
     pub fn call(
         &self,
         peer: SocketAddr,
         call: &Prepared,
         options: &SendOptions,
         on_answer: OnAnswer,
-    ) -> Result<(), SendError> {
+    ) -> Result<(), StartError> {
         self.begin_call(peer, call, options, on_answer)?;
         self.shared.send_now_or_with_others(Flush::BySendingThread);
         Ok(())
@@ -206,14 +206,14 @@ impl<I: PacketIo> Engine<I> {
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. On an error, nothing was sent, and `on_answer` is dropped.
+    /// See [`StartError`]. On an error, nothing was sent, and `on_answer` is dropped.
     pub fn call_before_flush(
         &self,
         peer: SocketAddr,
         call: &Prepared,
         options: &SendOptions,
         on_answer: OnAnswer,
-    ) -> Result<bool, SendError> {
+    ) -> Result<bool, StartError> {
         self.begin_call(peer, call, options, on_answer)?;
         Ok(self.shared.send_now_or_with_others(Flush::ByCaller))
     }
@@ -224,7 +224,7 @@ impl<I: PacketIo> Engine<I> {
         call: &Prepared,
         options: &SendOptions,
         on_answer: OnAnswer,
-    ) -> Result<(), SendError> {
+    ) -> Result<(), StartError> {
         // Registered first: the call may end before this thread continues.
         self.shared.parts.lock_calling().on_answer.insert(call.id(), on_answer);
         let now = self.shared.io.now();
@@ -242,17 +242,17 @@ impl<I: PacketIo> Engine<I> {
     }
 
     /// Forgets a call, and stops the burst of its request. Does nothing if it has ended.
-    pub fn hang_up(&self, call: CallId) {
+    pub fn cancel_call(&self, call: CallId) {
         let on_answer = self.shared.parts.lock_calling().on_answer.remove(&call);
-        coupling::hang_up(&mut &self.shared.parts, self.shared.io.now(), call);
+        coupling::cancel_call(&mut &self.shared.parts, self.shared.io.now(), call);
         drop(on_answer);
-        self.shared.tell_closing();
+        self.shared.notify_closing();
         self.shared.report();
         self.shared.pump(Who::Other);
     }
 
     /// Runs `act` on the calls of this endpoint, to prepare requests and to count their results.
-    pub fn calls<T>(&self, act: impl FnOnce(&mut Calls) -> T) -> T {
+    pub fn calls<T>(&self, act: impl FnOnce(&mut CallTable) -> T) -> T {
         act(&mut self.shared.parts.lock_calling().calls)
     }
 
@@ -305,7 +305,7 @@ impl<I: PacketIo> Engine<I> {
         let on_withdrawn = calling.on_withdrawn.remove(&request);
         drop(calling);
         drop(on_withdrawn);
-        self.shared.tell_closing();
+        self.shared.notify_closing();
     }
 
     /// The bytes of the response to a request on which the application has not acted, because it is
@@ -366,11 +366,11 @@ impl<I: PacketIo> Engine<I> {
     /// again, or when the receiving thread checks the sockets: a response should not wait for them.
     pub fn drive(&self, until: Option<Instant>, mut done: impl FnMut() -> bool) -> Driven {
         let shared = &self.shared;
-        let Some(turn) = shared.driving.begin() else { return Driven::ByAnother };
-        if turn.polled_by_another() {
+        let Some(caller) = shared.driving.begin() else { return Driven::ByAnother };
+        if caller.receiving_thread_waits() {
             shared.io.wake();
         }
-        let mut looked = false;
+        let mut polled = false;
         loop {
             if done() {
                 return Driven::Done;
@@ -380,7 +380,7 @@ impl<I: PacketIo> Engine<I> {
             }
             let now = shared.io.now();
             let is_over = until.is_some_and(|at| at <= now);
-            if is_over && looked {
+            if is_over && polled {
                 return Driven::TimedOut;
             }
             shared.flush();
@@ -389,7 +389,7 @@ impl<I: PacketIo> Engine<I> {
             if done() {
                 return Driven::Done;
             }
-            looked = true;
+            polled = true;
             if is_over {
                 // The receiving thread leaves packets to callers, even to those that only poll.
                 shared.receive(Duration::ZERO, Answers::AfterApplication);
@@ -409,8 +409,8 @@ impl<I: PacketIo> Engine<I> {
     /// Answers to these packets leave with the packets sent next, by [`flush`](Self::flush), or
     /// when the receiving thread checks the sockets.
     pub fn take(&self) -> bool {
-        let Some(turn) = self.shared.driving.begin() else { return false };
-        if turn.first_to_tell() {
+        let Some(caller) = self.shared.driving.begin() else { return false };
+        if caller.first_to_interrupt() {
             self.shared.io.wake();
         }
         if self.shared.is_stopping() {
@@ -434,7 +434,10 @@ impl<I: PacketIo> Engine<I> {
         let waiting = calling.calls.waiting();
         assert_eq!(calling.on_answer.len(), waiting, "calls that wait, and their callbacks");
         let told = calling.on_withdrawn.len();
-        assert!(told >= calling.calls.held(), "each request has a callback for its withdrawal");
+        assert!(
+            told >= calling.calls.open_requests(),
+            "each request has a callback for its withdrawal"
+        );
         let unfinished = sending.sender.unfinished();
         let told = sending.on_end.len() + sending.on_connect.len();
         assert!(told <= unfinished, "callbacks of what has ended are gone");
@@ -464,7 +467,7 @@ impl<I: PacketIo> Engine<I> {
         &self.shared.io
     }
 
-    /// Replaces the path map. See [`Endpoint::set_path_map`].
+    /// Replaces the path map. See [`Transceiver::set_path_map`].
     ///
     /// # Errors
     ///

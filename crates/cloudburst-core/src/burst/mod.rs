@@ -1,7 +1,7 @@
 //! Two threads: one encodes and sends, the other receives and decodes. The paper (section IV-A) has four.
 //!
-//! [`Engine`] drives the parts of an [`Endpoint`] over any [`PacketIo`], through the same functions
-//! as [`Endpoint`] itself:
+//! [`Engine`] drives the parts of an [`Transceiver`] over any [`PacketIo`], through the same functions
+//! as [`Transceiver`] itself:
 //!
 //! ```text
 //!   caller ── send ──► Sender ──► PacketIo::transmit          thread "cbrst-send"
@@ -24,7 +24,7 @@ mod shared;
 
 pub use engine::{Driven, Engine};
 pub use parts::{OnAnswer, OnConnect, OnEnd, OnWithdrawn};
-pub use shared::{News, contain};
+pub use shared::{EngineEvent, contain};
 
 use crate::error::LocalError;
 use crate::path::Via;
@@ -33,7 +33,7 @@ use crate::time::Instant;
 use core::time::Duration;
 
 #[cfg(doc)]
-use crate::proto::Endpoint;
+use crate::proto::Transceiver;
 
 /// Datagrams that arrived together on the same path, as GRO joins them. They are decrypted in place.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl<'a> Datagrams<'a> {
         Self { via, segment_size: bytes.len(), bytes, ce: false }
     }
 
-    /// Calls `handle` with each datagram. Empty bytes are one empty datagram.
+    /// CallTable `handle` with each datagram. Empty bytes are one empty datagram.
     pub fn for_each(self, mut handle: impl FnMut(Via, &mut [u8])) {
         if self.bytes.is_empty() {
             handle(self.via, &mut []);
@@ -89,7 +89,7 @@ pub trait PacketIo: Send + Sync + 'static {
     /// `timeout` of zero does not wait. Several threads may call this at once.
     fn wait(&self, timeout: Duration) -> Self::Ready;
 
-    /// Calls `deliver` with the datagrams that have arrived, and does not wait for more.
+    /// CallTable `deliver` with the datagrams that have arrived, and does not wait for more.
     fn take(&self, ready: Self::Ready, deliver: &mut dyn FnMut(Datagrams<'_>));
 
     /// Makes each [`wait`](Self::wait) under way return, and one more that begins later, so that a

@@ -3,7 +3,7 @@
 use crate::error::{CallFailure, Outcome, Rejection};
 use crate::id::{ConnectId, MessageId};
 use crate::proto::coupling::{Halves, Parts};
-use crate::proto::{CallId, Calls, Receiver, RequestId, Sender};
+use crate::proto::{CallId, CallTable, Receiver, RequestId, Sender};
 use crate::time::Instant;
 use crate::wire::Role;
 use bytes::Bytes;
@@ -28,11 +28,11 @@ pub(super) struct LockedParts {
     calling: Mutex<Calling>,
     sending: Mutex<Sending>,
     receiver: Mutex<Receiver>,
-    glance: Glance,
+    snapshot: Snapshot,
 }
 
 pub(super) struct Calling {
-    pub(super) calls: Calls,
+    pub(super) calls: CallTable,
     pub(super) on_answer: HashMap<CallId, OnAnswer>,
     pub(super) on_withdrawn: HashMap<RequestId, OnWithdrawn>,
 }
@@ -49,7 +49,7 @@ pub(super) struct Sending {
 
 /// The state of the receiver that is known without its lock, as of when the lock was last released.
 #[derive(Debug, Default)]
-struct Glance {
+struct Snapshot {
     has_output: AtomicBool,
     messages: AtomicUsize,
     requests: AtomicUsize,
@@ -57,7 +57,7 @@ struct Glance {
 
 pub(super) struct ReceiverGuard<'a> {
     guard: MutexGuard<'a, Receiver>,
-    glance: &'a Glance,
+    snapshot: &'a Snapshot,
 }
 
 impl Deref for ReceiverGuard<'_> {
@@ -76,9 +76,9 @@ impl DerefMut for ReceiverGuard<'_> {
 
 impl Drop for ReceiverGuard<'_> {
     fn drop(&mut self) {
-        // Updates the glance while the lock is still held, so that it is never older than the last
+        // Updates the snapshot while the lock is still held, so that it is never older than the last
         // change, and only where it has changed, because a store costs as much as a lock.
-        let Glance { has_output, messages, requests } = self.glance;
+        let Snapshot { has_output, messages, requests } = self.snapshot;
         if has_output.load(SeqCst) != self.guard.has_output() {
             has_output.store(self.guard.has_output(), SeqCst);
         }
@@ -110,21 +110,21 @@ impl DerefMut for SenderGuard<'_> {
 struct CallsGuard<'a>(MutexGuard<'a, Calling>);
 
 impl Deref for CallsGuard<'_> {
-    type Target = Calls;
+    type Target = CallTable;
 
-    fn deref(&self) -> &Calls {
+    fn deref(&self) -> &CallTable {
         &self.0.calls
     }
 }
 
 impl DerefMut for CallsGuard<'_> {
-    fn deref_mut(&mut self) -> &mut Calls {
+    fn deref_mut(&mut self) -> &mut CallTable {
         &mut self.0.calls
     }
 }
 
 impl LockedParts {
-    pub(super) fn new(sender: Sender, receiver: Receiver, calls: Calls) -> Self {
+    pub(super) fn new(sender: Sender, receiver: Receiver, calls: CallTable) -> Self {
         Self {
             calling: Mutex::new(Calling {
                 calls,
@@ -138,7 +138,7 @@ impl LockedParts {
                 planned: None,
             }),
             receiver: Mutex::new(receiver),
-            glance: Glance::default(),
+            snapshot: Snapshot::default(),
         }
     }
 
@@ -151,24 +151,24 @@ impl LockedParts {
     }
 
     pub(super) fn lock_receiver(&self) -> ReceiverGuard<'_> {
-        ReceiverGuard { guard: lock(&self.receiver), glance: &self.glance }
+        ReceiverGuard { guard: lock(&self.receiver), snapshot: &self.snapshot }
     }
 
     /// The parts for a batch of packets.
-    pub(super) const fn hold(&self) -> HeldParts<'_> {
-        HeldParts { parts: self, sender: None, receiver: None }
+    pub(super) const fn batch(&self) -> BatchParts<'_> {
+        BatchParts { parts: self, sender: None, receiver: None }
     }
 
     /// The receiver, if it has output.
     pub(super) fn lock_answering(&self) -> Option<ReceiverGuard<'_>> {
-        self.glance.has_output.load(SeqCst).then(|| self.lock_receiver())
+        self.snapshot.has_output.load(SeqCst).then(|| self.lock_receiver())
     }
 
     /// The number of messages of `role` in the application's queue.
     pub(super) fn readable(&self, role: Role) -> usize {
         match role {
-            Role::Plain => self.glance.messages.load(SeqCst),
-            Role::Request => self.glance.requests.load(SeqCst),
+            Role::Plain => self.snapshot.messages.load(SeqCst),
+            Role::Request => self.snapshot.requests.load(SeqCst),
             Role::Response | Role::Withdrawal => 0,
         }
     }
@@ -189,26 +189,26 @@ impl Halves for &LockedParts {
 }
 
 impl Parts for &LockedParts {
-    fn calls(&mut self) -> impl DerefMut<Target = Calls> {
+    fn calls(&mut self) -> impl DerefMut<Target = CallTable> {
         CallsGuard(self.lock_calling())
     }
 
     fn calls_and_sender(
         &mut self,
-    ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Sender>) {
+    ) -> (impl DerefMut<Target = CallTable>, impl DerefMut<Target = Sender>) {
         (CallsGuard(self.lock_calling()), SenderGuard(self.lock_sending()))
     }
 
     fn calls_and_receiver(
         &mut self,
-    ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Receiver>) {
+    ) -> (impl DerefMut<Target = CallTable>, impl DerefMut<Target = Receiver>) {
         (CallsGuard(self.lock_calling()), self.lock_receiver())
     }
 
     fn all(
         &mut self,
     ) -> (
-        impl DerefMut<Target = Calls>,
+        impl DerefMut<Target = CallTable>,
         impl DerefMut<Target = Sender>,
         impl DerefMut<Target = Receiver>,
     ) {
@@ -222,13 +222,13 @@ impl Parts for &LockedParts {
 
 /// The halves of an endpoint. The half that was used last stays locked until the other is used, so
 /// that a batch of packets takes one lock, not one for each packet.
-pub(super) struct HeldParts<'a> {
+pub(super) struct BatchParts<'a> {
     parts: &'a LockedParts,
     sender: Option<SenderGuard<'a>>,
     receiver: Option<ReceiverGuard<'a>>,
 }
 
-impl Halves for HeldParts<'_> {
+impl Halves for BatchParts<'_> {
     fn sender(&mut self) -> impl DerefMut<Target = Sender> {
         self.receiver = None;
         let parts = self.parts;

@@ -2,7 +2,7 @@
 
 use super::PacketIo;
 use super::drive::PollerRole;
-use super::shared::{Answers, MAX_SLEEP, News, Shared, Who, contain};
+use super::shared::{Answers, EngineEvent, MAX_SLEEP, Shared, Who, contain};
 use crate::proto::{Event, coupling};
 use crate::time::Instant;
 use core::cell::Cell;
@@ -29,11 +29,11 @@ impl<I: PacketIo> Shared<I> {
         self.driving.register();
         while !self.is_stopping() {
             match self.driving.poller_role() {
-                PollerRole::Poll => {
+                PollerRole::Wait => {
                     self.receive_for(MAX_SLEEP, Answers::Now, || false);
-                    self.driving.polled();
+                    self.driving.end_wait();
                 }
-                PollerRole::Look => drop(self.receive(Duration::ZERO, Answers::Now)),
+                PollerRole::Poll => drop(self.receive(Duration::ZERO, Answers::Now)),
                 PollerRole::Leave => {}
             }
         }
@@ -127,7 +127,7 @@ impl<I: PacketIo> Shared<I> {
                 came.get_or_insert(now);
             }
             since += datagrams.count();
-            let mut parts = self.parts.hold();
+            let mut parts = self.parts.batch();
             let ce = datagrams.ce;
             datagrams.for_each(|via, packet| {
                 coupling::handle_datagram(&mut parts, now, via, ce, packet);
@@ -137,7 +137,7 @@ impl<I: PacketIo> Shared<I> {
     }
 
     /// Wakes a thread that shuts the engine down, to check again what it waits for.
-    pub(super) fn tell_closing(&self) {
+    pub(super) fn notify_closing(&self) {
         if self.closing.load(Ordering::SeqCst) {
             // That thread checks with this lock held, and releases it while it waits.
             let _sending = self.parts.lock_sending();
@@ -160,12 +160,12 @@ impl<I: PacketIo> Shared<I> {
             match event {
                 Event::Readable(role) => {
                     readable = true;
-                    contain(|| (self.on_news)(News::Readable(role)));
+                    contain(|| (self.on_event)(EngineEvent::Readable(role)));
                 }
                 Event::Answered(call, result) => {
                     readable = true;
                     let on_answer = self.parts.lock_calling().on_answer.remove(&call);
-                    self.tell_closing();
+                    self.notify_closing();
                     if let Some(on_answer) = on_answer {
                         contain(|| on_answer(result));
                     }
@@ -195,8 +195,8 @@ impl<I: PacketIo> Shared<I> {
             }
         }
         if ended {
-            self.tell_closing();
-            contain(|| (self.on_news)(News::Room));
+            self.notify_closing();
+            contain(|| (self.on_event)(EngineEvent::Capacity));
         }
         REPORTS.set(outer);
         // The driving thread should check whether this is what it waits for.

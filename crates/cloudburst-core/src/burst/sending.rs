@@ -11,7 +11,7 @@ use std::thread;
 
 /// A timer that is later than this means that the whole process was held up. The engine then reads
 /// the packets that have arrived in the meantime before it trusts the timer.
-const HELD_UP: Duration = Duration::from_millis(5);
+const SUSPENDED: Duration = Duration::from_millis(5);
 /// The maximum number of batches that a thread with other work sends: a caller, or the receiving
 /// thread. The sending thread sends the rest, whatever the configured rate of the link.
 const HELP: usize = 32;
@@ -161,7 +161,7 @@ impl<I: PacketIo> Shared<I> {
         let calls = self.parts.lock_calling().calls.poll_timeout();
         let due =
             [self.parts.lock_sending().sender.next_timer(), calls].into_iter().flatten().min();
-        if due.is_some_and(|at| now.saturating_since(at) > HELD_UP) {
+        if due.is_some_and(|at| now.saturating_since(at) > SUSPENDED) {
             // The process was held up. First reads what has arrived in the meantime: packets still
             // in the sockets, and packets that other threads had taken when they were held up.
             self.take(Duration::ZERO);

@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, OnceLock, RwLock};
 use std::thread::Thread;
 
-/// News that may end a caller's wait.
+/// EngineEvent that may end a caller's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum EngineEvent {
     /// Another message of this role is in the application's queue.
     Readable(Role),
     /// Sends or connects have ended: there may be room for more.
-    Room,
+    Capacity,
 }
 
-pub(super) type OnNews = Box<dyn Fn(News) + Send + Sync>;
+pub(super) type OnEvent = Box<dyn Fn(EngineEvent) + Send + Sync>;
 
 /// The longest sleep of the receiving thread.
 pub(super) const MAX_SLEEP: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ pub(super) const MAX_SLEEP: Duration = Duration::from_secs(1);
 pub(super) struct Shared<I> {
     pub(super) io: I,
     pub(super) parts: LockedParts,
-    pub(super) on_news: OnNews,
+    pub(super) on_event: OnEvent,
     /// Held for reading by threads that have taken packets and not yet handed them in.
     pub(super) in_hand: RwLock<()>,
     /// The sending thread, to wake it.

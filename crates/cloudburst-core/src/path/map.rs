@@ -45,16 +45,16 @@ pub trait PathMap: Send + Sync {
     /// is 1 until the peer has told its number.
     fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via>;
 
-    /// Returns all places in the order: the paths in use, and those out of use after a failure, which
+    /// Returns all slots of the order: the paths in use, and those out of use after a failure, which
     /// leave gaps. Digit reversal covers the whole fabric, whichever parts of it work.
-    fn places(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
+    fn slots(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
         self.paths(peer, ports)
     }
 
     /// Returns other paths to a peer, which replace [`paths`](Self::paths) when no packet on those
-    /// seems to arrive: with hashed ports, all of them may cross dead switches. `draw` counts from 1,
-    /// and each draw may return other paths. Empty if there are none.
-    fn redraw(&self, _peer: SocketAddr, _ports: u16, _draw: u32) -> Vec<Via> {
+    /// seems to arrive: with hashed ports, all of them may cross dead switches. `generation`
+    /// counts from 1, and each may have other paths. Empty if there are none.
+    fn regenerate(&self, _peer: SocketAddr, _ports: u16, _generation: u32) -> Vec<Via> {
         Vec::new()
     }
 

@@ -80,7 +80,7 @@ pub struct Opportunity {
     /// The number of packets charged to it.
     pub packets: usize,
     /// How many packets of other messages may join the train.
-    pub room: usize,
+    pub capacity: usize,
     /// Whether the path is degraded: packets on it will hardly arrive.
     pub probe: bool,
 }
@@ -99,14 +99,14 @@ pub struct PathSet {
     paths: Vec<PathStats>,
     health: Vec<Health>,
     /// The path for each number of the order.
-    places: Vec<usize>,
+    slots: Vec<usize>,
     /// The number of paths in use, and of those that are degraded.
     used: usize,
     degraded: usize,
     sequence: Sequence,
     /// The paths to reuse, if the order is recycled.
     recycled: Option<Recycled>,
-    hopeful: bool,
+    recent_is_next: bool,
     /// Packets that arrived since one was missing, on any path.
     clean: u32,
     /// Packets missing since then. If all of them prove to be late, `clean` returns to `clean_before`.
@@ -148,71 +148,71 @@ pub(crate) struct PathEvidence {
 }
 
 impl PathSet {
-    /// Creates a set of paths numbered as in `places`, visited in `order` from the position given by
-    /// `start`: from path `start % places`, if the order is round robin. All that are not among `vias`
+    /// Creates a set of paths numbered as in `slots`, visited in `order` from the position given by
+    /// `start`: from path `start % slots`, if the order is round robin. All that are not among `vias`
     /// are gaps.
     ///
     /// Peers and senders must differ in `start`; see [`Sequence::new`].
     ///
     /// # Errors
     ///
-    /// [`OrderError`] if the order needs another number of places, or if there is no path.
-    pub fn new(places: &[Via], vias: &[Via], order: Order, start: u64) -> Result<Self, OrderError> {
+    /// [`OrderError`] if the order needs another number of slots, or if there is no path.
+    pub fn new(slots: &[Via], vias: &[Via], order: Order, start: u64) -> Result<Self, OrderError> {
         let mut set = Self {
-            sequence: Sequence::new(order, places.len(), start)?,
+            sequence: Sequence::new(order, slots.len(), start)?,
             paths: Vec::new(),
             health: Vec::new(),
-            places: Vec::new(),
+            slots: Vec::new(),
             used: 0,
             degraded: 0,
             recycled: (order == Order::Recycled).then(Recycled::default),
-            hopeful: false,
+            recent_is_next: false,
             clean: 0,
             missing: 0,
             clean_before: 0,
             evident: 0,
         };
-        check_any(places, vias)?;
-        set.place(places);
+        check_any(slots, vias)?;
+        set.assign_slots(slots);
         set.use_only(vias);
         Ok(set)
     }
 
-    /// Uses `vias` from now on, and no other paths. If `places` is unchanged, the order continues, with
+    /// Uses `vias` from now on, and no other paths. If `slots` is unchanged, the order continues, with
     /// gaps for paths that are gone, as after a failure (topology update, section 4.3 of the DRB
     /// paper); otherwise it restarts from the position given by `start`.
     ///
     /// # Errors
     ///
-    /// [`OrderError`] if `places` has changed and the order needs another number of them, or if there
+    /// [`OrderError`] if `slots` has changed and the order needs another number of them, or if there
     /// is no path; the set is then unchanged.
     pub fn replace(
         &mut self,
-        places: &[Via],
+        slots: &[Via],
         vias: &[Via],
         order: Order,
         start: u64,
     ) -> Result<(), OrderError> {
-        check_any(places, vias)?;
-        let same = places.iter().eq(self.places.iter().map(|&at| &self.paths[at].via));
+        check_any(slots, vias)?;
+        let same = slots.iter().eq(self.slots.iter().map(|&at| &self.paths[at].via));
         if !same {
-            self.sequence = Sequence::new(order, places.len(), start)?;
+            self.sequence = Sequence::new(order, slots.len(), start)?;
             self.recycled = (order == Order::Recycled).then(Recycled::default);
-            self.place(places);
+            self.assign_slots(slots);
         }
         self.use_only(vias);
         Ok(())
     }
 
     /// Gives each of `vias` its previous number, or a new one.
-    fn place(&mut self, vias: &[Via]) {
-        self.places.clear();
+    fn assign_slots(&mut self, vias: &[Via]) {
+        self.slots.clear();
         for &via in vias {
             // Reports in flight name paths by number: if these were given out anew, a dead path
             // would be credited with the arrivals on a live one.
             let known = self.paths.iter().position(|path| path.via == via);
             let at = known.unwrap_or_else(|| self.enter(via, vias));
-            self.places.push(at);
+            self.slots.push(at);
         }
     }
 
@@ -232,11 +232,11 @@ impl PathSet {
             train: SHORTEST_TRAIN,
             round_trip: None,
         };
-        let spare = match self.paths.len() {
+        let reused = match self.paths.len() {
             MAX_REMEMBERED.. => self.paths.iter().position(|path| !wanted.contains(&path.via)),
             _ => None,
         };
-        if let Some(at) = spare {
+        if let Some(at) = reused {
             // The peer keeps counting packets under this number.
             let numbered = self.health[at].numbered;
             (self.paths[at], self.health[at]) = (fresh, Health { numbered, ..Health::default() });
@@ -273,7 +273,7 @@ impl PathSet {
 
     /// Returns whether every path in use has had an arrival, and none is degraded. In the recycled
     /// order, paths that were never drawn do not count.
-    pub fn all_well(&self) -> bool {
+    pub fn all_healthy(&self) -> bool {
         let untried = |path: &PathStats| self.recycled.is_some() && path.sent == 0;
         let mut in_use = self.paths.iter().filter(|path| !path.removed && !untried(path));
         self.degraded == 0 && in_use.all(|path| path.last_heard.is_some())
@@ -297,7 +297,7 @@ impl PathSet {
     ) -> Opportunity {
         loop {
             // This ends: a path that is passed over often enough is probed.
-            let at = self.next_turn(now);
+            let at = self.next_at(now);
             let path = &self.paths[at];
             if !path.degraded || self.degraded == self.used {
                 let fresh = |at| now.saturating_since(at) < FRESH_FOR;
@@ -311,7 +311,10 @@ impl PathSet {
                 }
                 let train = self.health[at].train.now().min(longest);
                 let packets = packets.min(train);
-                return Opportunity { room: train - packets, ..self.charge(at, packets, false) };
+                return Opportunity {
+                    capacity: train - packets,
+                    ..self.charge(at, packets, false)
+                };
             }
             let health = &mut self.health[at];
             health.passed += 1;
@@ -333,12 +336,12 @@ impl PathSet {
 
     /// As [`take_any_opportunity`](Self::take_any_opportunity), but every other opportunity is on the
     /// path heard of last: few of many paths may be alive.
-    pub fn take_hopeful_opportunity(&mut self, packets: usize) -> Opportunity {
-        self.hopeful = !self.hopeful;
+    pub fn take_recent_opportunity(&mut self, packets: usize) -> Opportunity {
+        self.recent_is_next = !self.recent_is_next;
         let known = self.paths.iter().enumerate().filter(|(_, path)| !path.removed);
         let last = known.filter(|(_, path)| path.last_heard.is_some());
         match last.max_by_key(|(_, path)| path.last_heard) {
-            Some((at, _)) if self.hopeful => self.charge(at, packets, false),
+            Some((at, _)) if self.recent_is_next => self.charge(at, packets, false),
             _ => {
                 let at = self.next_path();
                 self.charge(at, packets, false)
@@ -349,7 +352,7 @@ impl PathSet {
     /// Takes the next path that is `wanted`, degraded or not, charged with one packet; any path if none
     /// is wanted.
     pub fn take_any_opportunity_of(&mut self, wanted: impl Fn(&Via) -> bool) -> Opportunity {
-        for _ in 0..self.places.len() {
+        for _ in 0..self.slots.len() {
             let at = self.next_path();
             if wanted(&self.paths[at].via) {
                 return self.charge(at, 1, false);
@@ -370,12 +373,12 @@ impl PathSet {
 
     /// Returns the next path in the order that is in use.
     fn next_path(&mut self) -> usize {
-        next_of(&mut self.sequence, &self.places, &self.paths)
+        next_of(&mut self.sequence, &self.slots, &self.paths)
     }
 
     /// Returns the path of the next train: one that delivered, if the order is recycled, or else the
     /// next in the order.
-    fn next_turn(&mut self, now: Instant) -> usize {
+    fn next_at(&mut self, now: Instant) -> usize {
         let Some(recycled) = &mut self.recycled else { return self.next_path() };
         let (paths, living) = (&self.paths, self.used - self.degraded);
         let alive = if living == 0 { self.used } else { living };
@@ -385,7 +388,7 @@ impl PathSet {
             return at;
         }
         loop {
-            let at = next_of(&mut self.sequence, &self.places, paths);
+            let at = next_of(&mut self.sequence, &self.slots, paths);
             if explores && paths[at].degraded {
                 // A degraded path is thus probed as often as in other orders.
                 self.health[at].passed = PROBE_EVERY;
@@ -403,7 +406,7 @@ impl PathSet {
         let path = &mut self.paths[at];
         path.sent += packets as u64;
         self.health[at].train.on_sent(packets);
-        Opportunity { path: PathId(at as u16), via: path.via, packets, room: 0, probe }
+        Opportunity { path: PathId(at as u16), via: path.via, packets, capacity: 0, probe }
     }
 
     /// Charges the path with `packets` more in its current train.
@@ -435,9 +438,9 @@ impl PathSet {
 }
 
 /// Returns the next path in the order that is in use.
-fn next_of(sequence: &mut Sequence, places: &[usize], paths: &[PathStats]) -> usize {
+fn next_of(sequence: &mut Sequence, slots: &[usize], paths: &[PathStats]) -> usize {
     loop {
-        let at = places[sequence.next_path()];
+        let at = slots[sequence.next_path()];
         if !paths[at].removed {
             return at;
         }
@@ -445,8 +448,8 @@ fn next_of(sequence: &mut Sequence, places: &[usize], paths: &[PathStats]) -> us
 }
 
 /// Checks that at least one path can be taken.
-fn check_any(places: &[Via], vias: &[Via]) -> Result<(), OrderError> {
-    if vias.iter().any(|via| places.contains(via)) { Ok(()) } else { Err(OrderError::NoPaths) }
+fn check_any(slots: &[Via], vias: &[Via]) -> Result<(), OrderError> {
+    if vias.iter().any(|via| slots.contains(via)) { Ok(()) } else { Err(OrderError::NoPaths) }
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Couples the parts of an endpoint: relays information between them and orders their output.
 //!
-//! Every driver goes through these functions: [`Endpoint`](super::Endpoint), which owns the parts,
+//! Every driver goes through these functions: [`Transceiver`](super::Transceiver), which owns the parts,
 //! and the threads of [`burst::Engine`](crate::burst::Engine), which lock them.
 
-use super::calls::{Forgotten, Prepared, overload, refusal, response, withdrawal};
+use super::calls::{CancelledCall, Prepared, overload, refusal, response, withdrawal};
 use super::{
-    CallId, Calls, Event, Receiver, ReceiverEvent, RequestId, SendOptions, Sender, SenderEvent,
+    CallId, CallTable, Event, Receiver, ReceiverEvent, RequestId, SendOptions, Sender, SenderEvent,
     Transmit,
 };
-use crate::error::SendError;
+use crate::error::StartError;
 use crate::path::Via;
 use crate::time::Instant;
 use crate::wire::{Capabilities, Kind, Role, WireError};
@@ -33,17 +33,17 @@ pub(crate) trait Halves {
 ///
 /// Callers that hold several guards take them in one order: calls, sender, receiver.
 pub(crate) trait Parts: Halves {
-    fn calls(&mut self) -> impl DerefMut<Target = Calls>;
+    fn calls(&mut self) -> impl DerefMut<Target = CallTable>;
     fn calls_and_sender(
         &mut self,
-    ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Sender>);
+    ) -> (impl DerefMut<Target = CallTable>, impl DerefMut<Target = Sender>);
     fn calls_and_receiver(
         &mut self,
-    ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Receiver>);
+    ) -> (impl DerefMut<Target = CallTable>, impl DerefMut<Target = Receiver>);
     fn all(
         &mut self,
     ) -> (
-        impl DerefMut<Target = Calls>,
+        impl DerefMut<Target = CallTable>,
         impl DerefMut<Target = Sender>,
         impl DerefMut<Target = Receiver>,
     );
@@ -172,10 +172,10 @@ pub(crate) fn call(
     peer: SocketAddr,
     call: &Prepared,
     options: &SendOptions,
-) -> Result<(), SendError> {
+) -> Result<(), StartError> {
     // Holds both guards: the request must not end before its call is known.
     let (mut calls, mut sender) = parts.calls_and_sender();
-    let options = SendOptions { deadline: Some(call.patience), ..*options };
+    let options = SendOptions { deadline: Some(call.timeout), ..*options };
     let request = sender.send(now, peer, Role::Request, call.frame.clone(), &options)?;
     calls.enter(now, peer, call, request);
     Ok(())
@@ -183,8 +183,8 @@ pub(crate) fn call(
 
 /// Forgets a call and stops the burst of its request. If the callee already has the request and
 /// declares `CANCEL`, withdraws it.
-pub(crate) fn hang_up(parts: &mut impl Parts, now: Instant, call: CallId) {
-    let Some(Forgotten { request, delivered }) = parts.calls().forget(call) else { return };
+pub(crate) fn cancel_call(parts: &mut impl Parts, now: Instant, call: CallId) {
+    let Some(CancelledCall { request, delivered }) = parts.calls().forget(call) else { return };
     let mut sender = parts.sender();
     sender.cancel(request);
     if let Some((peer, until)) = delivered {
@@ -196,7 +196,7 @@ pub(crate) fn hang_up(parts: &mut impl Parts, now: Instant, call: CallId) {
 fn withdraw(sender: &mut Sender, now: Instant, call: CallId, callee: SocketAddr, until: Instant) {
     if sender.supports(callee, Capabilities::CANCEL) {
         let until = until.min(now + WITHDRAW_FOR);
-        sender.say(now, callee, Role::Withdrawal, withdrawal(call), until);
+        sender.send_call_ending(now, callee, Role::Withdrawal, withdrawal(call), until);
     }
 }
 
@@ -226,13 +226,13 @@ pub(crate) fn close(parts: &mut impl Parts, now: Instant) {
     let len = Role::Response.header_len();
     loop {
         let next = receiver.queued(Role::Request).next();
-        if next.is_none_or(|next| !sender.has_room(next.peer, len)) {
+        if next.is_none_or(|next| !sender.has_capacity(next.peer, len)) {
             return;
         }
         let Some(message) = receiver.recv(Role::Request) else { return };
         let Some(request) = calls.refuse(now, message) else { continue };
         let bytes = refuse(&sender, request.id(), refusal);
-        sender.say(now, request.peer, Role::Response, bytes, request.deadline);
+        sender.send_call_ending(now, request.peer, Role::Response, bytes, request.deadline);
     }
 }
 
@@ -245,16 +245,16 @@ pub(crate) fn stop(parts: &mut impl Parts, now: Instant) {
     let at_callees = calls.waiting_without(|request| sender.is_under_way(request));
     drop(calls);
     for (caller, call, deadline) in sender.cancel_all() {
-        sender.say(now, caller, Role::Response, response(call, None), deadline);
+        sender.send_call_ending(now, caller, Role::Response, response(call, None), deadline);
     }
     drop(sender);
     close(parts, now);
     // Drops the requests that there is no room to refuse: the deadlines of their callers end them.
     while parts.receiver().recv(Role::Request).is_some() {}
-    let held = parts.calls().release_all();
-    for (request, deadline) in held {
+    let open = parts.calls().release_all();
+    for (request, deadline) in open {
         let bytes = response(request.call, None);
-        parts.sender().say(now, request.peer, Role::Response, bytes, deadline);
+        parts.sender().send_call_ending(now, request.peer, Role::Response, bytes, deadline);
     }
     // Last, so that they take no room from what callers wait for.
     for (call, callee, until) in at_callees {
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
     use crate::config::{Config, ListenPorts, Security};
     use crate::path::Egresses;
-    use crate::proto::Endpoint;
+    use crate::proto::Transceiver;
     use crate::rng::Seed;
     use core::ops::Deref;
 
@@ -325,7 +325,7 @@ mod tests {
         let endpoint = |host: u8| {
             let security = Security::pre_shared([7; 32]);
             let (seed, map) = (Seed::new([host; 32]), Box::new(Egresses(1)));
-            Endpoint::new(
+            Transceiver::new(
                 Instant::ZERO,
                 Config::default(),
                 ListenPorts::one(7),

@@ -3,43 +3,43 @@
 use std::collections::BTreeSet;
 
 /// Every this-many-th entry to be served is the one that has waited longest.
-const PATIENT_EVERY: u64 = 8;
+const LONGEST_WAITING_EVERY: u64 = 8;
 
-/// The place of an entry in the queue: in the order of ranks, and in that of waiting.
+/// The key of an item in the queue: its position in the order of ranks, and in that of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place<R> {
+pub(super) struct Key<R> {
     rank: R,
     /// When it entered the queue or was last served, as a count of such events.
     since: u64,
 }
 
-impl<R: Copy> Place<R> {
+impl<R: Copy> Key<R> {
     pub(super) const fn rank(&self) -> R {
         self.rank
     }
 }
 
-/// Entries with keys `K` in order of their ranks, the lowest first.
+/// Items in order of their ranks, the lowest first.
 ///
-/// Each entry's owner keeps its present place and passes it in, so that the queue and its owners cannot
+/// Each item's owner keeps its present key and passes it in, so that the queue and its owners cannot
 /// disagree.
 #[derive(Debug)]
-pub(super) struct FairQueue<R, K> {
-    ranked: BTreeSet<(R, K)>,
+pub(super) struct FairQueue<R, T> {
+    ranked: BTreeSet<(R, T)>,
     /// The same entries, those that have waited longest first.
-    waiting: BTreeSet<(u64, K)>,
+    waiting: BTreeSet<(u64, T)>,
     /// The last `since`.
     clock: u64,
     served: u64,
 }
 
-impl<R, K> Default for FairQueue<R, K> {
+impl<R, T> Default for FairQueue<R, T> {
     fn default() -> Self {
         Self { ranked: BTreeSet::new(), waiting: BTreeSet::new(), clock: 0, served: 0 }
     }
 }
 
-impl<R: Copy + Ord, K: Copy + Ord> FairQueue<R, K> {
+impl<R: Copy + Ord, T: Copy + Ord> FairQueue<R, T> {
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -49,70 +49,70 @@ impl<R: Copy + Ord, K: Copy + Ord> FairQueue<R, K> {
         self.waiting.len()
     }
 
-    /// The entry to serve: the one with the lowest rank, and among equals the lowest key. But every eighth is the
+    /// The entry to serve: the one with the lowest rank, and among equals the lowest item. But every eighth is the
     /// one that has waited longest: one that finds k others in the queue is thus served within 8 (k + 1)
     /// calls, whatever follows it.
     ///
     /// The caller must [move](Self::served) it to the end of those that wait.
-    pub(super) fn next(&mut self) -> Option<K> {
-        // Calls while the queue is empty must change nothing, however often a driver makes them.
+    pub(super) fn next(&mut self) -> Option<T> {
+        // CallTable while the queue is empty must change nothing, however often a driver makes them.
         let longest = self.longest_waiting()?;
         self.served += 1;
-        if self.served.is_multiple_of(PATIENT_EVERY) {
+        if self.served.is_multiple_of(LONGEST_WAITING_EVERY) {
             Some(longest)
         } else {
-            self.ranked.first().map(|&(_, key)| key)
+            self.ranked.first().map(|&(_, item)| item)
         }
     }
 
     /// The entry that has waited longest.
-    pub(super) fn longest_waiting(&self) -> Option<K> {
-        self.waiting.first().map(|&(_, key)| key)
+    pub(super) fn longest_waiting(&self) -> Option<T> {
+        self.waiting.first().map(|&(_, item)| item)
     }
 
     /// All entries in order of rank.
-    pub(super) fn by_rank(&self) -> impl Iterator<Item = (R, K)> {
+    pub(super) fn by_rank(&self) -> impl Iterator<Item = (R, T)> {
         self.ranked.iter().copied()
     }
 
-    /// Moves `key`, which is served now, to the end of those that wait.
-    pub(super) fn served(&mut self, place: &mut Option<Place<R>>, key: K) {
-        if let Some(place) = place {
-            self.waiting.remove(&(place.since, key));
-            place.since = self.enter(key);
+    /// Moves `item`, which is served now, to the end of those that wait.
+    pub(super) fn served(&mut self, key: &mut Option<Key<R>>, item: T) {
+        if let Some(key) = key {
+            self.waiting.remove(&(key.since, item));
+            key.since = self.enter(item);
         }
     }
 
-    /// Gives `key`, which is at `place`, the rank `to`. `None` means that it is not in the queue. An entry
+    /// Gives `item`, which is at `key`, the rank `to`. `None` means that it is not in the queue. An entry
     /// that stays has waited for as long as before.
-    pub(super) fn set(&mut self, place: &mut Option<Place<R>>, to: Option<R>, key: K) {
-        let old = *place;
+    pub(super) fn set(&mut self, key: &mut Option<Key<R>>, to: Option<R>, item: T) {
+        let old = *key;
         if old.map(|old| old.rank) == to {
             return;
         }
-        if let Some(Place { rank, since }) = old {
-            self.ranked.remove(&(rank, key));
+        if let Some(Key { rank, since }) = old {
+            self.ranked.remove(&(rank, item));
             if to.is_none() {
-                self.waiting.remove(&(since, key));
+                self.waiting.remove(&(since, item));
             }
         }
-        *place = to.map(|rank| {
-            self.ranked.insert((rank, key));
-            Place { rank, since: old.map_or_else(|| self.enter(key), |old| old.since) }
+        *key = to.map(|rank| {
+            self.ranked.insert((rank, item));
+            Key { rank, since: old.map_or_else(|| self.enter(item), |old| old.since) }
         });
     }
 
-    /// Whether `key` is at `place`. True if there is no place.
-    pub(super) fn has(&self, place: Option<Place<R>>, key: K) -> bool {
-        place.is_none_or(|Place { rank, since }| {
-            self.ranked.contains(&(rank, key)) && self.waiting.contains(&(since, key))
+    /// Whether `item` is at `key`. True if there is no key.
+    pub(super) fn has(&self, key: Option<Key<R>>, item: T) -> bool {
+        key.is_none_or(|Key { rank, since }| {
+            self.ranked.contains(&(rank, item)) && self.waiting.contains(&(since, item))
         })
     }
 
-    /// Puts `key` at the end of those that wait.
-    fn enter(&mut self, key: K) -> u64 {
+    /// Puts `item` at the end of those that wait.
+    fn enter(&mut self, item: T) -> u64 {
         self.clock += 1;
-        self.waiting.insert((self.clock, key));
+        self.waiting.insert((self.clock, item));
         self.clock
     }
 }

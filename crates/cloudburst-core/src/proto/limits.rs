@@ -53,8 +53,8 @@ pub(super) const BACKLOG_SHARE: usize = 4;
 /// Messages that may begin ahead of an older one that waits for their room.
 pub(super) const MAX_OVERTAKEN: u64 = 16;
 /// How long room is kept for a message after its sender's last request. Senders repeat it at least
-/// once every [`MAX_STRETCH`] times [`MAX_PAUSE`].
-pub(super) const WAITER_PATIENCE: Duration = Duration::from_secs(1);
+/// once every [`MAX_STRETCH`] times [`MAX_BACKOFF`].
+pub(super) const WAITER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Endings of a peer that are always remembered, whatever other peers do.
 pub(super) const MODEST_ENDINGS: usize = 256;
 /// Messages of one session whose arrivals are remembered after delivery. The receiver remembers the
@@ -65,9 +65,9 @@ pub(super) const MAX_CORRUPT: u8 = 2;
 
 /// The longest pause of a sender that hears nothing: the longest RTO, and the longest time between
 /// probes of a peer that is silent, or busy with few messages.
-pub(crate) const MAX_PAUSE: Duration = Duration::from_millis(100);
-/// How many times longer than [`MAX_PAUSE`] the pauses of a message to a busy peer may be if many
-/// others wait for the same peer. Two probes must fit into [`WAITER_PATIENCE`], since one may be
+pub(crate) const MAX_BACKOFF: Duration = Duration::from_millis(100);
+/// How many times longer than [`MAX_BACKOFF`] the pauses of a message to a busy peer may be if many
+/// others wait for the same peer. Two probes must fit into [`WAITER_TIMEOUT`], since one may be
 /// lost.
 pub(super) const MAX_STRETCH: u32 = 4;
 /// How many times a receiver may forget a message. After that, the sender stops believing it and
@@ -77,6 +77,6 @@ pub(super) const MAX_RESTARTS: u32 = 8;
 pub(super) const SENT_TIMES: usize = 256;
 /// The maximum number of such packets, reached while as many are under way.
 pub(super) const MAX_SENT_TIMES: usize = 16_384;
-/// Transmit opportunities of one message that may await accounting. The oldest are dropped and
-/// never count as missed.
-pub(super) const MAX_TURNS: usize = 128;
+/// Packet trains of one message that may await accounting. The oldest are dropped, and their
+/// packets never count as missing.
+pub(super) const MAX_SENT_TRAINS: usize = 128;

@@ -1,27 +1,27 @@
-//! The state machines: [`Endpoint`] and its parts.
+//! The state machines: [`Transceiver`] and its parts.
 //!
 //! Codes, paths and packets meet only here. Nothing in this module reads a clock, owns a socket or
 //! blocks. Every driver of an endpoint follows this contract, including the threads of
 //! [`burst::Engine`](crate::burst::Engine):
 //!
-//! 1. Hand in **one** input: [`Endpoint::connect`], [`Endpoint::send`], [`Endpoint::call`],
-//!    [`Endpoint::reply`], [`Endpoint::cancel_connect`], [`Endpoint::cancel`],
-//!    [`Endpoint::hang_up`], [`Endpoint::recv`], [`Endpoint::recv_request`],
-//!    [`Endpoint::set_path_map`], [`Endpoint::close`], [`Endpoint::handle_datagram`] or
-//!    [`Endpoint::handle_timeout`].
-//! 2. Call [`Endpoint::poll_event`] until it returns `None`. The application acts on each event;
+//! 1. Hand in **one** input: [`Transceiver::connect`], [`Transceiver::send`], [`Transceiver::call`],
+//!    [`Transceiver::reply`], [`Transceiver::cancel_connect`], [`Transceiver::cancel`],
+//!    [`Transceiver::cancel_call`], [`Transceiver::recv`], [`Transceiver::recv_request`],
+//!    [`Transceiver::set_path_map`], [`Transceiver::close`], [`Transceiver::handle_datagram`] or
+//!    [`Transceiver::handle_timeout`].
+//! 2. Call [`Transceiver::poll_event`] until it returns `None`. The application acts on each event;
 //!    each of its actions is another input.
-//! 3. Call [`Endpoint::poll_transmit`] until it returns `None`, and put each batch on the wire. If
-//!    the host does not take a batch, call [`Endpoint::not_sent`]. While the application may still
-//!    respond to what it has just received, a driver may call [`Endpoint::poll_symbols`] instead,
-//!    and [`Endpoint::poll_transmit`] a little later.
-//! 4. Wait until [`Endpoint::poll_timeout`], or for the next input, whichever comes first. When the
+//! 3. Call [`Transceiver::poll_transmit`] until it returns `None`, and put each batch on the wire. If
+//!    the host does not take a batch, call [`Transceiver::not_sent`]. While the application may still
+//!    respond to what it has just received, a driver may call [`Transceiver::poll_symbols`] instead,
+//!    and [`Transceiver::poll_transmit`] a little later.
+//! 4. Wait until [`Transceiver::poll_timeout`], or for the next input, whichever comes first. When the
 //!    timeout is due, hand in the datagrams that have arrived, and then the timeout: go to 1.
 //!
 //! The following holds for any order of inputs:
 //!
 //! - A message is in the application's queue before its STOP can leave, because the queue is part
-//!   of the endpoint. [`Endpoint::recv`] takes messages from it and frees room.
+//!   of the endpoint. [`Transceiver::recv`] takes messages from it and frees room.
 //! - Once a datagram has been handed in, each half knows the peers that the other half has met
 //!   through it.
 //! - Answers leave with symbols for the same peer where they fit (a piggybacked ACK), and otherwise
@@ -33,7 +33,6 @@
 
 mod calls;
 pub(crate) mod coupling;
-mod endpoint;
 mod fair_queue;
 mod idle;
 mod layout;
@@ -48,13 +47,13 @@ mod session;
 mod stats;
 mod steps;
 mod timers;
+mod transceiver;
 
-pub use calls::{CallCounters, CallId, Calls, Prepared, Request, RequestId, response};
-pub use endpoint::{Counters, Endpoint, Latencies};
+pub use calls::{CallCounters, CallId, CallTable, Prepared, Request, RequestId, response};
 pub use layout::Layout;
-pub(crate) use limits::MAX_PAUSE;
+pub(crate) use limits::MAX_BACKOFF;
 pub use marking::{Class, Ecn, Marking};
-pub use observe::{Observation, Observer, Said, SendEnd};
+pub use observe::{Observation, Observer, ReportKind, SendEnd};
 pub use output::{Contents, Event, Transmit};
 pub use receive::{Message, ReceiverCounters};
 pub(crate) use receive::{Receiver, ReceiverEvent};
@@ -63,3 +62,4 @@ pub(crate) use send::{Sender, SenderEvent};
 use session::Identity;
 pub(crate) use stats::merge as merge_peers;
 pub use stats::{PeerStats, ReceivedFrom, SentTo};
+pub use transceiver::{Counters, Latencies, Transceiver};

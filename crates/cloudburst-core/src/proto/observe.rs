@@ -10,7 +10,7 @@ use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Records what an endpoint does. See [`Endpoint::observe`](super::Endpoint::observe).
+/// Records what an endpoint does. See [`Transceiver::observe`](super::Transceiver::observe).
 ///
 /// It is called under the locks of the endpoint, on the threads that handle packets, so it must not
 /// block.
@@ -77,8 +77,8 @@ pub enum Observation {
         message: MessageId,
         /// The block of the message.
         block: u32,
-        /// The verdict that it carries.
-        says: Said,
+        /// What it says.
+        kind: ReportKind,
         /// Whether this end sends the message, and so received the report.
         sends: bool,
     },
@@ -129,7 +129,7 @@ pub enum Observation {
 /// The statement of a report about a block or its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Said {
+pub enum ReportKind {
     /// STOP: the block is decoded.
     StopBlock,
     /// STOP: the message is delivered.
@@ -170,13 +170,13 @@ pub(super) type Observing = Option<Arc<dyn Observer>>;
 
 /// Passes the result of `event` to the observer, if there is one.
 #[inline]
-pub(super) fn tell(observer: &Observing, event: impl FnOnce() -> Observation) {
+pub(super) fn emit(observer: &Observing, event: impl FnOnce() -> Observation) {
     if let Some(observer) = observer {
         observer.observe(event());
     }
 }
 
-impl<A> From<&Verdict<A>> for Said {
+impl<A> From<&Verdict<A>> for ReportKind {
     fn from(verdict: &Verdict<A>) -> Self {
         match *verdict {
             Verdict::BlockDone { .. } => Self::StopBlock,
@@ -204,9 +204,9 @@ impl From<&Outcome> for SendEnd {
     }
 }
 
-/// Tells the observer, if there is one, of reports that leave for `peer`.
+/// Reports to the observer, if there is one, the reports that leave for `peer`.
 #[inline]
-pub(super) fn tell_reports<'a, A: 'a>(
+pub(super) fn emit_reports<'a, A: 'a>(
     observer: &Observing,
     peer: SocketAddr,
     reports: impl IntoIterator<Item = &'a Report<A>>,
@@ -218,7 +218,7 @@ pub(super) fn tell_reports<'a, A: 'a>(
                 peer,
                 message: answer.message,
                 block: answer.block,
-                says: Said::from(&answer.verdict),
+                kind: ReportKind::from(&answer.verdict),
                 sends: false,
             });
         }
@@ -231,8 +231,8 @@ pub(super) fn path_states(paths: &[PathStats]) -> Vec<(u64, bool)> {
     paths.iter().map(|path| (path.lost, path.degraded)).collect()
 }
 
-/// Tells the observer, if there is one, what has changed on the paths to `peer`.
-pub(super) fn tell_paths(
+/// Reports to the observer, if there is one, what has changed on the paths to `peer`.
+pub(super) fn emit_path_changes(
     observer: &Observing,
     peer: SocketAddr,
     before: &[(u64, bool)],

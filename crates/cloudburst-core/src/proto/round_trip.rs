@@ -1,11 +1,11 @@
 //! The round-trip estimate and the retransmission timeout (RTO) of RFC 6298, section 2.
 
-use super::limits::MAX_PAUSE;
+use super::limits::MAX_BACKOFF;
 use core::time::Duration;
 
 /// The shortest RTO: late wake-ups of threads must not count as loss.
 const MIN_RTO: Duration = Duration::from_micros(500);
-const MAX_RTO: Duration = MAX_PAUSE;
+const MAX_RTO: Duration = MAX_BACKOFF;
 /// The longest round trip that is a sample. A longer one means that a process slept at either end,
 /// and would dominate the estimate for dozens of samples.
 const MAX_SAMPLE: Duration = Duration::from_secs(1);

@@ -132,7 +132,7 @@ pub enum Verdict<A = Vec<Arrivals>> {
     /// may be sent.
     Pull {
         /// The total number of symbols that the receiver has requested since the block began: as many
-        /// may be sent in addition to those that the sender sends unasked.
+        /// may be sent in addition to those that the sender sends unscheduled.
         credit: u32,
         /// The symbols in flight complete the block unless some of them are lost.
         fin: bool,

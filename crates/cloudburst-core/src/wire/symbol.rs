@@ -22,7 +22,7 @@ pub const SYMBOL_OVERHEAD: usize = PREFIX_LEN + FIELDS_LEN + TAG_LEN;
 const MAX_INDEX_SET: usize = 16;
 
 /// Additional bytes of a SYMBOL of a pulled message.
-pub const UNASKED_LEN: usize = 2;
+pub const UNSCHEDULED_LEN: usize = 2;
 
 /// Bytes of the smallest symbol: a block ends in its digest, and the last symbol must hold all of it.
 pub const MIN_SYMBOL_SIZE: usize = size_of::<Digest>();
@@ -61,9 +61,9 @@ pub struct SymbolHeader {
     pub symbol_size: u16,
     /// The code's number and parameter.
     pub code: [u8; 2],
-    /// In a pulled message: the number of symbols of the block that are sent unasked, including those
+    /// In a pulled message: the number of symbols of the block that are sent unscheduled, including those
     /// still to be sent; saturates. In others: absent, and 0.
-    pub unasked: u16,
+    pub unscheduled: u16,
 }
 
 /// A SYMBOL packet whose format was checked and whose payload is still sealed.
@@ -139,7 +139,7 @@ impl SymbolHeader {
         rest.put_slice(&self.code);
         out.extend_from_slice(&fields);
         if prefix.pulled {
-            out.extend_from_slice(&self.unasked.to_be_bytes());
+            out.extend_from_slice(&self.unscheduled.to_be_bytes());
         }
     }
 
@@ -159,7 +159,7 @@ impl SymbolHeader {
             symbol: fields.u32()?,
             symbol_size: fields.u16()?,
             code: fields.array()?,
-            unasked: if prefix.pulled { cursor.u16()? } else { 0 },
+            unscheduled: if prefix.pulled { cursor.u16()? } else { 0 },
         };
         if usize::from(header.symbol_size) < MIN_SYMBOL_SIZE {
             let got = header.symbol_size as u8;

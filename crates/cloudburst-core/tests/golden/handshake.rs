@@ -76,7 +76,7 @@ fn retry() -> Retry {
         path: path(),
         token_refused: section.number("answers") == 1,
         nonce: nonce(),
-        turn: section.int("turn"),
+        return_path: section.int("turn"),
         token: key.issue(token.int("t"), nonce(), observed.ip()),
         observed,
     }

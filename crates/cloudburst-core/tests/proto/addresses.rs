@@ -2,7 +2,7 @@
 
 use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::path::{Egresses, Via};
-use cloudburst_core::proto::{Contents, Endpoint, SendOptions, Transmit};
+use cloudburst_core::proto::{Contents, SendOptions, Transceiver, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use std::collections::BTreeSet;
@@ -15,11 +15,11 @@ const SERVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
 /// Another address of the server.
 const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 1, 0, 2));
 
-fn endpoint(seed: u8, paths: u16) -> Endpoint {
+fn endpoint(seed: u8, paths: u16) -> Transceiver {
     let config = Config::default();
     let security = Security::pre_shared([7; 32]);
     let map = Box::new(Egresses(paths));
-    Endpoint::new(
+    Transceiver::new(
         Instant::ZERO,
         config,
         ListenPorts::one(7000),
@@ -30,7 +30,7 @@ fn endpoint(seed: u8, paths: u16) -> Endpoint {
     .unwrap()
 }
 
-fn send(from: &mut Endpoint, to: IpAddr, len: usize) {
+fn send(from: &mut Transceiver, to: IpAddr, len: usize) {
     let options = SendOptions::default();
     from.send(NOW, SocketAddr::new(to, 7000), vec![7; len].into(), &options).unwrap();
 }
@@ -38,9 +38,9 @@ fn send(from: &mut Endpoint, to: IpAddr, len: usize) {
 /// Delivers packets of `from` to `to`, with source address `source` and destination address
 /// `local`.
 fn pass(
-    from: &mut Endpoint,
+    from: &mut Transceiver,
     source: IpAddr,
-    to: &mut Endpoint,
+    to: &mut Transceiver,
     local: Option<IpAddr>,
 ) -> Vec<Transmit> {
     let mut batches = Vec::new();
@@ -60,8 +60,8 @@ fn pass(
 /// The source addresses of a server's answers and symbols, for a client that knows it as [`SERVER`] and
 /// sends its packets to `arrive_at`.
 fn sources(
-    client: &mut Endpoint,
-    server: &mut Endpoint,
+    client: &mut Transceiver,
+    server: &mut Transceiver,
     arrive_at: IpAddr,
 ) -> [BTreeSet<Option<IpAddr>>; 2] {
     let mut sources = [BTreeSet::new(), BTreeSet::new()];

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{
-    Class, Contents, Ecn, Endpoint, Event, Marking, SendOptions, Transmit,
+    Class, Contents, Ecn, Event, Marking, SendOptions, Transceiver, Transmit,
 };
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -17,8 +17,8 @@ const PATHS: u16 = 8;
 /// A sender and a receiver, and the datagrams in flight.
 struct Ends {
     now: Instant,
-    sender: Endpoint,
-    receiver: Endpoint,
+    sender: Transceiver,
+    receiver: Transceiver,
     batches: Vec<(Transmit, Vec<u8>)>,
 }
 
@@ -33,11 +33,11 @@ fn address(host: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, host], 7000))
 }
 
-fn endpoint(host: u8) -> Endpoint {
+fn endpoint(host: u8) -> Transceiver {
     let config = Config { capacity: 100_000_000_000.into(), ..Config::default() };
     let security = Security::pre_shared(crate::common::KEY);
     let seed = Seed::new([host; 32]);
-    Endpoint::new(
+    Transceiver::new(
         Instant::ZERO,
         config,
         ListenPorts::one(7000),
@@ -49,7 +49,7 @@ fn endpoint(host: u8) -> Endpoint {
 }
 
 /// The batches that leave `from`, one after the other in one buffer.
-fn transmit(now: Instant, from: &mut Endpoint, batches: &mut [(Transmit, Vec<u8>)]) -> usize {
+fn transmit(now: Instant, from: &mut Transceiver, batches: &mut [(Transmit, Vec<u8>)]) -> usize {
     let mut filled = 0;
     for (transmit, buffer) in batches.iter_mut() {
         buffer.clear();
@@ -60,7 +60,7 @@ fn transmit(now: Instant, from: &mut Endpoint, batches: &mut [(Transmit, Vec<u8>
     filled
 }
 
-fn take(now: Instant, to: &mut Endpoint, from: u8, batches: &mut [(Transmit, Vec<u8>)]) {
+fn take(now: Instant, to: &mut Transceiver, from: u8, batches: &mut [(Transmit, Vec<u8>)]) {
     for (transmit, buffer) in batches {
         let via = Via { egress: transmit.via.egress, local: None, remote: address(from) };
         for packet in buffer.chunks_mut(transmit.segment_size) {

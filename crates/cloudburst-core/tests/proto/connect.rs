@@ -3,10 +3,10 @@
 use crate::common::peer::endpoint;
 use crate::common::{KEY, Pair, Setup, Side, message};
 use cloudburst_core::config::{Config, Tuning};
-use cloudburst_core::error::{LocalError, Outcome, Rejection, SendError};
+use cloudburst_core::error::{LocalError, Outcome, Rejection, StartError};
 use cloudburst_core::id::ConnectId;
 use cloudburst_core::path::Via;
-use cloudburst_core::proto::{Endpoint, Event, SendOptions};
+use cloudburst_core::proto::{Event, SendOptions, Transceiver};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::handshake::{Hello, HelloKey, Versions};
 use cloudburst_core::wire::packet::VERSION;
@@ -323,10 +323,10 @@ fn a_connect_takes_the_room_of_a_message_and_keeps_its_peer() {
     let nobody = SocketAddr::from(([11, 0, 0, 1], 9));
     pair.a.endpoint.connect(pair.now, nobody, Some(SECOND)).unwrap();
     let (now, to) = (pair.now, Side::B.address(0));
-    let no_room = Err(SendError::Full { messages: 1, bytes: 0 });
+    let no_room = Err(StartError::Full { messages: 1, bytes: 0 });
     assert_eq!(pair.a.endpoint.connect(now, to, None), no_room, "for another peer");
     pair.a.endpoint.connect(now, nobody, Some(SECOND)).unwrap();
-    let full = SendError::Full { messages: 2, bytes: 0 };
+    let full = StartError::Full { messages: 2, bytes: 0 };
     assert_eq!(pair.a.endpoint.connect(now, nobody, None), Err(full.clone()));
     let options = SendOptions::default();
     assert_eq!(pair.a.endpoint.send(now, nobody, message(1, 1), &options), Err(full));
@@ -340,13 +340,13 @@ fn a_closing_endpoint_refuses_connects_and_goes_on_with_those_under_way() {
     let id = connect(&mut pair, None);
     pair.a.endpoint.close(pair.now);
     let refused = pair.a.endpoint.connect(pair.now, Side::B.address(0), None);
-    assert_eq!(refused, Err(SendError::Closing));
+    assert_eq!(refused, Err(StartError::Closing));
     assert_eq!(pair.a.endpoint.unfinished(), 1);
     assert_eq!(ended(&mut pair, id), Ok(()));
 }
 
 /// Hands `endpoint` all of its own packets, until it sends no more.
-fn run_alone(endpoint: &mut Endpoint, now: Instant, own: SocketAddr) {
+fn run_alone(endpoint: &mut Transceiver, now: Instant, own: SocketAddr) {
     let mut buffer = Vec::new();
     while let Some(transmit) = endpoint.poll_transmit(now, &mut buffer) {
         for packet in core::mem::take(&mut buffer).chunks_mut(transmit.segment_size) {

@@ -8,7 +8,7 @@ use cloudburst_core::config::Config;
 use cloudburst_core::error::{Indeterminate, Outcome};
 use cloudburst_core::id::{Digest, Incarnation, MessageId};
 use cloudburst_core::path::Via;
-use cloudburst_core::proto::Endpoint;
+use cloudburst_core::proto::Transceiver;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Kind;
 use cloudburst_core::wire::handshake::shake_hands;
@@ -86,7 +86,7 @@ fn a_receiver_that_is_set_back_delivers_again_what_is_replayed_to_it() {
 
 /// A handshake with `responder` by an initiator that always has the same randomness. Returns a
 /// digest of the same message under the keys of its session.
-fn meet(responder: &mut Endpoint, host: u8) -> Digest {
+fn meet(responder: &mut Transceiver, host: u8) -> Digest {
     let now = Instant::from_nanos(1_000_000_000);
     let via = Via { egress: 0, local: None, remote: ([10, 0, 0, host], 7000).into() };
     let (_, keys) = shake_hands(&KEY, 1, &open_fields(Incarnation([1; 16])), |mut packet| {

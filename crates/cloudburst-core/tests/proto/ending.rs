@@ -3,7 +3,7 @@
 use crate::common::{Pair, Setup, Side, message};
 use bytes::Bytes;
 use cloudburst_core::config::{BurstPolicy, Config, Security, Tuning};
-use cloudburst_core::error::{Indeterminate, LocalError, Outcome, Rejection, SendError};
+use cloudburst_core::error::{Indeterminate, LocalError, Outcome, Rejection, StartError};
 use cloudburst_core::naming::Naming;
 use cloudburst_core::path::{PathMap, Via};
 use cloudburst_core::proto::{Event, SendOptions};
@@ -194,7 +194,7 @@ fn a_message_too_large_is_refused_by_the_caller_or_by_the_receiver() {
         Bytes::from(vec![0; max + 1]),
         &SendOptions::default(),
     );
-    assert_eq!(refused, Err(SendError::TooLarge { len: max + 1, max }));
+    assert_eq!(refused, Err(StartError::TooLarge { len: max + 1, max }));
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_full_sender_refuses_until_something_ends() {
     pair.send(message(10, 2));
     let (now, to) = (pair.now, Side::B.address(0));
     let full = pair.a.endpoint.send(now, to, Bytes::new(), &SendOptions::default());
-    assert_eq!(full, Err(SendError::Full { messages: 2, bytes: 20 }));
+    assert_eq!(full, Err(StartError::Full { messages: 2, bytes: 20 }));
     pair.settle();
     pair.deliver(message(10, 3));
 }
@@ -234,7 +234,7 @@ fn a_closing_receiver_takes_no_new_message_and_finishes_the_others() {
     assert!(matches!(pair.outcome(begun), Outcome::Delivered(_)));
     let (now, to) = (pair.now, Side::A.address(0));
     let refused = pair.b.endpoint.send(now, to, Bytes::new(), &SendOptions::default());
-    assert_eq!(refused, Err(SendError::Closing));
+    assert_eq!(refused, Err(StartError::Closing));
 }
 
 #[test]

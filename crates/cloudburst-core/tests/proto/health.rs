@@ -7,7 +7,7 @@ use cloudburst_core::config::{BurstPolicy, Config, ListenPorts, Security, Tuning
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::{Incarnation, MessageId, PathId};
 use cloudburst_core::path::{Egresses, Order, PathStats, Via};
-use cloudburst_core::proto::{Endpoint, Event, SendOptions};
+use cloudburst_core::proto::{Event, SendOptions, Transceiver};
 use cloudburst_core::rng::{Seed, SplitMix64};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::answer::NONE_ACKNOWLEDGED;
@@ -278,7 +278,7 @@ fn a_receiver_that_lies_about_arrivals_harms_nothing_but_its_own_messages() {
     let config = Config::default();
     let security = Security::pre_shared(KEY);
     let map = Box::new(Egresses(4));
-    let mut sender = Endpoint::new(
+    let mut sender = Transceiver::new(
         Instant::ZERO,
         config,
         ListenPorts::one(7000),
@@ -297,7 +297,7 @@ fn a_receiver_that_lies_about_arrivals_harms_nothing_but_its_own_messages() {
     let flow = accept_by_hand(&mut sender, now, PathId(77), &fields).forward;
     let mut sealer = Sealer::new(flow.answers.clone());
     let mut rng = SplitMix64::new(4);
-    let mut say = |sender: &mut Endpoint, now, message, digest| {
+    let mut say = |sender: &mut Transceiver, now, message, digest| {
         let arrivals: Vec<_> = (0..rng.below(8))
             .map(|_| Arrivals {
                 path: PathId(rng.below(6) as u16 * [1, 1, 1, 13_000][rng.below(4) as usize]),

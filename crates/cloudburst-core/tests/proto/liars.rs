@@ -211,7 +211,7 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
         symbol: 0,
         symbol_size: 17,
         code: [0x30, 0],
-        unasked: 0,
+        unscheduled: 0,
     };
     let mut packet = Vec::new();
     header.write(&prefix, &[], &mut packet);

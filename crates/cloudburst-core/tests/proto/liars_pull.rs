@@ -7,7 +7,7 @@ use cloudburst_core::config::{BurstPolicy, Config, ListenPorts, Security};
 use cloudburst_core::error::{Outcome, Rejection};
 use cloudburst_core::id::{Incarnation, MessageId, PathId};
 use cloudburst_core::path::{Egresses, Via};
-use cloudburst_core::proto::{Endpoint, Event, SendOptions};
+use cloudburst_core::proto::{Event, SendOptions, Transceiver};
 use cloudburst_core::rng::{Seed, SplitMix64};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::answer::NONE_ACKNOWLEDGED;
@@ -24,7 +24,7 @@ fn options() -> SendOptions {
 /// An endpoint with a message of 500 KB, in three blocks, to a receiver whose packets the test
 /// writes.
 struct Victim {
-    sender: Endpoint,
+    sender: Transceiver,
     now: Instant,
     sealer: Sealer,
     via: Via,
@@ -36,7 +36,7 @@ impl Victim {
         let config = Config::default();
         let security = Security::pre_shared(KEY);
         let map = Box::new(Egresses(1));
-        let mut sender = Endpoint::new(
+        let mut sender = Transceiver::new(
             Instant::ZERO,
             config,
             ListenPorts::one(7000),
@@ -173,7 +173,7 @@ fn a_sender_that_ignores_windows_delays_nobody_else() {
                 0 => u32::MAX - rng.below(2) as u32,
                 _ => header.symbol.wrapping_mul(1 << rng.below(30)),
             };
-            header.unasked = rng.next_u64() as u16 >> rng.below(16);
+            header.unscheduled = rng.next_u64() as u16 >> rng.below(16);
             let payload = if rng.below(4) == 0 { Vec::new() } else { vec![0; 1_400] };
             liar.say(&header, rng.below(2) == 0, &payload);
             liar.now += Duration::from_micros(rng.below(300));

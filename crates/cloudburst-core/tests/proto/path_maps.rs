@@ -4,7 +4,7 @@
 use crate::common::peer::Liar;
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::{Config, ListenPorts};
-use cloudburst_core::error::SendError;
+use cloudburst_core::error::StartError;
 use cloudburst_core::naming::Naming;
 use cloudburst_core::path::{Order, OrderError, PathMap, Via};
 use cloudburst_core::proto::SendOptions;
@@ -181,7 +181,7 @@ fn a_peer_that_has_no_path_any_more_is_refused_but_what_is_under_way_arrives() {
     let send = |pair: &mut Pair| {
         pair.a.endpoint.send(pair.now, to, message(1, 2), &SendOptions::default())
     };
-    assert_eq!(send(&mut pair), Err(SendError::NoPath(to)));
+    assert_eq!(send(&mut pair), Err(StartError::NoPath(to)));
     pair.settle();
     assert_eq!(pair.a.delivered(), 1);
     pair.a.endpoint.set_path_map(pool(0..1, 1)).unwrap();
@@ -244,11 +244,11 @@ struct Spares;
 
 impl PathMap for Spares {
     fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
-        self.redraw(peer, ports, 0)
+        self.regenerate(peer, ports, 0)
     }
 
-    fn redraw(&self, peer: SocketAddr, _ports: u16, draw: u32) -> Vec<Via> {
-        let first = (draw % 2) as u16 * 8;
+    fn regenerate(&self, peer: SocketAddr, _ports: u16, generation: u32) -> Vec<Via> {
+        let first = (generation % 2) as u16 * 8;
         (first..first + 8).map(|egress| Via { egress, local: None, remote: peer }).collect()
     }
 

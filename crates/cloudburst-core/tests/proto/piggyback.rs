@@ -2,7 +2,7 @@
 
 use cloudburst_core::config::{Config, EcnMode, Fabric, ListenPorts, Security, Tuning};
 use cloudburst_core::path::{Egresses, Via};
-use cloudburst_core::proto::{Endpoint, SendOptions};
+use cloudburst_core::proto::{SendOptions, Transceiver};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Kind;
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 const NOW: Instant = Instant::from_nanos(1_000_000_000);
 
 struct Host {
-    endpoint: Endpoint,
+    endpoint: Transceiver,
     address: SocketAddr,
     egresses: u16,
 }
@@ -25,7 +25,7 @@ impl Host {
         let security = Security::pre_shared([7; 32]);
         let map = Box::new(Egresses(egresses));
         let endpoint =
-            Endpoint::new(Instant::ZERO, config, ports, &security, Seed::new([host; 32]), map)
+            Transceiver::new(Instant::ZERO, config, ports, &security, Seed::new([host; 32]), map)
                 .unwrap();
         Self { endpoint, address: SocketAddr::from(([10, 0, 0, host], 7000)), egresses }
     }

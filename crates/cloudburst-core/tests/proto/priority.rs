@@ -2,7 +2,7 @@
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::Config;
-use cloudburst_core::error::SendError;
+use cloudburst_core::error::StartError;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::SendOptions;
 
@@ -78,7 +78,7 @@ fn a_priority_that_does_not_exist_is_refused() {
     let now = pair.now;
     let to = Side::B.address(0);
     let refused = pair.a.endpoint.send(now, to, message(1, 1), &with(8)).unwrap_err();
-    assert!(matches!(refused, SendError::Option(_)));
+    assert!(matches!(refused, StartError::Option(_)));
     assert_eq!(refused.to_string(), "setting `priority` is 8: it must be at most 7");
 }
 

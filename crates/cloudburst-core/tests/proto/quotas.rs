@@ -111,7 +111,7 @@ fn a_sender_that_meets_a_full_receiver_waits_and_gets_through() {
 fn idle_peers_give_way_to_new_ones() {
     let config =
         Config { tuning: Tuning { max_peers: Some(1), ..Tuning::default() }, ..Config::default() };
-    let mut endpoint = cloudburst_core::proto::Endpoint::new(
+    let mut endpoint = cloudburst_core::proto::Transceiver::new(
         cloudburst_core::time::Instant::ZERO,
         config,
         ListenPorts::one(7000),

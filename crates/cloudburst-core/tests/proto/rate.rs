@@ -7,7 +7,7 @@ use cloudburst_core::config::{Config, EcnMode, Fabric, ListenPorts, Rate, Securi
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::{Egresses, Via};
-use cloudburst_core::proto::{Ecn, Endpoint, Event, SendOptions};
+use cloudburst_core::proto::{Ecn, Event, SendOptions, Transceiver};
 use cloudburst_core::rng::{Seed, SplitMix64};
 use cloudburst_core::time::Instant;
 use cloudburst_netem::queue::{Depth, DropTail};
@@ -85,7 +85,7 @@ impl Done {
 
 struct Net {
     now: Instant,
-    hosts: Vec<Endpoint>,
+    hosts: Vec<Transceiver>,
     /// The timeout of each.
     timeouts: Vec<Option<Instant>>,
     up: Vec<Wire>,
@@ -117,7 +117,7 @@ impl Net {
         let host = |number| {
             let (security, seed) =
                 (Security::pre_shared([7; 32]), Seed::new([number as u8 + 1; 32]));
-            Endpoint::new(
+            Transceiver::new(
                 Instant::ZERO,
                 config.clone(),
                 ListenPorts::one(7000),

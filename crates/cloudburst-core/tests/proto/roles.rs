@@ -5,7 +5,7 @@ use crate::common::{Pair, Setup, Side, message};
 use bytes::Bytes;
 use cloudburst_core::config::{Config, Tuning};
 use cloudburst_core::error::CallFailure;
-use cloudburst_core::error::{Outcome, Rejection, SendError};
+use cloudburst_core::error::{Outcome, Rejection, StartError};
 use cloudburst_core::id::{PathId, SessionId};
 use cloudburst_core::proto::{CallId, SendOptions};
 use cloudburst_core::wire::{Kind, Prefix, RejectReason, Role, WireError};
@@ -73,7 +73,7 @@ fn a_call_has_one_deadline_whatever_its_options_say() {
 fn a_call_that_was_hung_up_sends_nothing_more() {
     let mut pair = Pair::new(Setup::default());
     let id = call(&mut pair, &message(40_000, 1));
-    pair.a.endpoint.hang_up(pair.now, id);
+    pair.a.endpoint.cancel_call(pair.now, id);
     pair.run_for(Duration::from_millis(50));
     assert_eq!(pair.a.counters().sender.symbols_sent, 0);
     assert_eq!((pair.a.answers.len(), pair.a.endpoint.unfinished()), (0, 0));
@@ -165,7 +165,7 @@ fn a_callee_learns_that_nobody_waits_for_its_response() {
     let mut pair = Pair::new(Setup { link: crate::common::lossy(0.2), ..Setup::default() });
     let start = pair.now;
     let id = taken(&mut pair, Duration::from_secs(10));
-    pair.a.endpoint.hang_up(pair.now, id);
+    pair.a.endpoint.cancel_call(pair.now, id);
     pair.run(|pair| !pair.b.withdrawn.is_empty());
     assert_eq!(pair.b.withdrawn, [pair.b.requests[0].id()]);
     assert!(pair.now.saturating_since(start) < Duration::from_secs(1), "before the deadline");
@@ -181,7 +181,7 @@ fn a_callee_that_does_not_answer_is_not_told_for_long() {
     let id = taken(&mut pair, Duration::from_secs(10));
     (0..4).for_each(|path| pair.set_down(path, true));
     let start = pair.now;
-    pair.a.endpoint.hang_up(pair.now, id);
+    pair.a.endpoint.cancel_call(pair.now, id);
     assert_eq!(pair.a.endpoint.unfinished(), 1);
     pair.run(|pair| pair.a.endpoint.unfinished() == 0);
     assert_eq!(pair.now, start + Duration::from_secs(1));
@@ -195,7 +195,7 @@ fn nothing_is_withdrawn_from_a_callee_that_has_restarted() {
     // Its own message is how A learns of it. A then asks who is there.
     pair.send_from(Side::B, message(100, 1), SendOptions::default());
     pair.run(|pair| !pair.a.inbox.is_empty());
-    pair.a.endpoint.hang_up(pair.now, id);
+    pair.a.endpoint.cancel_call(pair.now, id);
     assert_eq!(pair.a.endpoint.unfinished(), 1);
     pair.run(|pair| pair.a.endpoint.unfinished() == 0);
     assert_eq!(pair.a.counters().sender.delivered, 1, "the request");
@@ -225,7 +225,7 @@ fn a_request_that_is_withdrawn_leaves_the_queue() {
     let second = call(&mut pair, &message(100, 2));
     pair.run_for(Duration::from_millis(20));
     assert_eq!(pair.a.counters().sender.delivered, 1, "there is room for one");
-    pair.a.endpoint.hang_up(pair.now, first);
+    pair.a.endpoint.cancel_call(pair.now, first);
     pair.settle();
     let request = pair.b.endpoint.recv_request(pair.now).unwrap();
     assert_eq!((request.call, pair.b.counters().calls.requests_withdrawn), (second, 1));
@@ -241,11 +241,11 @@ fn what_was_answered_or_is_not_known_to_be_there_is_not_withdrawn() {
     pair.b.endpoint.reply(now, &pair.b.requests[0].clone(), Some(b""), &options).unwrap();
     pair.settle();
     let sent = pair.a.counters().sender.symbols_sent;
-    pair.a.endpoint.hang_up(pair.now, id);
+    pair.a.endpoint.cancel_call(pair.now, id);
     (0..4).for_each(|path| pair.set_down(path, true));
     let id = call(&mut pair, &message(100, 2));
     pair.run_for(Duration::from_micros(10));
-    pair.a.endpoint.hang_up(pair.now, id);
+    pair.a.endpoint.cancel_call(pair.now, id);
     assert_eq!(pair.a.endpoint.unfinished(), 0);
     assert_eq!(pair.a.counters().sender.symbols_sent, sent + 1, "the request");
 }
@@ -356,5 +356,5 @@ fn an_endpoint_that_stops_tells_everybody_at_once() {
     let (now, options) = (pair.now, SendOptions::default());
     let request = pair.b.requests[0].clone();
     let refused = pair.b.endpoint.reply(now, &request, None, &options);
-    assert_eq!(refused, Err(SendError::Closing));
+    assert_eq!(refused, Err(StartError::Closing));
 }

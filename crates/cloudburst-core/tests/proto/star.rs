@@ -5,7 +5,7 @@ use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::{Egresses, Via};
-use cloudburst_core::proto::{Endpoint, Event, SendOptions, SentTo};
+use cloudburst_core::proto::{Event, SendOptions, SentTo, Transceiver};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use core::time::Duration;
@@ -18,7 +18,7 @@ const DELAY: Duration = Duration::from_micros(50);
 pub(crate) struct Star {
     pub(crate) now: Instant,
     /// The sender, then its peers.
-    hosts: Vec<Endpoint>,
+    hosts: Vec<Transceiver>,
     /// The timeout of each.
     timeouts: Vec<Option<Instant>>,
     silent: Vec<bool>,
@@ -38,7 +38,7 @@ impl Star {
         let config = config.clone();
         let host = |seed| {
             let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed as u8 + 1; 32]));
-            Endpoint::new(
+            Transceiver::new(
                 Instant::ZERO,
                 config.clone(),
                 ListenPorts::one(7000),

@@ -7,7 +7,7 @@ use cloudburst_core::config::{BurstPolicy, Config, Fabric};
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::id::{Incarnation, MessageId, PathId};
 use cloudburst_core::path::Via;
-use cloudburst_core::proto::{Endpoint, ReceiverCounters, SendOptions};
+use cloudburst_core::proto::{ReceiverCounters, SendOptions, Transceiver};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::handshake::OpenFields;
 use cloudburst_core::wire::keys::FlowKeys;
@@ -100,7 +100,7 @@ fn without_both_ends_symbols_carry_no_header_tags() {
 
 /// A peer whose packets a test writes, in a session with header tags.
 struct Peer {
-    endpoint: Endpoint,
+    endpoint: Transceiver,
     now: Instant,
     flow: FlowKeys,
     sealer: Sealer,
@@ -129,7 +129,7 @@ impl Peer {
             symbol,
             symbol_size: 100,
             code: Code::Rlf256.to_wire(),
-            unasked: if self.pulled { 4 } else { 0 },
+            unscheduled: if self.pulled { 4 } else { 0 },
         };
         let prefix = Prefix {
             kind: Kind::Symbol,

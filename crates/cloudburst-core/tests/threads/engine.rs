@@ -1,11 +1,11 @@
 //! The two threads, over channels instead of sockets: messages that are reported as delivered are
 //! in the application's queue, whichever thread sends the STOP, and every send ends.
 
-use cloudburst_core::burst::{Datagrams, Engine, News, PacketIo};
+use cloudburst_core::burst::{Datagrams, Engine, EngineEvent, PacketIo};
 use cloudburst_core::config::{BurstPolicy, Config, ListenPorts, Security, Tuning};
 use cloudburst_core::error::{LocalError, Outcome};
 use cloudburst_core::path::{Egresses, Via};
-use cloudburst_core::proto::{Endpoint, SendOptions, Transmit};
+use cloudburst_core::proto::{SendOptions, Transceiver, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
@@ -95,7 +95,7 @@ fn pair() -> (End, End) {
         };
         let security = Security::pre_shared(crate::common::KEY);
         let seed = Seed::new([own as u8 + 1; 32]);
-        let endpoint = Endpoint::new(
+        let endpoint = Transceiver::new(
             Instant::ZERO,
             config,
             ListenPorts::one(1),
@@ -106,7 +106,7 @@ fn pair() -> (End, End) {
         .unwrap();
         let (notify, readable) = unbounded();
         let engine = Engine::start(endpoint, wire, move |news| {
-            if news == News::Readable(Role::Plain) {
+            if news == EngineEvent::Readable(Role::Plain) {
                 notify.send(()).unwrap();
             }
         });

@@ -5,7 +5,7 @@
 #[path = "../proto/common/mod.rs"]
 mod common;
 mod engine;
-mod held_up;
-mod same_as_endpoint;
+mod reported_once;
+mod same_as_transceiver;
+mod suspended;
 mod taking;
-mod told_once;

@@ -1,11 +1,11 @@
 //! Packets taken by callers that wait for them, with a clock that the test sets. The threads of the
 //! engine take none unless a test lets them.
 
-use cloudburst_core::burst::{Datagrams, Driven, Engine, News, PacketIo};
+use cloudburst_core::burst::{Datagrams, Driven, Engine, EngineEvent, PacketIo};
 use cloudburst_core::config::{Config, ListenPorts, Security, Tuning};
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::{Egresses, Via};
-use cloudburst_core::proto::{Endpoint, SendOptions, Transmit};
+use cloudburst_core::proto::{SendOptions, Transceiver, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
@@ -115,7 +115,7 @@ struct Server {
 
 impl Server {
     /// Delivers the client's HELLO and OPEN, and their answers.
-    fn meet(&self, client: &mut Endpoint) {
+    fn meet(&self, client: &mut Transceiver) {
         for _ in 0..2 {
             let asks = packets(client, self.clock.now()).swap_remove(0);
             self.inbox.send(asks).unwrap();
@@ -125,7 +125,7 @@ impl Server {
     }
 
     /// Delivers the server's packets.
-    fn answer(&self, client: &mut Endpoint) {
+    fn answer(&self, client: &mut Transceiver) {
         let via = Via { egress: 0, local: None, remote: SERVER.into() };
         for mut packet in self.outbox.try_iter() {
             client.handle_datagram(self.clock.now(), via, &mut packet);
@@ -133,9 +133,9 @@ impl Server {
     }
 }
 
-fn endpoint(seed: u8, config: Config) -> Endpoint {
+fn endpoint(seed: u8, config: Config) -> Transceiver {
     let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed; 32]));
-    Endpoint::new(
+    Transceiver::new(
         Instant::ZERO,
         config,
         ListenPorts::one(SERVER.1),
@@ -146,13 +146,13 @@ fn endpoint(seed: u8, config: Config) -> Endpoint {
     .unwrap()
 }
 
-fn server(config: Config, on_news: impl Fn(News) + Send + Sync + 'static) -> Server {
+fn server(config: Config, on_news: impl Fn(EngineEvent) + Send + Sync + 'static) -> Server {
     server_that_looks(config, on_news, None)
 }
 
 fn server_that_looks(
     config: Config,
-    on_news: impl Fn(News) + Send + Sync + 'static,
+    on_news: impl Fn(EngineEvent) + Send + Sync + 'static,
     looks: Option<Looks>,
 ) -> Server {
     let clock = Clock(Arc::new(AtomicU64::new(1_000_000_000)));
@@ -165,7 +165,7 @@ fn server_that_looks(
 }
 
 /// The packets that `client` has to send.
-fn packets(client: &mut Endpoint, now: Instant) -> Vec<Vec<u8>> {
+fn packets(client: &mut Transceiver, now: Instant) -> Vec<Vec<u8>> {
     let (mut packets, mut buffer) = (Vec::new(), Vec::new());
     while let Some(transmit) = client.poll_transmit(now, &mut buffer) {
         packets.extend(buffer.chunks(transmit.segment_size).map(<[u8]>::to_vec));
@@ -279,7 +279,7 @@ fn who_is_woken_by_a_message_may_make_room_and_reply_at_once() {
     };
     let woken = engine.clone();
     let server = server(config.clone(), move |news| {
-        if news == News::Room {
+        if news == EngineEvent::Capacity {
             return;
         }
         let engine = woken.get().unwrap().upgrade().unwrap();

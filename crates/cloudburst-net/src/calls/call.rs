@@ -26,7 +26,7 @@ pub(super) struct InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         if let Some(engine) = Inner::engine_of(&self.endpoint) {
-            engine.hang_up(self.call);
+            engine.cancel_call(self.call);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::outgoing::{BoxFuture, Outgoing};
 use bytes::Bytes;
 use cloudburst_core::burst::OnWithdrawn;
 use cloudburst_core::error::{Outcome, Receipt, Rejection};
-use cloudburst_core::proto::{self, Calls, SendOptions, response};
+use cloudburst_core::proto::{self, CallTable, SendOptions, response};
 use cloudburst_core::wire::Role;
 use core::fmt;
 use core::future::IntoFuture;
@@ -206,7 +206,7 @@ impl Request {
     fn begun(&mut self, endpoint: &Endpoint, bytes: Option<&[u8]>) {
         self.release(endpoint);
         if bytes.is_none() {
-            endpoint.inner.count(Calls::count_overloaded);
+            endpoint.inner.count(CallTable::count_overloaded);
         }
     }
 
@@ -222,7 +222,7 @@ impl Request {
 
     fn count_unanswered(&self) {
         let Ok(endpoint) = self.upgrade() else { return };
-        endpoint.inner.count(Calls::count_unanswered);
+        endpoint.inner.count(CallTable::count_unanswered);
     }
 
     /// The response with `bytes`, or the refusal of an overloaded application.

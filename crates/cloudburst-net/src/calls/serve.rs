@@ -4,7 +4,7 @@ use super::{Request, RequestParts};
 use crate::endpoint::Endpoint;
 use crate::error::{BoxError, Overloaded, SendError};
 use bytes::Bytes;
-use cloudburst_core::proto::Calls;
+use cloudburst_core::proto::CallTable;
 use core::convert::Infallible;
 use core::error::Error;
 use core::future::{Future, poll_fn};
@@ -323,7 +323,7 @@ impl Endpoint {
                 }
             }
             Handled::Panicked => {
-                self.inner.count(Calls::count_panicked);
+                self.inner.count(CallTable::count_panicked);
                 tracing::error!(%peer, "the handler of a request panicked: its caller gets no answer");
             }
             Handled::Failed(error) => {

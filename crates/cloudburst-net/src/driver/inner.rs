@@ -15,10 +15,10 @@ use crate::settings::left;
 use bytes::Bytes;
 use cloudburst_core::burst::{Driven, Engine, OnAnswer, OnEnd};
 use cloudburst_core::config::Config;
-use cloudburst_core::error::{Outcome, SendError as Refusal};
+use cloudburst_core::error::{Outcome, StartError};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::naming::Naming;
-use cloudburst_core::proto::{self, Calls, Prepared, SendOptions};
+use cloudburst_core::proto::{self, CallTable, Prepared, SendOptions};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
 use core::future::{Future, poll_fn};
@@ -60,7 +60,7 @@ pub(crate) struct Inner {
 impl Inner {
     /// Starts the threads of the engine.
     pub(crate) fn start(
-        protocol: proto::Endpoint,
+        protocol: proto::Transceiver,
         io: UdpIo,
         config: &Config,
         resolver: Resolver,
@@ -162,7 +162,7 @@ impl Inner {
         bytes: Bytes,
         options: &SendOptions,
         on_end: OnEnd,
-    ) -> Result<MessageId, Refusal> {
+    ) -> Result<MessageId, StartError> {
         let Some(runtime) = self.join_runtime() else {
             return self.engine.send(peer, role, bytes, options, on_end);
         };
@@ -183,7 +183,7 @@ impl Inner {
         call: &Prepared,
         options: &SendOptions,
         on_answer: OnAnswer,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), StartError> {
         let Some(runtime) = self.join_runtime() else {
             return self.engine.call(peer, call, options, on_answer);
         };
@@ -214,7 +214,7 @@ impl Inner {
         }
     }
 
-    pub(crate) fn count(&self, count: impl FnOnce(&mut Calls)) {
+    pub(crate) fn count(&self, count: impl FnOnce(&mut CallTable)) {
         if let Some(engine) = self.engine_here() {
             engine.calls(count);
         }

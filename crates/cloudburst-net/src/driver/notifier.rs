@@ -1,7 +1,7 @@
 //! Notifies callers of the events of the engine.
 
 use super::waiters::Waiters;
-use cloudburst_core::burst::News;
+use cloudburst_core::burst::EngineEvent;
 use cloudburst_core::wire::Role;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -15,14 +15,17 @@ pub(crate) struct Notifier {
 
 impl Notifier {
     /// The engine's callback for events.
-    pub(super) fn on_event(self: Arc<Self>, waiters: Arc<Waiters>) -> impl Fn(News) + Send + Sync {
+    pub(super) fn on_event(
+        self: Arc<Self>,
+        waiters: Arc<Waiters>,
+    ) -> impl Fn(EngineEvent) + Send + Sync {
         move |event| match event {
             // Wakes all of them: one may be a stream that is not being polled. Each registers before it
             // looks into the queue, so that it misses nothing.
-            News::Readable(Role::Plain) => self.messages.notify_waiters(),
-            News::Readable(Role::Request) => self.requests.notify_waiters(),
-            News::Readable(Role::Response | Role::Withdrawal) => {}
-            News::Room => waiters.wake_first(),
+            EngineEvent::Readable(Role::Plain) => self.messages.notify_waiters(),
+            EngineEvent::Readable(Role::Request) => self.requests.notify_waiters(),
+            EngineEvent::Readable(Role::Response | Role::Withdrawal) => {}
+            EngineEvent::Capacity => waiters.wake_first(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use cloudburst_core::config::ConfigError;
 use cloudburst_core::error::CallFailure;
-use cloudburst_core::error::{Indeterminate, LocalError, Rejection, SendError as Refusal};
+use cloudburst_core::error::{Indeterminate, LocalError, Rejection, StartError};
 use cloudburst_core::path::OrderError;
 use cloudburst_core::wire::RejectReason;
 use std::io;
@@ -287,17 +287,17 @@ impl From<ConfigError> for SendError {
 
 // These conversions name every variant, so that a new one does not compile before it has a text and
 // a group.
-impl From<Refusal> for SendError {
-    fn from(refusal: Refusal) -> Self {
+impl From<StartError> for SendError {
+    fn from(refusal: StartError) -> Self {
         match refusal {
-            Refusal::TooLarge { len, max } => Self::TooLarge { len, max },
-            Refusal::Full { messages, bytes } => Self::Full { messages, bytes },
-            Refusal::NoPath(peer) => Self::NoPath { peer },
-            Refusal::Gone(peer) => Self::Gone { peer },
-            Refusal::Order { peer, source } => Self::Order { peer, source },
-            Refusal::Closing => Self::Closing,
-            Refusal::Option(error) => Self::Option(error),
-            Refusal::OutOfIds => Self::OutOfIds,
+            StartError::TooLarge { len, max } => Self::TooLarge { len, max },
+            StartError::Full { messages, bytes } => Self::Full { messages, bytes },
+            StartError::NoPath(peer) => Self::NoPath { peer },
+            StartError::Gone(peer) => Self::Gone { peer },
+            StartError::Order { peer, source } => Self::Order { peer, source },
+            StartError::Closing => Self::Closing,
+            StartError::Option(error) => Self::Option(error),
+            StartError::OutOfIds => Self::OutOfIds,
         }
     }
 }
@@ -504,12 +504,12 @@ mod tests {
         }
         let peer = SocketAddr::from(([10, 0, 0, 1], 7));
         for refusal in [
-            Refusal::TooLarge { len: 2, max: 1 },
-            Refusal::Full { messages: 1, bytes: 2 },
-            Refusal::NoPath(peer),
-            Refusal::Gone(peer),
-            Refusal::Closing,
-            Refusal::OutOfIds,
+            StartError::TooLarge { len: 2, max: 1 },
+            StartError::Full { messages: 1, bytes: 2 },
+            StartError::NoPath(peer),
+            StartError::Gone(peer),
+            StartError::Closing,
+            StartError::OutOfIds,
         ] {
             let error = SendError::from(refusal.clone());
             assert!(!error.may_have_been_delivered(), "{error}");

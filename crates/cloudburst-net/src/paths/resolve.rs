@@ -130,12 +130,12 @@ impl CorePathMap for Resolved {
         self.vias(&self.map, peer, ports, 0)
     }
 
-    fn places(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
+    fn slots(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
         self.vias(&self.whole, peer, ports, 0)
     }
 
     /// With hashed ports, the next window of all sockets, cyclically.
-    fn redraw(&self, peer: SocketAddr, ports: u16, generation: u32) -> Vec<Via> {
+    fn regenerate(&self, peer: SocketAddr, ports: u16, generation: u32) -> Vec<Via> {
         match self.map.to(peer.ip()) {
             Some((_, &Uniform::Ecmp { source_ports, .. }))
                 if source_ports < self.egresses.sockets =>
@@ -196,8 +196,11 @@ mod tests {
     #[test]
     fn each_generation_takes_the_next_sockets_of_the_pool() {
         let egresses = |map: &str, generation| {
-            let paths =
-                resolved(map.parse().unwrap()).redraw("10.0.0.1:7".parse().unwrap(), 1, generation);
+            let paths = resolved(map.parse().unwrap()).regenerate(
+                "10.0.0.1:7".parse().unwrap(),
+                1,
+                generation,
+            );
             paths.iter().map(|via| via.egress).collect::<Vec<_>>()
         };
         assert_eq!(egresses("ecmp:3", 1), [3, 4, 5]);

@@ -6,7 +6,7 @@ use crate::invariants;
 use crate::log::Name;
 use crate::setup::{End, address};
 use crate::world::World;
-use cloudburst_core::error::{Indeterminate, Outcome, SendError};
+use cloudburst_core::error::{Indeterminate, Outcome, StartError};
 use cloudburst_core::proto::SendOptions;
 use core::time::Duration;
 
@@ -112,7 +112,7 @@ fn send(world: &mut World, from: usize, to: usize) -> Option<Name> {
     let options = SendOptions::default().deadline(Duration::from_secs(10));
     match world.send(from, address(to, 0), LEN, &options) {
         Ok(name) => Some(name),
-        Err(SendError::Full { .. }) if matches!(world.setup.end, End::Paused) => None,
+        Err(StartError::Full { .. }) if matches!(world.setup.end, End::Paused) => None,
         Err(error) => panic!("a send from {from} to {to} was refused: {error}"),
     }
 }

@@ -1,6 +1,6 @@
 //! One endpoint and its application.
 //!
-//! Only this file knows the driving contract of [`Endpoint`]: one input, then all outputs.
+//! Only this file knows the driving contract of [`Transceiver`]: one input, then all outputs.
 
 use crate::recipe::Recipe;
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use cloudburst_core::error::{Outcome, Rejection};
 use cloudburst_core::id::{ConnectId, MessageId};
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{
-    CallId, Counters, Endpoint, Event, Message, Request, RequestId, Transmit,
+    CallId, Counters, Event, Message, Request, RequestId, Transceiver, Transmit,
 };
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub struct Host {
     /// The endpoint. A caller that hands it an input must drain the host afterwards.
-    pub endpoint: Endpoint,
+    pub endpoint: Transceiver,
     /// Plain messages that entered the application's queue, in order, taken or not.
     pub inbox: Vec<Message>,
     /// Requests that the application has taken.
@@ -89,7 +89,7 @@ impl Host {
         let seed = Seed::new(secret);
         let map = Box::new(recipe.paths());
         let config = recipe.config.clone();
-        let endpoint = Endpoint::new(now, config, recipe.listen, &recipe.security, seed, map);
+        let endpoint = Transceiver::new(now, config, recipe.listen, &recipe.security, seed, map);
         Self {
             endpoint: endpoint.expect("the configuration is in its ranges"),
             inbox: Vec::new(),

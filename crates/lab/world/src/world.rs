@@ -8,7 +8,7 @@ use crate::host::Host;
 use crate::log::{self, Log, Name, Sent, Trace};
 use crate::network::Network;
 use crate::setup::Setup;
-use cloudburst_core::error::SendError;
+use cloudburst_core::error::StartError;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::time::Instant;
@@ -58,7 +58,7 @@ impl World {
         peer: SocketAddr,
         len: usize,
         options: &SendOptions,
-    ) -> Result<Name, SendError> {
+    ) -> Result<Name, StartError> {
         let life = self.hosts[from].life();
         let bytes = self.log.messages.content(from, life, len);
         let config = &self.setup.configs[from];

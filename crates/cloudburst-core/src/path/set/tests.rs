@@ -139,11 +139,11 @@ fn a_path_that_is_heard_of_is_not_blamed_by_the_same_report() {
 #[test]
 fn in_the_dark_every_other_turn_is_of_the_path_that_was_heard_of_last() {
     let mut set = set(4, "rrb", 0).unwrap();
-    let mut paths = || (0..6).map(|_| set.take_hopeful_opportunity(1).path.0).collect::<Vec<_>>();
+    let mut paths = || (0..6).map(|_| set.take_recent_opportunity(1).path.0).collect::<Vec<_>>();
     assert_eq!(paths(), [0, 1, 2, 3, 0, 1]);
     set.heard(at(1), PathId(3), 0);
     set.heard(at(2), PathId(1), 0);
-    let mut paths = || (0..6).map(|_| set.take_hopeful_opportunity(1).path.0).collect::<Vec<_>>();
+    let mut paths = || (0..6).map(|_| set.take_recent_opportunity(1).path.0).collect::<Vec<_>>();
     assert_eq!(paths(), [1, 2, 1, 3, 1, 0]);
 }
 

@@ -30,19 +30,19 @@ impl CallId {
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub(super) id: CallId,
-    pub(in crate::proto) patience: Duration,
+    pub(in crate::proto) timeout: Duration,
     pub(crate) frame: Bytes,
 }
 
 impl Prepared {
-    pub(super) fn new(id: CallId, patience: Duration, bytes: &[u8]) -> Self {
+    pub(super) fn new(id: CallId, timeout: Duration, bytes: &[u8]) -> Self {
         let mut frame = BytesMut::with_capacity(Role::Request.header_len() + bytes.len());
         frame.put_u64(id.0);
         // Rounded up, so that a caller waits at least as long as it says.
-        let millis = patience.as_micros().div_ceil(1_000);
+        let millis = timeout.as_micros().div_ceil(1_000);
         frame.put_u32(u32::try_from(millis).unwrap_or(u32::MAX));
         frame.extend_from_slice(bytes);
-        Self { id, patience, frame: frame.freeze() }
+        Self { id, timeout, frame: frame.freeze() }
     }
 
     /// The call's identifier.
@@ -50,9 +50,9 @@ impl Prepared {
         self.id
     }
 
-    /// Has the caller wait for `patience`, if that is longer than the request tells the callee.
-    pub fn wait_for(&mut self, patience: Duration) {
-        self.patience = self.patience.max(patience);
+    /// Has the caller wait for `timeout`, if that is longer than the request tells the callee.
+    pub fn wait_for(&mut self, timeout: Duration) {
+        self.timeout = self.timeout.max(timeout);
     }
 
     /// The length of the request on the wire: its own bytes and 12 more.
@@ -110,8 +110,8 @@ impl Request {
     pub(super) fn parse(message: Message) -> Option<Self> {
         let Message { peer, arrived_at, mut bytes, .. } = message;
         let call = CallId(bytes.try_get_u64().ok()?);
-        let patience = Duration::from_millis(bytes.try_get_u32().ok()?.into());
-        Some(Self { peer, call, deadline: arrived_at + patience, bytes })
+        let timeout = Duration::from_millis(bytes.try_get_u32().ok()?.into());
+        Some(Self { peer, call, deadline: arrived_at + timeout, bytes })
     }
 }
 

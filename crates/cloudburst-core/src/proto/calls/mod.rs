@@ -9,5 +9,5 @@ mod table;
 
 pub use frame::{CallId, Prepared, Request, RequestId, response};
 pub(super) use frame::{answered, overload, refusal, withdrawal};
-pub(super) use table::Forgotten;
-pub use table::{CallCounters, Calls};
+pub(super) use table::CancelledCall;
+pub use table::{CallCounters, CallTable};

@@ -56,12 +56,12 @@ pub struct CallCounters {
 
 /// The calls that an endpoint makes and serves.
 #[derive(Debug)]
-pub struct Calls {
+pub struct CallTable {
     /// The seed of tokens. Known tokens do not reveal others.
     seed: Seed,
     begun: u64,
     /// How long a call may take by default.
-    patience: Duration,
+    timeout: Duration,
     waiting: HashMap<CallId, Waiting>,
     /// The calls whose requests are being sent.
     requests: HashMap<MessageId, CallId>,
@@ -69,8 +69,8 @@ pub struct Calls {
     ended: VecDeque<(CallId, Result<Bytes, CallFailure>)>,
     /// Requests that the application has taken and not yet replied to, and when their callers stop
     /// waiting; `None` once they have stopped. A token stays in use until its request is released.
-    held: HashMap<RequestId, Option<Instant>>,
-    held_timers: Timers<RequestId>,
+    open: HashMap<RequestId, Option<Instant>>,
+    open_timers: Timers<RequestId>,
     withdrawn: VecDeque<RequestId>,
     counters: CallCounters,
 }
@@ -88,37 +88,37 @@ struct Waiting {
 
 /// A call whose caller no longer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::proto) struct Forgotten {
+pub(in crate::proto) struct CancelledCall {
     pub(in crate::proto) request: MessageId,
     /// If the callee has the request: the callee, and the time until which the caller would have
     /// waited.
     pub(in crate::proto) delivered: Option<(SocketAddr, Instant)>,
 }
 
-impl Calls {
-    pub(in crate::proto) fn new(seed: Seed, patience: Duration) -> Self {
+impl CallTable {
+    pub(in crate::proto) fn new(seed: Seed, timeout: Duration) -> Self {
         Self {
             seed,
             begun: 0,
-            patience,
+            timeout,
             waiting: HashMap::new(),
             requests: HashMap::new(),
             timers: Timers::default(),
             ended: VecDeque::new(),
-            held: HashMap::new(),
-            held_timers: Timers::default(),
+            open: HashMap::new(),
+            open_timers: Timers::default(),
             withdrawn: VecDeque::new(),
             counters: CallCounters::default(),
         }
     }
 
-    /// Prepares a request with `bytes` for a call that may take `patience`. `None` stands for the
+    /// Prepares a request with `bytes` for a call that may take `timeout`. `None` stands for the
     /// default deadline of messages.
-    pub fn prepare(&mut self, patience: Option<Duration>, bytes: &[u8]) -> Prepared {
+    pub fn prepare(&mut self, timeout: Option<Duration>, bytes: &[u8]) -> Prepared {
         let token = self.seed.derive("call token", self.begun);
         self.begun += 1;
         let id = CallId(u64::from_be_bytes(token));
-        Prepared::new(id, patience.unwrap_or(self.patience), bytes)
+        Prepared::new(id, timeout.unwrap_or(self.timeout), bytes)
     }
 
     /// Registers a call to `peer`, which waits for its response from `now` on. `request` is being
@@ -130,7 +130,7 @@ impl Calls {
         call: &Prepared,
         request: MessageId,
     ) {
-        let until = now + call.patience;
+        let until = now + call.timeout;
         let mut waiting = Waiting { peer, request, until, deadline: None, delivered: false };
         self.timers.set(&mut waiting.deadline, Some(until), call.id);
         self.waiting.insert(call.id, waiting);
@@ -138,9 +138,9 @@ impl Calls {
     }
 
     /// Forgets a call whose caller no longer waits. Returns `None` if the call has ended.
-    pub(in crate::proto) fn forget(&mut self, id: CallId) -> Option<Forgotten> {
+    pub(in crate::proto) fn forget(&mut self, id: CallId) -> Option<CancelledCall> {
         let Waiting { peer, request, until, delivered, .. } = self.remove(id)?;
-        Some(Forgotten { request, delivered: delivered.then_some((peer, until)) })
+        Some(CancelledCall { request, delivered: delivered.then_some((peer, until)) })
     }
 
     /// The calls whose requests are not under way, with the callees and the times until which the callers wait.
@@ -192,8 +192,8 @@ impl Calls {
     pub(crate) fn accept(&mut self, now: Instant, message: Message) -> Option<Request> {
         let request = self.parse(now, message)?;
         let mut timer = None;
-        self.held_timers.set(&mut timer, Some(request.deadline), request.id());
-        self.held.insert(request.id(), timer);
+        self.open_timers.set(&mut timer, Some(request.deadline), request.id());
+        self.open.insert(request.id(), timer);
         self.counters.requests_received += 1;
         Some(request)
     }
@@ -208,7 +208,7 @@ impl Calls {
 
     fn parse(&mut self, now: Instant, message: Message) -> Option<Request> {
         let request =
-            Request::parse(message).filter(|request| !self.held.contains_key(&request.id()));
+            Request::parse(message).filter(|request| !self.open.contains_key(&request.id()));
         let Some(request) = request else {
             self.counters.malformed += 1;
             return None;
@@ -223,8 +223,8 @@ impl Calls {
     /// Releases a request: the application has replied to it, has dropped it, or knows that its
     /// caller no longer waits.
     pub(crate) fn release(&mut self, id: RequestId) {
-        match self.held.remove(&id) {
-            Some(mut timer @ Some(_)) => self.held_timers.set(&mut timer, None, id),
+        match self.open.remove(&id) {
+            Some(mut timer @ Some(_)) => self.open_timers.set(&mut timer, None, id),
             Some(None) => self.withdrawn.retain(|withdrawn| *withdrawn != id),
             None => {}
         }
@@ -232,21 +232,21 @@ impl Calls {
 
     /// Whether the application has this request and its caller still waits.
     #[cfg(test)]
-    pub(crate) fn holds(&self, id: RequestId) -> bool {
-        self.held.get(&id).is_some_and(Option::is_some)
+    pub(crate) fn is_open(&self, id: RequestId) -> bool {
+        self.open.get(&id).is_some_and(Option::is_some)
     }
 
     /// The number of requests that the application has and whose callers still wait.
-    pub(crate) fn held(&self) -> usize {
-        self.held_timers.len()
+    pub(crate) fn open_requests(&self) -> usize {
+        self.open_timers.len()
     }
 
     /// Releases all requests that the application has. Returns those whose callers still wait, with
     /// their deadlines, the most urgent one first.
     pub(in crate::proto) fn release_all(&mut self) -> Vec<(RequestId, Instant)> {
-        let mut held = core::mem::take(&mut self.held);
-        let awaited = core::mem::take(&mut self.held_timers).into_iter();
-        awaited.filter_map(|id| Some((id, held.remove(&id)??))).collect()
+        let mut open = core::mem::take(&mut self.open);
+        let awaited = core::mem::take(&mut self.open_timers).into_iter();
+        awaited.filter_map(|id| Some((id, open.remove(&id)??))).collect()
     }
 
     /// The request that a message withdraws. Counts a message that is malformed.
@@ -259,13 +259,13 @@ impl Calls {
     /// Handles the withdrawal of a request by its caller. If the application has the request, it is
     /// told.
     pub(in crate::proto) fn on_withdrawn(&mut self, id: RequestId, was_queued: bool) {
-        let timer = self.held.get_mut(&id).filter(|timer| timer.is_some());
-        let was_held = timer.is_some();
+        let timer = self.open.get_mut(&id).filter(|timer| timer.is_some());
+        let was_open = timer.is_some();
         if let Some(timer) = timer {
-            self.held_timers.set(timer, None, id);
+            self.open_timers.set(timer, None, id);
             self.withdrawn.push_back(id);
         }
-        self.counters.requests_withdrawn += u64::from(was_queued || was_held);
+        self.counters.requests_withdrawn += u64::from(was_queued || was_open);
     }
 
     /// The next request that the application has and whose caller no longer waits.
@@ -284,8 +284,8 @@ impl Calls {
                 self.end(id, Err(CallFailure::Deadline));
             }
         }
-        while let Some(id) = self.held_timers.pop_due(now) {
-            if let Some(timer) = self.held.get_mut(&id) {
+        while let Some(id) = self.open_timers.pop_due(now) {
+            if let Some(timer) = self.open.get_mut(&id) {
                 *timer = None;
             }
             self.withdrawn.push_back(id);
@@ -294,7 +294,7 @@ impl Calls {
 
     /// When [`handle_timeout`](Self::handle_timeout) is next due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        [self.timers.next(), self.held_timers.next()].into_iter().flatten().min()
+        [self.timers.next(), self.open_timers.next()].into_iter().flatten().min()
     }
 
     /// The next call that ended, and how.
@@ -323,7 +323,7 @@ impl Calls {
         self.counters
     }
 
-    /// Calls that wait for their responses.
+    /// CallTable that wait for their responses.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -340,9 +340,9 @@ impl Calls {
         }
         let timed = self.waiting.values().filter(|waiting| waiting.deadline.is_some()).count();
         assert_eq!(timed, self.timers.len(), "calls with a deadline, and timers");
-        let timed = self.held.iter().all(|(id, at)| self.held_timers.has(*at, *id));
-        let awaited = self.held.values().flatten().count();
-        assert!(timed && awaited == self.held_timers.len(), "requests, and timers");
+        let timed = self.open.iter().all(|(id, at)| self.open_timers.has(*at, *id));
+        let awaited = self.open.values().flatten().count();
+        assert!(timed && awaited == self.open_timers.len(), "requests, and timers");
     }
 
     /// Ends a call. Returns `false` if no such call waits.
@@ -367,15 +367,15 @@ mod tests {
     use super::*;
     use crate::error::Indeterminate;
 
-    const PATIENCE: Duration = Duration::from_millis(10);
+    const TIMEOUT: Duration = Duration::from_millis(10);
     const DUE: Instant = Instant::from_nanos(10_000_000);
 
     fn callee() -> SocketAddr {
         SocketAddr::from(([10, 0, 0, 2], 7))
     }
 
-    fn calls() -> (Calls, CallId) {
-        let mut calls = Calls::new(Seed::new([1; 32]), PATIENCE);
+    fn calls() -> (CallTable, CallId) {
+        let mut calls = CallTable::new(Seed::new([1; 32]), TIMEOUT);
         let call = calls.prepare(None, b"a request");
         calls.enter(Instant::ZERO, callee(), &call, MessageId(3));
         calls.check_invariants();
@@ -427,7 +427,7 @@ mod tests {
     #[test]
     fn who_gave_up_is_told_nothing_and_its_request_is_named_for_cancelling() {
         let (mut calls, id) = calls();
-        let forgotten = Forgotten { request: MessageId(3), delivered: None };
+        let forgotten = CancelledCall { request: MessageId(3), delivered: None };
         assert_eq!(calls.forget(id), Some(forgotten));
         assert_eq!(calls.forget(id), None);
         calls.on_request_ended(MessageId(3), &delivered());
@@ -440,12 +440,12 @@ mod tests {
         let (mut calls, id) = calls();
         calls.on_request_ended(MessageId(3), &delivered());
         let delivered = Some((callee(), DUE));
-        assert_eq!(calls.forget(id), Some(Forgotten { request: MessageId(3), delivered }));
+        assert_eq!(calls.forget(id), Some(CancelledCall { request: MessageId(3), delivered }));
         calls.check_invariants();
     }
 
     /// Offers the application the request of a caller with `call`.
-    fn offered(calls: &mut Calls, now: Instant, call: &Prepared) -> Option<RequestId> {
+    fn offered(calls: &mut CallTable, now: Instant, call: &Prepared) -> Option<RequestId> {
         let (peer, id, role) = (callee(), MessageId(0), crate::wire::Role::Request);
         let message = Message { peer, id, role, arrived_at: now, bytes: call.frame.clone() };
         let accepted = calls.accept(now, message);
@@ -463,13 +463,13 @@ mod tests {
                 calls.handle_timeout(DUE);
             }
             calls.on_withdrawn(first, false);
-            assert_eq!((calls.held(), calls.holds(first)), (0, false));
+            assert_eq!((calls.open_requests(), calls.is_open(first)), (0, false));
             assert_eq!(offered(&mut calls, DUE, &call), None, "the application has it");
             assert_eq!(calls.counters().malformed, 1);
             assert_eq!((calls.poll_withdrawn(), calls.poll_withdrawn()), (Some(first), None));
             calls.release(first);
             assert_eq!(offered(&mut calls, DUE, &call), Some(first));
-            assert_eq!((calls.held(), calls.holds(first)), (1, true));
+            assert_eq!((calls.open_requests(), calls.is_open(first)), (1, true));
         }
     }
 

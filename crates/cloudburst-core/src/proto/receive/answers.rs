@@ -5,7 +5,7 @@ use super::routes::copies;
 use crate::id::{MessageId, PathId, SessionId};
 use crate::path::Via;
 use crate::proto::limits::MAX_COUNTED_PATHS;
-use crate::proto::observe::tell_reports;
+use crate::proto::observe::emit_reports;
 use crate::proto::send::headers;
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
@@ -73,7 +73,7 @@ impl ArrivalCounts {
 const MAX_JOINED: usize = 16;
 /// How many pending answers of a session are searched for one to the same block, or for one that
 /// fits a batch of symbols; and how many sessions for one whose peer the batch goes to.
-const LOOK_BACK: usize = 64;
+const SEARCH_LIMIT: usize = 64;
 
 /// A pending report.
 #[derive(Debug)]
@@ -108,12 +108,12 @@ impl Receiver {
         if self.pacer.ready_at() > now {
             return None;
         }
-        let sent = if self.replies_turn {
+        let sent = if self.replies_are_next {
             self.transmit_reply(buffer).or_else(|| self.transmit_answers(buffer))
         } else {
             self.transmit_answers(buffer).or_else(|| self.transmit_reply(buffer))
         }?;
-        self.replies_turn = !self.replies_turn;
+        self.replies_are_next = !self.replies_are_next;
         let overhead = headers(&sent.via) + self.path_map.overhead(sent.via);
         self.pacer.charge(now, sent.len + overhead);
         Some(sent)
@@ -129,7 +129,7 @@ impl Receiver {
         loop {
             let address = self.replies.next()?;
             let next = self.replies.queue(address).and_then(|queue| queue.pop_front());
-            self.replies.pass();
+            self.replies.end_turn();
             // The reply may be out of date: then the initiator retries.
             if let Some(via) = next.and_then(|next| self.write_reply(next, buffer)) {
                 let len = buffer.len() - start;
@@ -141,7 +141,7 @@ impl Receiver {
     fn transmit_answers(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
         while let Some(name) = self.answers.next() {
             let sent = self.transmit_answers_to(name, buffer);
-            self.answers.pass();
+            self.answers.end_turn();
             if sent.is_some() {
                 return sent;
             }
@@ -173,11 +173,12 @@ impl Receiver {
         let start = buffer.len();
         let marking = marking::control(&self.config);
         if first.is_plain() {
-            let room = self.config.max_payload(headers(&via) + self.path_map.overhead(via));
+            let capacity = self.config.max_payload(headers(&via) + self.path_map.overhead(via));
             let mut len = least;
             let mut joined = ArrayVec::<Report, MAX_JOINED>::new();
             joined.push(first.report);
-            let fits = |next: &Outbound, len| next.is_plain() && len + next.report.len() <= room;
+            let fits =
+                |next: &Outbound, len| next.is_plain() && len + next.report.len() <= capacity;
             // At an address that is not validated, an answer is no larger than its cause.
             let may_join = via.remote.ip() == session.own.ip();
             while may_join
@@ -189,11 +190,11 @@ impl Receiver {
             }
             session.write_answer(&joined, marking.class, path, buffer);
             self.counters.on_reports(&joined);
-            tell_reports(&self.observer, session.peer, &joined);
+            emit_reports(&self.observer, session.peer, &joined);
         } else {
             session.write_answer([&first.report], marking.class, path, buffer);
             self.counters.on_reports([&first.report]);
-            tell_reports(&self.observer, session.peer, [&first.report]);
+            emit_reports(&self.observer, session.peer, [&first.report]);
             first.routed = true;
             if first.alternates > 0 {
                 queue.push_front(first);
@@ -226,7 +227,7 @@ impl Receiver {
         batch: Transmit,
         buffer: &mut Vec<u8>,
     ) -> Transmit {
-        let Transmit { contents, via, segment_size: room, marking, .. } = batch;
+        let Transmit { contents, via, segment_size: capacity, marking, .. } = batch;
         self.overdue = true;
         // Piggybacked answers are not paced, but must not use up the rate of others that are.
         let others_wait = self.replies.next().is_some() || self.answers.len() > 1;
@@ -243,16 +244,16 @@ impl Receiver {
         let sessions = &self.sessions;
         let goes_there =
             |name: SessionId| sessions.get(&name).is_some_and(|known| known.own == via.remote);
-        let fits = |next: &Outbound, len| next.is_plain() && len + next.report.len() <= room;
+        let fits = |next: &Outbound, len| next.is_plain() && len + next.report.len() <= capacity;
         let taken =
-            self.answers.take_first(LOOK_BACK, goes_there, |one| fits(one, ANSWER_OVERHEAD));
+            self.answers.take_first(SEARCH_LIMIT, goes_there, |one| fits(one, ANSWER_OVERHEAD));
         let Some((name, first)) = taken else { return batch };
         let mut len = ANSWER_OVERHEAD + first.report.len();
         let mut joined = ArrayVec::<Report, MAX_JOINED>::new();
         joined.push(first.report);
         while !joined.is_full()
             && let Some((_, next)) =
-                self.answers.take_first(LOOK_BACK, |other| other == name, |next| fits(next, len))
+                self.answers.take_first(SEARCH_LIMIT, |other| other == name, |next| fits(next, len))
         {
             len += next.report.len();
             joined.push(next.report);
@@ -260,14 +261,14 @@ impl Receiver {
         let Some(session) = self.sessions.get_mut(&name) else { return batch };
         session.write_answer(&joined, marking.class, PathId(via.egress), buffer);
         self.counters.on_reports(&joined);
-        tell_reports(&self.observer, session.peer, &joined);
+        emit_reports(&self.observer, session.peer, &joined);
         let overhead = headers(&via) + self.path_map.overhead(via);
         self.pacer.charge(now, buffer.len() - batch.len + overhead);
         Transmit { len: buffer.len(), ..batch }
     }
 
     /// Raises the credit of a pending PULL for this block. Returns whether there is one.
-    pub(super) fn raise_waiting_pull(
+    pub(super) fn raise_pending_pull(
         &mut self,
         name: SessionId,
         id: MessageId,
@@ -275,8 +276,8 @@ impl Receiver {
         raised: (u32, bool),
     ) -> bool {
         let Some(queue) = self.answers.queue(name) else { return false };
-        for waiting in queue.iter_mut().rev().take(LOOK_BACK) {
-            if let Report::Message(known) = &mut waiting.report
+        for pending in queue.iter_mut().rev().take(SEARCH_LIMIT) {
+            if let Report::Message(known) = &mut pending.report
                 && (known.message, known.block) == (id, block)
                 && let Verdict::Pull { credit, fin, .. } = &mut known.verdict
             {
@@ -316,15 +317,15 @@ impl Receiver {
         // acknowledges. Paths are ignored if the peer hears nothing anyway, or if more than an
         // ANSWER's worth is pending: repeated STOPs would delay those of other messages.
         let crowded = queue.as_ref().is_some_and(|queue| queue.len() > MAX_JOINED);
-        let same = |waiting: &&mut Outbound| {
+        let same = |pending: &&mut Outbound| {
             let same = |known: &Answer| (known.message, known.block) == (message, block);
-            (again || crowded || waiting.path == path)
-                && matches!(&waiting.report, Report::Message(known) if same(known))
+            (again || crowded || pending.path == path)
+                && matches!(&pending.report, Report::Message(known) if same(known))
         };
-        if let Some(waiting) =
-            queue.and_then(|queue| queue.iter_mut().rev().take(LOOK_BACK).find(same))
+        if let Some(pending) =
+            queue.and_then(|queue| queue.iter_mut().rev().take(SEARCH_LIMIT).find(same))
         {
-            *waiting = outbound;
+            *pending = outbound;
             return;
         }
         self.queue(name, outbound);

@@ -83,7 +83,7 @@ impl Crowd {
             symbol: 0,
             symbol_size: 17,
             code: Code::Rlf256.to_wire(),
-            unasked: 0,
+            unscheduled: 0,
         };
         let prefix = Prefix {
             kind: Kind::Symbol,

@@ -9,7 +9,7 @@ use core::time::Duration;
 
 /// How far the order of quiet sessions may lag behind, so that it does not change with every
 /// packet.
-pub(super) const QUIET_GRAIN: Duration = Duration::from_secs(1);
+pub(super) const IDLE_GRAIN: Duration = Duration::from_secs(1);
 
 /// The timer of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,9 +25,9 @@ impl Receiver {
         }
         self.handle_pull_timeout(now);
         self.half_open.expire(now);
-        while self.quiet_until().is_some_and(|at| at <= now) {
+        while self.idle_expiry().is_some_and(|at| at <= now) {
             step();
-            self.forget_quietest();
+            self.forget_longest_idle();
         }
         self.recycler.handle_timeout(now);
     }
@@ -37,7 +37,7 @@ impl Receiver {
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let (timers, pool) = (self.timers.next(), self.recycler.poll_timeout());
         let (half_open, pull) = (self.half_open.next_expiry(), self.next_pull());
-        let forgets = [timers, half_open, self.quiet_until(), pool, pull];
+        let forgets = [timers, half_open, self.idle_expiry(), pool, pull];
         forgets.into_iter().flatten().chain(self.next_transmit()).min()
     }
 
@@ -45,7 +45,7 @@ impl Receiver {
     /// does not move with every symbol, so the message may have brought something since it was set.
     fn message_timeout(&mut self, now: Instant, name: SessionId, id: MessageId) {
         let Some(session) = self.sessions.get_mut(&name) else { return };
-        let Some(incoming) = session.window.held_message(id) else { return };
+        let Some(incoming) = session.window.unended(id) else { return };
         incoming.timer = None;
         let deadline = incoming.last_wanted() + self.config.decode_timeout;
         if deadline > now {
@@ -56,24 +56,24 @@ impl Receiver {
     }
 
     /// When the session that has been quiet for the longest is forgotten.
-    fn quiet_until(&self) -> Option<Instant> {
-        self.quiet.next().map(|heard| heard + IDLE_AFTER)
+    fn idle_expiry(&self) -> Option<Instant> {
+        self.idle.next().map(|heard| heard + IDLE_AFTER)
     }
 
     /// Makes room for another session. Forgets the session that has been quiet longest, if it has
     /// been quiet for so long that its peer checks it before using it again.
-    pub(super) fn make_room(&mut self, now: Instant) -> bool {
-        let quiet = self.quiet.next().map(|heard| now.saturating_since(heard));
-        let stale = quiet.is_some_and(|quiet| quiet > STALE_AFTER + QUIET_GRAIN);
+    pub(super) fn evict_idle_session(&mut self, now: Instant) -> bool {
+        let quiet = self.idle.next().map(|heard| now.saturating_since(heard));
+        let stale = quiet.is_some_and(|quiet| quiet > STALE_AFTER + IDLE_GRAIN);
         if stale {
             step();
-            self.forget_quietest();
+            self.forget_longest_idle();
         }
         stale
     }
 
-    fn forget_quietest(&mut self) {
-        if let Some(name) = self.quiet.pop_first() {
+    fn forget_longest_idle(&mut self) {
+        if let Some(name) = self.idle.pop_first() {
             self.forget(name);
         }
     }

@@ -6,7 +6,7 @@ use super::{Message, Receiver, ReceiverEvent};
 use crate::config::Limits;
 use crate::id::{MessageId, SessionId};
 use crate::proto::RequestId;
-use crate::proto::observe::{Observation, tell};
+use crate::proto::observe::{Observation, emit};
 use crate::wire::Role;
 use crate::wire::answer::NONE_ACKNOWLEDGED;
 use crate::wire::symbol::MIN_SYMBOL_LEN;
@@ -47,7 +47,7 @@ impl Receiver {
     pub(super) fn deliver_waiting(&mut self, role: Role) {
         while let Some((session, id)) = self.inboxes[role as usize].first_waiting() {
             let length = self.sessions.get(&session).and_then(|s| s.window.whole_length(id));
-            if !length.is_some_and(|length| self.has_room(role, length)) {
+            if !length.is_some_and(|length| self.has_capacity(role, length)) {
                 break;
             }
             // The symbol that completed the message was answered with BUSY long ago. This STOP
@@ -62,10 +62,10 @@ impl Receiver {
 
     /// Whether the queue of `role` has room for `length` bytes. Responses and withdrawals need
     /// none.
-    fn has_room(&self, role: Role, length: usize) -> bool {
+    fn has_capacity(&self, role: Role, length: usize) -> bool {
         let Limits { receive_messages, receive_bytes, .. } = self.config.limits;
         matches!(role, Role::Response | Role::Withdrawal)
-            || self.inboxes[role as usize].has_room(length, receive_messages, receive_bytes)
+            || self.inboxes[role as usize].has_capacity(length, receive_messages, receive_bytes)
     }
 
     /// Whether no earlier message of `role` is waiting.
@@ -81,12 +81,12 @@ impl Receiver {
         let incoming = session.window.receiving(id)?;
         let (role, length) = (incoming.role, incoming.length());
         self.pulls.leave(incoming, (name, id));
-        if self.is_next(role) && self.has_room(role, length) {
+        if self.is_next(role) && self.has_capacity(role, length) {
             return self.deliver(name, id);
         }
-        if self.has_backlog_room(&peer, role) {
+        if self.has_backlog_capacity(&peer, role) {
             self.update(name, |session| session.window.complete(id));
-            self.wait_for_room(role, name, id);
+            self.wait_for_capacity(role, name, id);
         } else {
             self.forget_message(name, id);
         }
@@ -97,17 +97,17 @@ impl Receiver {
     /// on, its STOP is true, whenever it leaves.
     fn deliver(&mut self, name: SessionId, id: MessageId) -> Option<Verdict> {
         let session = self.sessions.get_mut(&name)?;
-        let digest = session.window.held_message(id)?.digest(id, &session.digest);
+        let digest = session.window.unended(id)?.digest(id, &session.digest);
         let peer = session.peer;
         let mut incoming = self.end(name, id, Ending::Delivered(digest))?;
         let arrivals = incoming.arrivals.report();
         let took = incoming.took();
         self.latencies.record(took);
-        tell(&self.observer, || Observation::Received { peer, message: id, took });
+        emit(&self.observer, || Observation::Received { peer, message: id, took });
         if let Some(session) = self.sessions.get_mut(&name) {
             session.keep_arrivals(id, &incoming.arrivals);
-            session.tally.delivered += 1;
-            session.tally.bytes_delivered += incoming.length() as u64;
+            session.counts.delivered += 1;
+            session.counts.bytes_delivered += incoming.length() as u64;
         }
         let (role, arrived_at) = (incoming.role, incoming.last_progress);
         let bytes = incoming.take_bytes(&self.recycler.pool);
@@ -128,10 +128,10 @@ impl Receiver {
     }
 
     /// Makes a complete message wait until the application has taken others.
-    fn wait_for_room(&mut self, role: Role, name: SessionId, id: MessageId) {
+    fn wait_for_capacity(&mut self, role: Role, name: SessionId, id: MessageId) {
         let session = self.sessions.get_mut(&name);
         if let Some(whole) = session.and_then(|session| session.window.whole(id)) {
-            whole.place = Some(self.inboxes[role as usize].wait(name, id));
+            whole.inbox_key = Some(self.inboxes[role as usize].wait(name, id));
         }
     }
 }

@@ -28,7 +28,7 @@ impl Receiver {
     pub(super) fn detach(&mut self, name: SessionId, id: MessageId, incoming: &mut Incoming) {
         self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
         self.pulls.leave(incoming, (name, id));
-        if let Some(place) = incoming.place.take() {
+        if let Some(place) = incoming.inbox_key.take() {
             self.inboxes[incoming.role as usize].remove(place);
         }
     }

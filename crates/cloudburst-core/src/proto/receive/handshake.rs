@@ -8,12 +8,12 @@ use crate::id::{PathId, SessionId};
 use crate::naming::{Naming, alias};
 use crate::path::Via;
 use crate::proto::marking;
-use crate::proto::observe::{Observation, tell};
+use crate::proto::observe::{Observation, emit};
 use crate::proto::session::{Chooser, Discovery, Peering, more_ports, ports};
 use crate::time::Instant;
 use crate::wire::Capabilities;
 use crate::wire::handshake::{
-    ANY_TURN, Accept, AcceptFields, Hello, Open, OpenFields, Retry, Versions, other_hello,
+    ANY_RETURN_PATH, Accept, AcceptFields, Hello, Open, OpenFields, Retry, Versions, other_hello,
 };
 use crate::wire::keys::{FlowKeys, SessionKeys};
 use crate::wire::packet::VERSION;
@@ -99,15 +99,15 @@ impl Receiver {
         };
         let mut found = None;
         // The first reply returns on the path by which its cause arrived.
-        let mut turn = if hello.count == 0 { 0 } else { self.next_turn() };
+        let mut return_path = if hello.count == 0 { 0 } else { self.next_return_path() };
         let reply = if let Some(Ok(peering)) = asked {
             // A session that was refused for want of room gets no reply.
             let session = self.sessions.get_mut(&name)?;
             // Half of its length is left for the answer, which takes a path of its own.
             let routes = session.learn_route(hello.path, via, packet.len() / 2, None);
             found = discovery(session, peering).or(routes);
-            turn = if session.translated { 0 } else { turn };
-            session.heard(now, name, &mut self.quiet);
+            return_path = if session.translated { 0 } else { return_path };
+            session.heard(now, name, &mut self.idle);
             HandshakeReply::Alive(name, hello.nonce)
         } else if matches!(asked, Some(Err(OpenError::Replayed))) {
             // The session is alive. A RETRY would make its peer give it up.
@@ -117,9 +117,9 @@ impl Receiver {
             return None;
         } else {
             let Hello { path, nonce, .. } = hello;
-            HandshakeReply::Retry(key, self.retry(now, via, path, nonce, turn))
+            HandshakeReply::Retry(key, self.retry(now, via, path, nonce, return_path))
         };
-        self.reply(via, turn, reply);
+        self.reply(via, return_path, reply);
         found
     }
 
@@ -137,10 +137,14 @@ impl Receiver {
         // The process may have slept since the timer was due.
         self.half_open.expire(now);
         let ip = via.remote.ip();
-        let turn = if open.turn == ANY_TURN { self.next_turn() } else { open.turn };
+        let return_path = if open.return_path == ANY_RETURN_PATH {
+            self.next_return_path()
+        } else {
+            open.return_path
+        };
         let reply = if !self.identity.token_key.holds(&open.token, millis(now), open.nonce, ip) {
             let Open { path, nonce, .. } = open;
-            let retry = self.retry(now, via, path, nonce, turn);
+            let retry = self.retry(now, via, path, nonce, return_path);
             HandshakeReply::Retry(key, Retry { token_refused: true, ..retry })
         } else if let Some(known) = self.half_open.known((ip, open.nonce)) {
             let Some((key, accept)) = known.accept(open.path) else { return };
@@ -149,7 +153,7 @@ impl Receiver {
             let Some(reply) = self.open(now, via, key, &open) else { return };
             reply
         };
-        self.reply(via, turn, reply);
+        self.reply(via, return_path, reply);
     }
 
     /// Handles a packet of another version. If it is a HELLO under a key of this endpoint, its
@@ -232,38 +236,38 @@ impl Receiver {
         self.closing && self.config.ports.is_shared
     }
 
-    fn retry(&self, now: Instant, via: Via, path: PathId, nonce: u64, turn: u8) -> Retry {
+    fn retry(&self, now: Instant, via: Via, path: PathId, nonce: u64, return_path: u8) -> Retry {
         let token = self.identity.token_key.issue(millis(now), nonce, via.remote.ip());
-        Retry { path, token_refused: false, nonce, turn, token, observed: via.remote }
+        Retry { path, token_refused: false, nonce, return_path, token, observed: via.remote }
     }
 
-    /// The next turn of reverse paths: neither 0 nor [`ANY_TURN`].
-    const fn next_turn(&mut self) -> u8 {
-        self.turn = self.turn % (ANY_TURN - 1) + 1;
-        self.turn
+    /// The next return_path of reverse paths: neither 0 nor [`ANY_RETURN_PATH`].
+    const fn next_return_path(&mut self) -> u8 {
+        self.return_path = self.return_path % (ANY_RETURN_PATH - 1) + 1;
+        self.return_path
     }
 
     /// Queues a reply to a packet that arrived by `via`.
-    fn reply(&mut self, via: Via, turn: u8, reply: HandshakeReply) {
-        let way = self.way_of_reply(via, turn.into());
-        self.replies.push(via.remote.ip(), (way, reply));
+    fn reply(&mut self, via: Via, return_path: u8, reply: HandshakeReply) {
+        let via = self.reply_path(via, return_path.into());
+        self.replies.push(via.remote.ip(), (via, reply));
     }
 
     /// The path of the reply to a handshake packet. Some replies return on the path by which the
     /// packet arrived, as firewalls expect. That path may be dead, so the others take all paths of
     /// our own in turn. Few of these may be alive: if paths were drawn at random, some would be
     /// missed for long.
-    fn way_of_reply(&self, arrived: Via, turn: usize) -> Via {
-        if turn.is_multiple_of(RETURN_EVERY) {
+    fn reply_path(&self, arrived: Via, return_path: usize) -> Via {
+        if return_path.is_multiple_of(RETURN_EVERY) {
             return arrived;
         }
-        let turn = turn - turn / RETURN_EVERY;
-        let ways = self.path_map.paths(arrived.remote, 1);
-        let Some(round) = turn.checked_div(ways.len()) else { return arrived };
+        let return_path = return_path - return_path / RETURN_EVERY;
+        let paths = self.path_map.paths(arrived.remote, 1);
+        let Some(round) = return_path.checked_div(paths.len()) else { return arrived };
         // Packets arrive from several addresses in a pattern of their own. So that every path meets
         // every address, each round but the first begins at a pseudorandom path.
         let start = (round as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        ways[(turn + start as usize) % ways.len()].leaving_from(arrived.local)
+        paths[(return_path + start as usize) % paths.len()].leaving_from(arrived.local)
     }
 
     /// Appends a reply to a handshake. Returns its path, or `None` if its session is gone.
@@ -305,7 +309,7 @@ impl Receiver {
             Ok(opened) => opened,
             Err(error) => return Some(Err(error)),
         };
-        if !self.has_room_for_session(now) {
+        if !self.has_session_capacity(now) {
             // The peer is alive and will retry: it must not take this endpoint for another
             // incarnation.
             self.half_open.refuse(now, name, number);
@@ -318,7 +322,7 @@ impl Receiver {
         let capabilities = session.capabilities;
         self.insert_session(name, session);
         self.counters.sessions_confirmed += 1;
-        tell(&self.observer, || Observation::SessionOpened { peer, sends: false });
+        emit(&self.observer, || Observation::SessionOpened { peer, sends: false });
         let (flow, routes) = (backward, Vec::new());
         let peering = Peering { peer, incarnation, flow, capabilities, port, ports, local, routes };
         Some(Ok((opened, Some(Box::new(peering)))))
@@ -326,19 +330,19 @@ impl Receiver {
 
     /// Adds a session, if there is room.
     fn enter(&mut self, now: Instant, name: SessionId, session: Session) {
-        if !self.sessions.contains_key(&name) && self.has_room_for_session(now) {
+        if !self.sessions.contains_key(&name) && self.has_session_capacity(now) {
             self.insert_session(name, session);
         }
     }
 
     /// Whether another session can be added. At the limit, one must have been idle for so long that
     /// its peer checks it before using it again.
-    fn has_room_for_session(&mut self, now: Instant) -> bool {
+    fn has_session_capacity(&mut self, now: Instant) -> bool {
         // Room for accepted sessions, and for as many adopted ones.
         let full = self.sessions.len() >= self.config.limits.max_peers.saturating_mul(2);
-        let has_room = !full || self.make_room(now);
-        self.counters.peers_refused += u64::from(!has_room);
-        has_room
+        let has_capacity = !full || self.evict_idle_session(now);
+        self.counters.peers_refused += u64::from(!has_capacity);
+        has_capacity
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Inbox {
 
 impl Inbox {
     /// Whether there is room for a message of `length` bytes. One message always fits.
-    pub(super) fn has_room(&self, length: usize, messages: usize, bytes: usize) -> bool {
+    pub(super) fn has_capacity(&self, length: usize, messages: usize, bytes: usize) -> bool {
         self.messages.len() < messages && (self.messages.is_empty() || self.bytes + length <= bytes)
     }
 
@@ -47,7 +47,7 @@ impl Inbox {
         self.messages.len()
     }
 
-    /// Adds a message that waits for room. Returns its place.
+    /// Adds a message that waits for room. Returns its key.
     pub(super) fn wait(&mut self, session: SessionId, id: MessageId) -> u64 {
         self.waited += 1;
         self.waiting.insert(self.waited, (session, id));
@@ -55,13 +55,13 @@ impl Inbox {
     }
 
     /// Removes a message that no longer waits.
-    pub(super) fn remove(&mut self, place: u64) {
-        self.waiting.remove(&place);
+    pub(super) fn remove(&mut self, key: u64) {
+        self.waiting.remove(&key);
     }
 
-    /// The message at a place.
-    pub(super) fn at(&self, place: Option<u64>) -> Option<(SessionId, MessageId)> {
-        self.waiting.get(&place?).copied()
+    /// The message at a key.
+    pub(super) fn at(&self, key: Option<u64>) -> Option<(SessionId, MessageId)> {
+        self.waiting.get(&key?).copied()
     }
 
     /// Panics unless `waiting` messages wait, and no more than `messages` were delivered.

@@ -9,7 +9,7 @@ use crate::proto::layout::Layout;
 use crate::proto::limits::{MAX_BLOCKS_IN_FLIGHT, MAX_CORRUPT};
 use crate::time::Instant;
 use crate::wire::keys::DigestKey;
-use crate::wire::symbol::{SYMBOL_OVERHEAD, UNASKED_LEN};
+use crate::wire::symbol::{SYMBOL_OVERHEAD, UNSCHEDULED_LEN};
 use crate::wire::{Prefix, Role, SymbolHeader};
 use bytes::Bytes;
 use core::time::Duration;
@@ -45,7 +45,7 @@ pub(super) struct Incoming {
     /// Its key in the receiver's deadlines.
     pub(super) timer: Option<Instant>,
     /// Its place in the queue of those that wait for the application.
-    pub(super) place: Option<u64>,
+    pub(super) inbox_key: Option<u64>,
     began: Instant,
 }
 
@@ -104,7 +104,7 @@ impl Incoming {
             last_progress: now,
             last_late: now,
             timer: None,
-            place: None,
+            inbox_key: None,
             began: now,
         })
     }
@@ -159,8 +159,8 @@ impl Incoming {
     /// The length of one of its packets in bytes, header tags aside.
     pub(super) fn packet_len(&self) -> usize {
         let n = self.layout.shape(0).map_or(1, |shape| shape.source_symbols());
-        let unasked = if self.pulled { UNASKED_LEN } else { 0 };
-        SYMBOL_OVERHEAD + unasked + self.code.index_set_len(n) + self.layout.symbol_size()
+        let unscheduled = if self.pulled { UNSCHEDULED_LEN } else { 0 };
+        SYMBOL_OVERHEAD + unscheduled + self.code.index_set_len(n) + self.layout.symbol_size()
     }
 
     /// Handles an authentic symbol. Returns `None` and changes nothing if it contradicts the

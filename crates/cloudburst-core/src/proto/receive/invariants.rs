@@ -1,8 +1,8 @@
 //! Invariants that hold between any two calls of a receiver, for tests and fuzzers.
 
 use super::Receiver;
-use super::deadlines::{MessageTimer, QUIET_GRAIN};
-use super::held::{Held, PeerKey};
+use super::deadlines::{IDLE_GRAIN, MessageTimer};
+use super::quota::{PeerKey, Usage};
 use crate::wire::Role;
 use foldhash::{HashMap, HashMapExt};
 
@@ -34,18 +34,18 @@ impl Receiver {
 
     /// The sums of each peer and of all peers equal those of their sessions.
     fn check_sums(&self) {
-        let (mut all, mut peers) = (Held::default(), HashMap::<PeerKey, (usize, Held)>::new());
+        let (mut all, mut peers) = (Usage::default(), HashMap::<PeerKey, (usize, Usage)>::new());
         for session in self.sessions.values() {
-            let held = session.window.held();
-            all.replace(Held::default(), held);
+            let usage = session.window.usage();
+            all.replace(Usage::default(), usage);
             let (sessions, sum) = peers.entry(session.key()).or_default();
             *sessions += 1;
-            sum.replace(Held::default(), held);
+            sum.replace(Usage::default(), usage);
         }
-        assert_eq!(self.held, all, "all sessions together");
+        assert_eq!(self.usage, all, "all sessions together");
         assert_eq!(self.peers.len(), peers.len(), "a peer has a session");
         for (key, peer) in &self.peers {
-            assert_eq!(peers.get(key), Some(&(peer.sessions, peer.held)), "{key:?}");
+            assert_eq!(peers.get(key), Some(&(peer.sessions, peer.usage)), "{key:?}");
         }
     }
 
@@ -60,17 +60,17 @@ impl Receiver {
                 let deadline = incoming.last_wanted() + self.config.decode_timeout;
                 assert!(incoming.timer <= Some(deadline), "{timer:?} is not late");
             }
-            assert_eq!(session.quiet.is_some(), session.window.is_idle(), "{name:?} is quiet");
-            if let Some(at) = session.quiet {
+            assert_eq!(session.idle_key.is_some(), session.window.is_idle(), "{name:?} is quiet");
+            if let Some(at) = session.idle_key {
                 quiet += 1;
-                assert!(self.quiet.is_set(Some(at), *name), "{name:?} is in order");
+                assert!(self.idle.is_set(Some(at), *name), "{name:?} is in order");
                 let since = session.last_heard;
                 let behind = since.saturating_since(at);
-                assert!(at <= since && behind < QUIET_GRAIN, "{behind:?}");
+                assert!(at <= since && behind < IDLE_GRAIN, "{behind:?}");
             }
         }
         assert_eq!(self.timers.len(), messages, "one deadline for each message");
-        assert_eq!(self.quiet.len(), quiet, "one place for each quiet session");
+        assert_eq!(self.idle.len(), quiet, "one place for each quiet session");
     }
 
     /// Each message that waits for the application has its place, and so has each peer that waits
@@ -81,7 +81,7 @@ impl Receiver {
             for (id, incoming) in session.window.whole_messages() {
                 let role = incoming.role as usize;
                 waiting[role] += 1;
-                let there = self.inboxes[role].at(incoming.place);
+                let there = self.inboxes[role].at(incoming.inbox_key);
                 assert_eq!(there, Some((*name, id)), "it has its place");
             }
         }
@@ -89,6 +89,6 @@ impl Receiver {
             inbox.check_invariants(waiting, self.config.limits.receive_messages);
         }
         let places = self.peers.iter().filter_map(|(key, peer)| Some((key, peer.waiter.as_ref()?)));
-        self.room_queue.check_invariants(places);
+        self.admission_queue.check_invariants(places);
     }
 }

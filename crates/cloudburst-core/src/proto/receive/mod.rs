@@ -1,5 +1,6 @@
 //! Decodes messages, delivers each once, and sends STOP (section III-B).
 
+mod admission;
 mod answers;
 #[cfg(test)]
 mod costs;
@@ -8,7 +9,6 @@ mod deadlines;
 mod delivery;
 mod endings;
 mod handshake;
-mod held;
 mod inbox;
 mod incoming;
 mod invariants;
@@ -18,27 +18,27 @@ mod probes;
 mod progress;
 mod pulling;
 mod pulls;
+mod quota;
 mod recycler;
-mod room;
+mod round_robin;
 mod routes;
 mod session;
 mod symbols;
 mod trimmed;
-mod turns;
 mod window;
 
+use self::admission::AdmissionQueue;
 use self::answers::Outbound;
 pub use self::counters::ReceiverCounters;
 use self::deadlines::MessageTimer;
 use self::handshake::{HandshakeReply, Unconfirmed};
-use self::held::{Held, PeerKey};
 use self::inbox::Inbox;
 use self::peers::Peer;
 use self::pulls::PullQueue;
+use self::quota::{PeerKey, Usage};
 use self::recycler::Recycler;
-use self::room::RoomQueue;
+use self::round_robin::RoundRobin;
 use self::session::Session;
-use self::turns::Turns;
 use super::limits::{MAX_ANSWERS, MAX_REPLIES};
 use super::session::HalfOpen;
 use super::session::Identity;
@@ -128,19 +128,19 @@ pub(crate) struct Receiver {
     inboxes: [Inbox; Role::COUNT],
     peers: HashMap<PeerKey, Peer>,
     /// The state held for all sessions.
-    held: Held,
-    room_queue: RoomQueue,
+    usage: Usage,
+    admission_queue: AdmissionQueue,
     recycler: Recycler,
     pulls: PullQueue,
-    /// The turn of the last answer to a handshake, which selects its reverse path.
-    turn: u8,
+    /// The number of the last answer to a handshake, which selects its return path.
+    return_path: u8,
     /// Pending answers to handshakes, by the address that the handshakes came from.
-    replies: Turns<IpAddr, (Via, HandshakeReply)>,
+    replies: RoundRobin<IpAddr, (Via, HandshakeReply)>,
     /// Whether the next transmit opportunity is for `replies`.
-    replies_turn: bool,
+    replies_are_next: bool,
     /// The paths that answers may take if the path of their cause seems to be dead in reverse.
     path_map: Arc<dyn PathMap>,
-    answers: Turns<SessionId, Outbound>,
+    answers: RoundRobin<SessionId, Outbound>,
     /// Whether a batch of symbols has left since answers began to wait.
     overdue: bool,
     /// Keeps answers from exceeding the rate of the link.
@@ -149,7 +149,7 @@ pub(crate) struct Receiver {
     /// Deadlines of messages.
     timers: Timers<MessageTimer>,
     /// Sessions of which no message is being received, by when they were last heard from.
-    quiet: Timers<SessionId>,
+    idle: Timers<SessionId>,
     last_symbol: Option<Instant>,
     closing: bool,
     /// Whether the sessions have ended. Answers to handshakes would say that they are alive.
@@ -181,17 +181,17 @@ impl Receiver {
             ephemeral,
             inboxes: Default::default(),
             peers: HashMap::new(),
-            held: Held::default(),
-            room_queue: RoomQueue::default(),
-            turn: 0,
-            replies: Turns::new(MAX_REPLIES),
-            replies_turn: true,
-            answers: Turns::new(MAX_ANSWERS),
+            usage: Usage::default(),
+            admission_queue: AdmissionQueue::default(),
+            return_path: 0,
+            replies: RoundRobin::new(MAX_REPLIES),
+            replies_are_next: true,
+            answers: RoundRobin::new(MAX_ANSWERS),
             overdue: false,
             pacer,
             events: VecDeque::new(),
             timers: Timers::default(),
-            quiet: Timers::default(),
+            idle: Timers::default(),
             last_symbol: None,
             closing: false,
             ended: false,
@@ -255,7 +255,7 @@ impl Receiver {
 
     /// Bytes that messages being received may take at this moment.
     pub(crate) const fn memory(&self) -> usize {
-        self.held.memory
+        self.usage.memory
     }
 
     /// The next event for the driver.
@@ -275,7 +275,7 @@ impl core::fmt::Debug for Receiver {
             .field("incarnation", &self.identity.incarnation)
             .field("sessions", &self.sessions.len())
             .field("half_open", &self.half_open.len())
-            .field("memory", &self.held.memory)
+            .field("memory", &self.usage.memory)
             .field("counters", &self.counters)
             .finish_non_exhaustive()
     }

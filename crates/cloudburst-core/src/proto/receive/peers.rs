@@ -1,8 +1,8 @@
 //! State of each peer, across its sessions.
 
 use super::Receiver;
-use super::held::Held;
-use super::room::Waiter;
+use super::admission::Waiter;
+use super::quota::Usage;
 use super::session::Session;
 use crate::id::SessionId;
 
@@ -10,7 +10,7 @@ use crate::id::SessionId;
 #[derive(Debug, Default)]
 pub(super) struct Peer {
     pub(super) sessions: usize,
-    pub(super) held: Held,
+    pub(super) usage: Usage,
     /// Messages that have begun.
     pub(super) begun: u64,
     /// The peer's message that waits for room.
@@ -25,17 +25,17 @@ impl Receiver {
         change: impl FnOnce(&mut Session) -> T,
     ) -> Option<T> {
         let session = self.sessions.get_mut(&name)?;
-        let before = session.window.held();
+        let before = session.window.usage();
         let result = change(session);
-        let after = session.window.held();
+        let after = session.window.usage();
         let quiet = session.window.is_idle().then_some(session.last_heard);
-        if quiet.is_some() != session.quiet.is_some() {
-            self.quiet.set(&mut session.quiet, quiet, name);
+        if quiet.is_some() != session.idle_key.is_some() {
+            self.idle.set(&mut session.idle_key, quiet, name);
         }
         if before != after {
-            self.held.replace(before, after);
+            self.usage.replace(before, after);
             if let Some(peer) = self.peers.get_mut(&session.key()) {
-                peer.held.replace(before, after);
+                peer.usage.replace(before, after);
             }
         }
         Some(result)
@@ -43,7 +43,7 @@ impl Receiver {
 
     /// Adds a session that remembers nothing yet.
     pub(super) fn insert_session(&mut self, name: SessionId, mut session: Session) {
-        self.quiet.set(&mut session.quiet, Some(session.last_heard), name);
+        self.idle.set(&mut session.idle_key, Some(session.last_heard), name);
         self.peers.entry(session.key()).or_default().sessions += 1;
         self.sessions.insert(name, session);
     }
@@ -51,13 +51,13 @@ impl Receiver {
     /// Forgets a quiet session, and its peer with the last one.
     pub(super) fn forget(&mut self, name: SessionId) {
         let Some(session) = self.sessions.remove(&name) else { return };
-        let held = session.window.held();
-        self.held.replace(held, Held::default());
+        let usage = session.window.usage();
+        self.usage.replace(usage, Usage::default());
         if let Some(peer) = self.peers.get_mut(&session.key()) {
-            peer.held.replace(held, Held::default());
+            peer.usage.replace(usage, Usage::default());
             peer.sessions -= 1;
             if peer.sessions == 0 {
-                peer.waiter.iter().for_each(|waiter| self.room_queue.leave(waiter));
+                peer.waiter.iter().for_each(|waiter| self.admission_queue.leave(waiter));
                 self.peers.remove(&session.key());
             }
         }

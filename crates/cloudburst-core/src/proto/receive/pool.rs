@@ -150,8 +150,8 @@ impl Free {
 
     fn put(&mut self, mut bytes: Vec<u8>) {
         let capacity = bytes.capacity();
-        let has_room = self.bytes + capacity <= self.limit && self.buffers.len() < MAX_BUFFERS;
-        if capacity == 0 || !self.open || !has_room {
+        let has_capacity = self.bytes + capacity <= self.limit && self.buffers.len() < MAX_BUFFERS;
+        if capacity == 0 || !self.open || !has_capacity {
             return;
         }
         bytes.clear();

@@ -4,7 +4,7 @@
 use super::Receiver;
 use super::answers::{Answer, Verdict};
 use super::incoming::PendingProbe;
-use super::pulling::Credit;
+use super::pulling::PullCredit;
 use super::symbols::Symbol;
 use crate::id::{MessageId, SessionId};
 use crate::time::Instant;
@@ -74,8 +74,8 @@ impl Receiver {
             self.pulls.update(incoming, rto, (name, id));
             return Some(());
         };
-        pulling.on_probe(block, sent, symbol.header.unasked.into(), due, layout);
-        let Credit { credit, fin, .. } = pulling.credit(block);
+        pulling.on_probe(block, sent, symbol.header.unscheduled.into(), due, layout);
+        let PullCredit { credit, fin, .. } = pulling.credit(block);
         let arrivals = incoming.arrivals.report();
         self.pulls.update(incoming, rto, (name, id));
         self.answer_to(symbol, Verdict::Pull { credit, fin, arrivals });

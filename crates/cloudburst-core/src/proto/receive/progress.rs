@@ -1,17 +1,17 @@
 //! The effect of a symbol on its message, and the answer to it.
 
 use super::Receiver;
+use super::admission::Candidate;
 use super::answers::{Counted, Verdict};
 use super::deadlines::MessageTimer;
 use super::incoming::{Incoming, Step};
-use super::pulling::{Arrival, Credit};
-use super::room::Applicant;
+use super::pulling::{Arrival, PullCredit};
 use super::routes::Routes;
 use super::symbols::Symbol;
 use super::window::Ending;
 use crate::id::{MessageId, SessionId};
 use crate::proto::limits::MESSAGE_WINDOW;
-use crate::proto::observe::{Observation, tell};
+use crate::proto::observe::{Observation, emit};
 use crate::proto::round_trip::RoundTrip;
 use crate::time::Instant;
 use crate::wire::{RejectReason, Role, SymbolHeader};
@@ -70,7 +70,7 @@ impl Receiver {
                 Ending::Delivered(digest) => {
                     self.last_symbol = Some(now);
                     if symbol.prefix.ack_request {
-                        session.routes.doubt();
+                        session.routes.suspect_answers_lost();
                     }
                     let late = symbol.is_arrival.then_some((symbol.prefix.path, symbol.ce));
                     let arrivals = session.count_late(id, late);
@@ -85,7 +85,7 @@ impl Receiver {
             return false;
         };
         self.counters.late_symbols += 1;
-        session.tally.late_symbols += 1;
+        session.counts.late_symbols += 1;
         if let Some(verdict) = verdict {
             self.answer_to(symbol, verdict);
         }
@@ -130,7 +130,7 @@ impl Receiver {
             return Err(Verdict::Reject(RejectReason::Unsupported));
         };
         let Some(session) = self.sessions.get(&symbol.session) else { return Err(Verdict::Busy) };
-        let applicant = Applicant {
+        let candidate = Candidate {
             peer: session.key(),
             session: symbol.session,
             id: header.message,
@@ -138,7 +138,7 @@ impl Receiver {
             oldest: header.message == session.window.low_watermark(),
             memory: incoming.memory(),
         };
-        if session.window.span() >= MESSAGE_WINDOW || !self.admit(now, &applicant) {
+        if session.window.span() >= MESSAGE_WINDOW || !self.admit(now, &candidate) {
             return Err(Verdict::Busy);
         }
         if let Some(over) = self.recycler.take_message() {
@@ -162,7 +162,7 @@ impl Receiver {
         {
             let (peer, bytes) = (session.peer, incoming.length());
             let started = || Observation::MessageStarted { peer, message: id, bytes, sends: false };
-            tell(&self.observer, started);
+            emit(&self.observer, started);
         }
         self.update(name, |session| session.window.begin(id, incoming));
     }
@@ -190,10 +190,11 @@ impl Receiver {
             Step::Needs { needed, useful } => {
                 self.counters.useful_symbols += u64::from(useful);
                 if symbol.prefix.ack_request {
-                    session.routes.doubt();
+                    session.routes.suspect_answers_lost();
                     let verdict = match &incoming.pulling {
                         Some(pulling) => {
-                            let Credit { credit, fin, .. } = pulling.credit(symbol.header.block);
+                            let PullCredit { credit, fin, .. } =
+                                pulling.credit(symbol.header.block);
                             Verdict::Pull { credit, fin, arrivals }
                         }
                         None => Verdict::Nack { needed: needed as u16, arrivals },
@@ -236,7 +237,7 @@ fn note_pulled(
     round_trip: &mut RoundTrip,
 ) -> Option<u32> {
     let (pulling, layout) = incoming.pulling()?;
-    let SymbolHeader { block, symbol: index, unasked, .. } = symbol.header;
+    let SymbolHeader { block, symbol: index, unscheduled, .. } = symbol.header;
     let needed = match *step {
         Step::Needs { needed, .. } => needed,
         Step::Again => layout.shape(block as usize)?.source_symbols(),
@@ -249,7 +250,7 @@ fn note_pulled(
     let arrival = Arrival {
         block,
         symbol: index,
-        unasked: unasked.into(),
+        unscheduled: unscheduled.into(),
         number: symbol.prefix.number,
         horizon: routes.horizon(symbol.prefix.class),
         needed: needed as u32,

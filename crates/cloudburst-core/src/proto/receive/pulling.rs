@@ -2,7 +2,7 @@
 
 use crate::proto::fair_queue;
 use crate::proto::layout::Layout;
-use crate::proto::limits::{MAX_BLOCKS_IN_FLIGHT, MAX_PAUSE};
+use crate::proto::limits::{MAX_BACKOFF, MAX_BLOCKS_IN_FLIGHT};
 use crate::proto::round_trip::RoundTrip;
 use crate::time::Instant;
 use arrayvec::ArrayVec;
@@ -33,7 +33,7 @@ pub(super) struct Pulling {
     blocks: ArrayVec<Block, MAX_BLOCKS_IN_FLIGHT>,
     /// The first block that has not begun.
     next: u32,
-    /// Symbols that the sender sends unasked, over all blocks.
+    /// Symbols that the sender sends unscheduled, over all blocks.
     window: u32,
     /// The block and the first symbol that answer the timed pull, and the time of that pull.
     timed: Option<(u32, u32, Instant)>,
@@ -42,7 +42,7 @@ pub(super) struct Pulling {
     /// Stalls since the last arrival.
     stalls: u32,
     /// The entry of this message in the queue of pulls.
-    pub(super) place: Option<fair_queue::Place<u32>>,
+    pub(super) queue_key: Option<fair_queue::Key<u32>>,
 }
 
 /// One block of a pulled message. Counts are of symbols.
@@ -51,8 +51,8 @@ struct Block {
     index: u32,
     /// Missing from the block.
     needed: u32,
-    /// Sent unasked.
-    unasked: u32,
+    /// Sent unscheduled.
+    unscheduled: u32,
     /// Pulled.
     credit: u32,
     arrived: u32,
@@ -74,8 +74,8 @@ pub(super) struct Arrival {
     pub(super) block: u32,
     /// Its ESI in the block.
     pub(super) symbol: u32,
-    /// Symbols of the block that the sender sends unasked.
-    pub(super) unasked: u32,
+    /// Symbols of the block that the sender sends unscheduled.
+    pub(super) unscheduled: u32,
     /// Its packet number.
     pub(super) number: u64,
     /// All symbols sent before the packet with this number have arrived or are lost.
@@ -87,7 +87,7 @@ pub(super) struct Arrival {
 /// The credit of a block: the total number of symbols pulled, and whether no more are needed unless
 /// some are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Credit {
+pub(super) struct PullCredit {
     pub(super) block: u32,
     pub(super) credit: u32,
     pub(super) fin: bool,
@@ -102,7 +102,7 @@ impl Pulling {
         layout: &Layout,
         round_trip: &mut RoundTrip,
     ) -> u32 {
-        let Arrival { block: index, symbol, unasked, number, horizon, needed } = arrival;
+        let Arrival { block: index, symbol, unscheduled, number, horizon, needed } = arrival;
         if symbol >= MAX_SYMBOLS {
             return 0;
         }
@@ -118,8 +118,8 @@ impl Pulling {
         let lost_before = self.lost();
         for block in &mut self.blocks {
             if block.index == index {
-                self.window = (self.window + block.opening(unasked)).clamp(1, MAX_WINDOW);
-                block.on_arrival(symbol, unasked, number, needed);
+                self.window = (self.window + block.opening(unscheduled)).clamp(1, MAX_WINDOW);
+                block.on_arrival(symbol, unscheduled, number, needed);
             }
             block.pass(horizon);
         }
@@ -133,7 +133,7 @@ impl Pulling {
         now: Instant,
         index: u32,
         symbol: u32,
-        unasked: u32,
+        unscheduled: u32,
         layout: &Layout,
     ) -> u32 {
         if symbol >= MAX_SYMBOLS {
@@ -143,8 +143,8 @@ impl Pulling {
         self.begin_up_to(index, layout);
         let lost_before = self.lost();
         if let Some(block) = self.blocks.iter_mut().find(|block| block.index == index) {
-            self.window = (self.window + block.opening(unasked)).clamp(1, MAX_WINDOW);
-            block.on_sent(symbol.saturating_add(1), unasked);
+            self.window = (self.window + block.opening(unscheduled)).clamp(1, MAX_WINDOW);
+            block.on_sent(symbol.saturating_add(1), unscheduled);
             block.trimmed |= block.trimmed_bit(symbol);
         }
         self.lost().saturating_sub(lost_before)
@@ -163,7 +163,7 @@ impl Pulling {
         self.blocks.push(Block {
             index,
             needed,
-            unasked: 0,
+            unscheduled: 0,
             credit: 0,
             arrived: 0,
             passed: 0,
@@ -184,13 +184,13 @@ impl Pulling {
         self.timed.take_if(|(block, ..)| *block == index);
     }
 
-    /// Handles a probe: `sent` symbols of block `index` have been sent before it, and `unasked` of
-    /// the block are sent unasked. Those that have not arrived by `due` are lost.
+    /// Handles a probe: `sent` symbols of block `index` have been sent before it, and `unscheduled` of
+    /// the block are sent unscheduled. Those that have not arrived by `due` are lost.
     pub(super) fn on_probe(
         &mut self,
         index: u32,
         sent: u32,
-        unasked: u32,
+        unscheduled: u32,
         due: Instant,
         layout: &Layout,
     ) {
@@ -199,8 +199,8 @@ impl Pulling {
         }
         self.begin_up_to(index, layout);
         let Some(block) = self.blocks.iter_mut().find(|block| block.index == index) else { return };
-        self.window = (self.window + block.opening(unasked)).clamp(1, MAX_WINDOW);
-        block.on_sent(sent, unasked);
+        self.window = (self.window + block.opening(unscheduled)).clamp(1, MAX_WINDOW);
+        block.on_sent(sent, unscheduled);
         block.probed = Some((sent, due));
         // The message does not stall before `due`, even if no symbol of it has arrived.
         self.since = self.since.max(due);
@@ -224,9 +224,9 @@ impl Pulling {
     }
 
     /// The credit of block `index`.
-    pub(super) fn credit(&self, index: u32) -> Credit {
+    pub(super) fn credit(&self, index: u32) -> PullCredit {
         let block = self.blocks.iter().find(|block| block.index == index);
-        block.map_or(Credit { block: index, credit: 0, fin: false }, Block::credit)
+        block.map_or(PullCredit { block: index, credit: 0, fin: false }, Block::credit)
     }
 
     /// The number of symbols that are missing from the message; `None` if none may be pulled now.
@@ -241,7 +241,7 @@ impl Pulling {
     }
 
     /// Pulls one more symbol, of the first block that needs one.
-    pub(super) fn pull(&mut self, now: Instant, layout: &Layout) -> Option<Credit> {
+    pub(super) fn pull(&mut self, now: Instant, layout: &Layout) -> Option<PullCredit> {
         self.missing(layout)?;
         if !self.blocks.iter().any(Block::wants) {
             self.begin(layout);
@@ -258,7 +258,7 @@ impl Pulling {
     /// answered within `rto`.
     pub(super) fn stalls_at(&self, rto: Duration, layout: &Layout) -> Option<Instant> {
         let waits = self.outstanding() > 0 && self.missing(layout).is_none();
-        let wait = rto.saturating_mul(1 << (self.stalls / 2).min(8)).min(MAX_PAUSE);
+        let wait = rto.saturating_mul(1 << (self.stalls / 2).min(8)).min(MAX_BACKOFF);
         waits.then(|| self.since + wait)
     }
 
@@ -300,14 +300,14 @@ impl Pulling {
 }
 
 impl Block {
-    /// Of the `unasked` symbols that the sender announces, those that the block opens with. Later
+    /// Of the `unscheduled` symbols that the sender announces, those that the block opens with. Later
     /// additions are probes of paths and retries, which do not widen the window.
-    const fn opening(&self, unasked: u32) -> u32 {
-        if self.unasked == 0 { unasked } else { 0 }
+    const fn opening(&self, unscheduled: u32) -> u32 {
+        if self.unscheduled == 0 { unscheduled } else { 0 }
     }
 
-    fn on_arrival(&mut self, symbol: u32, unasked: u32, number: u64, needed: u32) {
-        self.on_sent(symbol.saturating_add(1), unasked);
+    fn on_arrival(&mut self, symbol: u32, unscheduled: u32, number: u64, needed: u32) {
+        self.on_sent(symbol.saturating_add(1), unscheduled);
         self.needed = needed;
         self.arrived += 1;
         self.trimmed &= !self.trimmed_bit(symbol);
@@ -323,13 +323,13 @@ impl Block {
         self.recent.insert(at, (number, symbol));
     }
 
-    /// Records that `sent` symbols of the block have been sent, and that `unasked` are sent
-    /// unasked.
-    fn on_sent(&mut self, sent: u32, unasked: u32) {
-        self.unasked = self.unasked.max(unasked);
+    /// Records that `sent` symbols of the block have been sent, and that `unscheduled` are sent
+    /// unscheduled.
+    fn on_sent(&mut self, sent: u32, unscheduled: u32) {
+        self.unscheduled = self.unscheduled.max(unscheduled);
         // If this receiver has forgotten the message, the block begins in the middle: earlier
         // symbols count as pulled.
-        self.credit = self.credit.max(sent.saturating_sub(self.unasked));
+        self.credit = self.credit.max(sent.saturating_sub(self.unscheduled));
     }
 
     /// Records that the first `sent` symbols of the block are no longer in flight.
@@ -381,7 +381,7 @@ impl Block {
 
     /// Symbols that may have been sent.
     const fn sent(&self) -> u32 {
-        self.unasked.saturating_add(self.credit)
+        self.unscheduled.saturating_add(self.credit)
     }
 
     const fn lost(&self) -> u32 {
@@ -397,8 +397,8 @@ impl Block {
         self.outstanding() < self.needed
     }
 
-    const fn credit(&self) -> Credit {
-        Credit { block: self.index, credit: self.credit, fin: !self.wants() }
+    const fn credit(&self) -> PullCredit {
+        PullCredit { block: self.index, credit: self.credit, fin: !self.wants() }
     }
 }
 
@@ -418,7 +418,7 @@ mod tests {
     /// Handles the arrival of a symbol on the only path, after which its block needs `needed` more.
     fn arrive(pulling: &mut Pulling, symbol: u32, needed: u32) -> u32 {
         let number = symbol.into();
-        let arrival = Arrival { block: 0, symbol, unasked: 4, number, horizon: number, needed };
+        let arrival = Arrival { block: 0, symbol, unscheduled: 4, number, horizon: number, needed };
         pulling.on_arrival(at(symbol.into()), arrival, &layout(), &mut RoundTrip::default())
     }
 
@@ -474,7 +474,7 @@ mod tests {
         let (mut pulling, layout) = (Pulling::default(), layout());
         arrive(&mut pulling, 0, 3);
         let next = pulling.pull(at(9), &layout).unwrap();
-        assert_eq!(next, Credit { block: 1, credit: 1, fin: false });
+        assert_eq!(next, PullCredit { block: 1, credit: 1, fin: false });
         assert!(pulling.credit(0).fin, "three are on their way");
     }
 
@@ -510,7 +510,7 @@ mod tests {
         let (mut pulling, layout) = (Pulling::default(), layout());
         arrive(&mut pulling, 0, 50);
         let arrival =
-            Arrival { block: 0, symbol: 1, unasked: 40, number: 1, horizon: 1, needed: 49 };
+            Arrival { block: 0, symbol: 1, unscheduled: 40, number: 1, horizon: 1, needed: 49 };
         pulling.on_arrival(at(1), arrival, &layout, &mut RoundTrip::default());
         assert_eq!(pulling.window, 4);
         assert_eq!(pulling.outstanding(), 38, "they are on their way for all that");

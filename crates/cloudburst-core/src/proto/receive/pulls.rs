@@ -3,7 +3,7 @@
 use super::Receiver;
 use super::answers::{Answer, Verdict};
 use super::incoming::Incoming;
-use super::pulling::Credit;
+use super::pulling::PullCredit;
 use crate::config::{Parameters, PullOrder};
 use crate::id::{MessageId, SessionId};
 use crate::proto::fair_queue::FairQueue;
@@ -79,7 +79,7 @@ impl PullQueue {
         if let Some((pulling, layout)) = incoming.pulling() {
             // `None` means that no symbol of it may be pulled.
             let missing = pulling.missing(layout);
-            self.wanting.set(&mut pulling.place, missing, key);
+            self.wanting.set(&mut pulling.queue_key, missing, key);
             due =
                 [pulling.stalls_at(rto, layout), pulling.probes_due()].into_iter().flatten().min();
         }
@@ -89,7 +89,7 @@ impl PullQueue {
     /// Removes a message that is no longer pulled.
     pub(super) fn leave(&mut self, incoming: &mut Incoming, key: Key) {
         if let Some(pulling) = &mut incoming.pulling {
-            self.wanting.set(&mut pulling.place, None, key);
+            self.wanting.set(&mut pulling.queue_key, None, key);
         }
         self.timers.set(&mut incoming.pull_timer, None, key);
         (incoming.pulling, incoming.probed) = (None, None);
@@ -105,9 +105,9 @@ impl PullQueue {
             let Some(pulling) = &incoming.pulling else { continue };
             pulling.check_invariants(incoming.layout());
             let missing = pulling.missing(incoming.layout());
-            assert_eq!(pulling.place.map(|place| place.rank()), missing, "{key:?}: its place");
-            assert!(self.wanting.has(pulling.place, key), "{key:?} is not in the queue");
-            places += usize::from(pulling.place.is_some());
+            assert_eq!(pulling.queue_key.map(|place| place.rank()), missing, "{key:?}: its place");
+            assert!(self.wanting.has(pulling.queue_key, key), "{key:?} is not in the queue");
+            places += usize::from(pulling.queue_key.is_some());
         }
         assert_eq!(self.wanting.len(), places, "places");
         assert_eq!(self.timers.len(), timers, "timers of messages that are pulled");
@@ -136,12 +136,12 @@ impl Receiver {
         let packet = incoming.packet_len();
         let (pulling, layout) = incoming.pulling()?;
         let credit = pulling.pull(now, layout)?;
-        self.pulls.wanting.served(&mut pulling.place, key);
+        self.pulls.wanting.served(&mut pulling.queue_key, key);
         self.pulls.update(incoming, rto, key);
         self.pulls.downlink.charge(now, packet + header_tag + headers + FRAME);
         let arrivals = incoming.arrivals.report();
-        let Credit { block, credit, fin } = credit;
-        if !self.raise_waiting_pull(name, id, block, (credit, fin)) {
+        let PullCredit { block, credit, fin } = credit;
+        if !self.raise_pending_pull(name, id, block, (credit, fin)) {
             let verdict = Verdict::Pull { credit, fin, arrivals };
             let answer = Answer { message: id, block, acknowledged: NONE_ACKNOWLEDGED, verdict };
             self.answer(name, None, answer, packet);

@@ -7,11 +7,11 @@ use std::net::IpAddr;
 
 /// A route is quiet once this many symbols per route have arrived on other routes: one scheduling
 /// quantum of the sender, with the default packet trains.
-const QUIET_AFTER: u64 = 4;
+const SUSPECT_AFTER: u64 = 4;
 /// A quiet route is used in one of this many turns.
-const QUIET_TURNS: u32 = 16;
-/// Turns by which each ACK request advances a quiet route.
-const DOUBT: u32 = 2;
+const SUSPECT_SKIPS: u32 = 16;
+/// RoundRobin by which each ACK request advances a quiet route.
+const SUSPECT_ADVANCE: u32 = 2;
 /// The maximum number of routes to a peer that the sending half is told of. They serve where its
 /// own paths do not lead.
 pub(super) const TRIED_ROUTES: usize = 16;
@@ -20,7 +20,7 @@ pub(super) const TRIED_ROUTES: usize = 16;
 /// answer.
 const COPIES: usize = 4;
 
-/// Classes whose packets are counted: control, and those of symbols.
+/// Classes whose packets are position: control, and those of symbols.
 const CLASSES: usize = 1 + MAX_LEVELS;
 
 /// The number of copies of an answer of `len` bytes to a peer that has had none for long. Together,
@@ -51,8 +51,8 @@ struct Route {
     via: Via,
     /// The value of `symbols` when its last symbol arrived.
     last_symbol: u64,
-    /// Turns that it has missed since it was last taken.
-    passed: u32,
+    /// RoundRobin that it has missed since it was last taken.
+    skipped: u32,
     /// Bytes that may leave by it, as long as the peer's address is not validated.
     credit: usize,
     /// The newest symbol of each class; symbols of a more urgent class may overtake others.
@@ -61,7 +61,7 @@ struct Route {
 
 /// The place of a symbol among those of its path.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct PathPosition {
     pub(super) class: u8,
     /// Counts symbols of the class on the path.
     pub(super) path_number: u16,
@@ -87,7 +87,7 @@ const AMPLIFICATION: usize = 3;
 impl Routes {
     /// Records that an authentic packet of `len` bytes on the peer's path `path` arrived by `via`.
     /// `validated` says that the peer is known to receive there: a third party could have forwarded
-    /// the packet from elsewhere. `counted` is its place on the path, if it shows that earlier
+    /// the packet from elsewhere. `position` is its place on the path, if it shows that earlier
     /// packets on the path have arrived or are lost. Returns whether the route is new.
     #[inline]
     pub(super) fn learn(
@@ -96,7 +96,7 @@ impl Routes {
         via: Via,
         len: usize,
         validated: bool,
-        counted: Option<Place>,
+        position: Option<PathPosition>,
     ) -> bool {
         self.symbols += 1;
         let last_symbol = self.symbols;
@@ -117,20 +117,20 @@ impl Routes {
             }
             None if self.routes.len() < MAX_ROUTES => {
                 let newest = [None; CLASSES];
-                self.routes.push(Route { path, via, last_symbol, passed: 0, credit, newest });
+                self.routes.push(Route { path, via, last_symbol, skipped: 0, credit, newest });
                 (self.routes.len() - 1, true)
             }
             None => return false,
         };
-        if let Some(counted) = counted {
-            self.count(at, counted);
+        if let Some(position) = position {
+            self.count(at, position);
         }
         is_new
     }
 
     /// Records the place of a packet on its path, which is the route `at`.
     #[inline]
-    fn count(&mut self, at: usize, Place { class, path_number, packet }: Place) {
+    fn count(&mut self, at: usize, PathPosition { class, path_number, packet }: PathPosition) {
         let class = usize::from(class);
         let (Some(last), Some(at)) =
             (self.routes[at].newest.get_mut(class), self.of_class.get_mut(class))
@@ -145,7 +145,7 @@ impl Routes {
             self.missing += u64::from(ahead.cast_unsigned()) - 1;
             *last = Some(this);
         } else if ahead < 0 {
-            // It counted as missing, but was only late.
+            // It position as missing, but was only late.
             self.missing = self.missing.saturating_sub(1);
         }
     }
@@ -154,8 +154,8 @@ impl Routes {
     /// order of packets of equal urgency: each path that is not quiet has brought a later one, of
     /// that class or of a less urgent one.
     pub(super) fn horizon(&self, class: u8) -> u64 {
-        let quiet = QUIET_AFTER * self.routes.len() as u64;
-        let heard = self.routes.iter().filter(|route| !self.is_quiet(route));
+        let quiet = SUSPECT_AFTER * self.routes.len() as u64;
+        let heard = self.routes.iter().filter(|route| !self.is_suspect(route));
         let newest = heard.filter_map(|route| {
             let as_slow = route.newest.iter().zip(&self.of_class).skip(usize::from(class));
             // A path may bring packets of other classes alone.
@@ -166,8 +166,8 @@ impl Routes {
     }
 
     /// Whether other routes bring symbols and this one no longer does.
-    fn is_quiet(&self, route: &Route) -> bool {
-        self.symbols - route.last_symbol >= QUIET_AFTER * self.routes.len() as u64
+    fn is_suspect(&self, route: &Route) -> bool {
+        self.symbols - route.last_symbol >= SUSPECT_AFTER * self.routes.len() as u64
     }
 
     /// The number of symbols that have not arrived although later ones on their path have.
@@ -196,8 +196,8 @@ impl Routes {
 
     /// Handles an ACK request of the peer: earlier answers may have been lost. Quiet routes are
     /// tried sooner.
-    pub(super) fn doubt(&mut self) {
-        self.routes.iter_mut().for_each(|route| route.passed += DOUBT);
+    pub(super) fn suspect_answers_lost(&mut self) {
+        self.routes.iter_mut().for_each(|route| route.skipped += SUSPECT_ADVANCE);
     }
 
     /// The next alternate reverse path: a path of our own to the address of the next route. All
@@ -208,47 +208,48 @@ impl Routes {
         own: &dyn PathMap,
     ) -> Option<(PathId, Via)> {
         let (path, via) = self.take(len)?;
-        let ways = own.paths(via.remote, 1);
-        let way = ways.get(self.alternates % ways.len().max(1)).copied();
+        let paths = own.paths(via.remote, 1);
+        let alternate = paths.get(self.alternates % paths.len().max(1)).copied();
         self.alternates += 1;
         // Firewalls let only packets from this address pass.
-        Some((path, way.map_or(via, |way| way.leaving_from(via.local))))
+        Some((path, alternate.map_or(via, |alternate| alternate.leaving_from(via.local))))
     }
 
     /// The next route in turn, for an answer of at most `len` bytes. A route that no longer brings
-    /// symbols is unlikely to carry answers back. Such routes are passed over most of the time, but
+    /// symbols is unlikely to carry answers back. Such routes are skipped over most of the time, but
     /// not always, because one may work in that direction only.
     pub(super) fn take(&mut self, len: usize) -> Option<(PathId, Via)> {
         let routes = self.routes.len();
-        let quiet = QUIET_AFTER * routes as u64;
+        let quiet = SUSPECT_AFTER * routes as u64;
         for _ in 0..routes {
-            let turn = self.next % routes;
-            self.next = turn + 1;
-            let route = &mut self.routes[turn];
-            route.passed += 1;
-            let heard = self.symbols - route.last_symbol < quiet || route.passed >= QUIET_TURNS;
-            if heard && route.pay(len) {
-                route.passed = 0;
-                return Some((PathId(turn as u16), route.via));
+            let at = self.next % routes;
+            self.next = at + 1;
+            let route = &mut self.routes[at];
+            route.skipped += 1;
+            let heard = self.symbols - route.last_symbol < quiet || route.skipped >= SUSPECT_SKIPS;
+            if heard && route.charge(len) {
+                route.skipped = 0;
+                return Some((PathId(at as u16), route.via));
             }
         }
         // Symbols arrive by a route that there was no room for, or the other routes have no credit
         // left.
-        let turn = (self.next..self.next + routes).map(|turn| turn % routes);
-        let turn = turn.into_iter().find(|&turn| self.routes[turn].pay(len))?;
-        self.next = turn + 1;
-        Some((PathId(turn as u16), self.routes[turn].via))
+        let at = (self.next..self.next + routes)
+            .map(|at| at % routes)
+            .find(|&at| self.routes[at].charge(len))?;
+        self.next = at + 1;
+        Some((PathId(at as u16), self.routes[at].via))
     }
 }
 
 impl Route {
     /// Charges the route with `len` bytes. Returns whether they may leave by it.
-    const fn pay(&mut self, len: usize) -> bool {
-        let pays = self.credit >= len;
-        if pays && self.credit != usize::MAX {
+    const fn charge(&mut self, len: usize) -> bool {
+        let fits = self.credit >= len;
+        if fits && self.credit != usize::MAX {
             self.credit -= len;
         }
-        pays
+        fits
     }
 }
 

@@ -1,9 +1,9 @@
 //! A session: messages in one direction, from one incarnation of one peer.
 
 use super::answers::{ArrivalCounts, Counted, Report};
-use super::deadlines::QUIET_GRAIN;
-use super::held::PeerKey;
-use super::routes::{Place, Routes, TRIED_ROUTES};
+use super::deadlines::IDLE_GRAIN;
+use super::quota::PeerKey;
+use super::routes::{PathPosition, Routes, TRIED_ROUTES};
 use super::window::Window;
 use crate::id::{Incarnation, MessageId, PathId, SessionId};
 use crate::naming::address_of;
@@ -40,9 +40,9 @@ pub(super) struct Session {
     pub(super) sealer: Sealer,
     pub(super) digest: DigestKey,
     pub(super) last_heard: Instant,
-    /// Its key in the order of quiet sessions: less than `QUIET_GRAIN` before `last_heard`.
-    pub(super) quiet: Option<Instant>,
-    pub(super) tally: ReceivedFrom,
+    /// Its key in the order of quiet sessions: less than `IDLE_GRAIN` before `last_heard`.
+    pub(super) idle_key: Option<Instant>,
+    pub(super) counts: ReceivedFrom,
     pub(super) window: Window,
     pub(super) routes: Routes,
     /// The round trip from a pull to the symbol that it requests.
@@ -74,8 +74,8 @@ impl Session {
             sealer: Sealer::new(flow.answers),
             digest: flow.digest,
             last_heard: now,
-            quiet: None,
-            tally: ReceivedFrom { session_since: Some(now), ..ReceivedFrom::default() },
+            idle_key: None,
+            counts: ReceivedFrom { session_since: Some(now), ..ReceivedFrom::default() },
             window: Window::new(),
             routes: Routes::default(),
             pull_round_trip: RoundTrip::default(),
@@ -96,15 +96,15 @@ impl Session {
     /// Records that an authentic packet arrived. `quiet` is the order of quiet sessions, in which
     /// this one is `name`.
     #[inline]
-    pub(super) fn heard(&mut self, now: Instant, name: SessionId, quiet: &mut Timers<SessionId>) {
+    pub(super) fn heard(&mut self, now: Instant, name: SessionId, idle: &mut Timers<SessionId>) {
         self.last_heard = now;
-        if self.quiet.is_some_and(|at| now.saturating_since(at) >= QUIET_GRAIN) {
-            quiet.set(&mut self.quiet, Some(now), name);
+        if self.idle_key.is_some_and(|at| now.saturating_since(at) >= IDLE_GRAIN) {
+            idle.set(&mut self.idle_key, Some(now), name);
         }
     }
 
     /// Records that an authentic packet of `len` bytes on the peer's path `path` arrived by `via`.
-    /// `counted` is its place on the path, if it counts there. Returns the routes if the sending
+    /// `position` is its place on the path, if it counts there. Returns the routes if the sending
     /// half must learn of them.
     #[inline]
     pub(super) fn learn_route(
@@ -112,10 +112,10 @@ impl Session {
         path: PathId,
         via: Via,
         len: usize,
-        counted: Option<Place>,
+        position: Option<PathPosition>,
     ) -> Option<Discovery> {
         let validated = via.remote.ip() == self.own.ip();
-        let is_new = self.routes.learn(path, via, len, validated, counted);
+        let is_new = self.routes.learn(path, via, len, validated, position);
         // For a peer that has an address of its own, trying a few is enough.
         let counts = is_new && (self.translated || self.routes.len() <= TRIED_ROUTES);
         counts.then(|| {
@@ -146,12 +146,12 @@ impl Session {
         Prefix::answer(class.0, path, session, number).write(buffer);
         reports.into_iter().for_each(|report| report.write(buffer));
         self.sealer.seal(buffer, at, buffer.len() - at);
-        self.tally.answers_sent += 1;
+        self.counts.answers_sent += 1;
     }
 
     /// The traffic received so far.
     pub(super) const fn received(&self) -> ReceivedFrom {
-        ReceivedFrom { missing_symbols: self.routes.missing(), ..self.tally }
+        ReceivedFrom { missing_symbols: self.routes.missing(), ..self.counts }
     }
 
     /// Keeps the arrivals of a delivered message for a while.

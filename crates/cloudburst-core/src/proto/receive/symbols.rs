@@ -3,7 +3,7 @@
 use super::Receiver;
 use super::answers::{Answer, Verdict};
 use super::deadlines::MessageTimer;
-use super::routes::Place;
+use super::routes::PathPosition;
 use super::session::Session;
 use crate::id::{MessageId, SessionId};
 use crate::path::Via;
@@ -24,7 +24,7 @@ pub(super) struct Symbol<'a> {
     /// Whether it arrived with a CE mark and its sender wants to know.
     pub(super) ce: bool,
     /// Whether it counts as an arrival on its path: it is neither a probe nor a copy of a packet
-    /// that was already counted when it arrived trimmed.
+    /// that was already position when it arrived trimmed.
     pub(super) is_arrival: bool,
 }
 
@@ -100,14 +100,14 @@ impl Receiver {
     ) -> Option<Option<Discovery>> {
         let session = self.sessions.get_mut(&prefix.session)?;
         self.counters.symbols_received += 1;
-        session.tally.symbols_received += 1;
-        session.heard(now, prefix.session, &mut self.quiet);
-        let place = counts.then_some(Place {
+        session.counts.symbols_received += 1;
+        session.heard(now, prefix.session, &mut self.idle);
+        let position = counts.then_some(PathPosition {
             class: prefix.class,
             path_number: header.path_number,
             packet: prefix.number,
         });
-        let routes = session.learn_route(prefix.path, via, packet_len, place);
+        let routes = session.learn_route(prefix.path, via, packet_len, position);
         let found = discovery(session, confirmed).or(routes);
         let low_watermark = header.low_watermark();
         let rises = low_watermark > session.window.low_watermark();

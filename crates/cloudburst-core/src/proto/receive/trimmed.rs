@@ -4,7 +4,7 @@
 use super::Receiver;
 use super::answers::{Counted, Verdict};
 use super::incoming::Incoming;
-use super::pulling::Credit;
+use super::pulling::PullCredit;
 use super::symbols::Symbol;
 use crate::path::Via;
 use crate::proto::session::Discovery;
@@ -88,7 +88,7 @@ impl Receiver {
             // The packet may have overtaken symbols sent before it, so its ACK request counts as a
             // probe.
             self.note_probe(now, symbol, symbol.header.symbol.saturating_add(1));
-        } else if let Some(Credit { credit, fin, .. }) = unfinished {
+        } else if let Some(PullCredit { credit, fin, .. }) = unfinished {
             let arrivals = Counted::new();
             self.answer_to(symbol, Verdict::Pull { credit, fin, arrivals });
         }
@@ -102,18 +102,18 @@ struct Loss {
     symbols: u32,
     /// The credit of the block, if its sender may have been told that no more symbols will be
     /// pulled. The sender must not mistake the wait in the queue of pulls for silence.
-    unfinished: Option<Credit>,
+    unfinished: Option<PullCredit>,
 }
 
 /// Counts a trimmed symbol as lost, if its message is pulled.
 fn note_loss(now: Instant, incoming: &mut Incoming, header: &SymbolHeader) -> Loss {
-    let SymbolHeader { block, symbol, unasked, .. } = *header;
+    let SymbolHeader { block, symbol, unscheduled, .. } = *header;
     let is_wanted = incoming.needed(block).is_some();
     let Some((pulling, layout)) = incoming.pulling().filter(|_| is_wanted) else {
         return Loss::default();
     };
     let was_final = pulling.credit(block).fin;
-    let symbols = pulling.on_trimmed(now, block, symbol, unasked.into(), layout);
+    let symbols = pulling.on_trimmed(now, block, symbol, unscheduled.into(), layout);
     let credit = pulling.credit(block);
     Loss { symbols, unfinished: (was_final && !credit.fin).then_some(credit) }
 }

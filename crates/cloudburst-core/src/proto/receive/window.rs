@@ -1,7 +1,7 @@
 //! The fate of the messages of one session, from its low watermark on.
 
-use super::held::Held;
 use super::incoming::Incoming;
+use super::quota::Usage;
 use crate::id::{Digest, MessageId};
 use crate::proto::steps::step;
 use crate::wire::{RejectReason, Role};
@@ -50,8 +50,8 @@ impl Window {
     }
 
     /// The state that the window holds.
-    pub(super) fn held(&self) -> Held {
-        Held { memory: self.memory, backlog: self.backlog, endings: self.ended.len() }
+    pub(super) fn usage(&self) -> Usage {
+        Usage { memory: self.memory, backlog: self.backlog, endings: self.ended.len() }
     }
 
     /// The number of messages whose fate must be remembered.
@@ -79,7 +79,7 @@ impl Window {
     }
 
     /// A message that has not ended.
-    pub(super) fn held_message(&mut self, id: MessageId) -> Option<&mut Incoming> {
+    pub(super) fn unended(&mut self, id: MessageId) -> Option<&mut Incoming> {
         self.receiving.get_mut(&id).or_else(|| self.whole.get_mut(&id))
     }
 

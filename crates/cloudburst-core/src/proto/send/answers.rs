@@ -4,7 +4,7 @@ use super::peer::Peer;
 use super::recovery::Pull;
 use super::{Outgoing, Sender};
 use crate::error::{Outcome, Rejection};
-use crate::proto::observe::{Observation, Said, path_states, tell, tell_paths};
+use crate::proto::observe::{Observation, ReportKind, emit, emit_path_changes, path_states};
 use crate::rate::{Evidence, PathReport};
 use crate::time::Instant;
 use crate::wire::answer::{self, ArrivalsView};
@@ -34,7 +34,7 @@ impl Sender {
         let Ok((_, mut reports)) = answer::reports(packet) else {
             return self.counters.malformed += 1;
         };
-        peer.tally.answers_received += 1;
+        peer.counts.answers_received += 1;
         let before = self.observer.as_ref().map(|_| path_states(peer.paths.stats()));
         let mut freshest = None;
         for report in reports.clone() {
@@ -45,7 +45,7 @@ impl Sender {
                 freshest = Some(freshest.map_or(rtt, |known: Duration| known.min(rtt)));
             }
         }
-        let go_on = peer.answered(now, freshest);
+        let resumed = peer.answered(now, freshest);
         let awaited = peer.opening.is_some() || !peer.connects.is_empty();
         for report in reports.clone() {
             if let Report::Alive { nonce } = report {
@@ -54,7 +54,7 @@ impl Sender {
         }
         if awaited {
             self.end_connects_to(address);
-            // The handshake was begun because of the peer's silence, which this answer has ended.
+            // The handshake was begun because of the peer's liveness, which this answer has ended.
             let settled = |peer: &Peer| peer.usable && peer.connects.is_empty();
             if self.peers.get(&address).is_some_and(settled) {
                 self.end_handshake(address);
@@ -67,10 +67,10 @@ impl Sender {
             }
         }
         if let (Some(before), Some(peer)) = (before, self.peers.get(&address)) {
-            tell_paths(&self.observer, address, &before, peer.paths.stats());
+            emit_path_changes(&self.observer, address, &before, peer.paths.stats());
         }
-        // Messages continue after the silence only once the reports on them have been handled.
-        self.go_on(now, address, go_on);
+        // Messages continue after the liveness only once the reports on them have been handled.
+        self.resume(now, address, resumed);
         if reports.any(|report| matches!(report, Report::Ended)) {
             self.on_ended(now, address);
         }
@@ -120,7 +120,7 @@ impl Sender {
             self.rate_changes = changes;
             self.pacer.limit(now, limit.share());
             let bits_per_second = self.pacer.bits_per_second();
-            tell(&self.observer, || Observation::RateChanged { bits_per_second });
+            emit(&self.observer, || Observation::RateChanged { bits_per_second });
         }
     }
 
@@ -135,7 +135,7 @@ impl Sender {
             Verdict::Busy => self.counters.busy_received += 1,
             Verdict::Reject(_) | Verdict::Forgotten => {}
         }
-        let mine = self.messages.get(&answer.message).is_some_and(|m| m.leg.peer == address);
+        let mine = self.messages.get(&answer.message).is_some_and(|m| m.transfer.peer == address);
         if !mine {
             self.counters.late_answers += 1;
             if let (Verdict::Delivered { arrivals, .. }, Some(peer)) =
@@ -146,11 +146,11 @@ impl Sender {
             }
             return;
         }
-        tell(&self.observer, || Observation::Report {
+        emit(&self.observer, || Observation::Report {
             peer: address,
             message: answer.message,
             block: answer.block,
-            says: Said::from(&answer.verdict),
+            kind: ReportKind::from(&answer.verdict),
             sends: true,
         });
         self.handle_verdict(now, address, answer);
@@ -163,43 +163,44 @@ impl Sender {
         answer: Answer<ArrivalsView<'_>>,
     ) {
         let Answer { message: id, block, acknowledged, verdict } = answer;
-        let Some(Outgoing { source, leg }) = self.messages.get_mut(&id) else { return };
+        let Some(Outgoing { source, transfer }) = self.messages.get_mut(&id) else { return };
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let Some(session) = &peer.session else { return };
-        leg.answered = true;
+        transfer.answered = true;
         let next = session.sealer.next_number();
         match verdict {
-            Verdict::BlockDone { .. } | Verdict::Forgotten if leg.is_outdated(acknowledged) => {}
+            Verdict::BlockDone { .. } | Verdict::Forgotten
+                if transfer.is_outdated(acknowledged) => {}
             Verdict::Delivered { digest, arrivals } => {
                 if !source.is(digest, &session.digest) {
                     return self.counters.false_stops += 1;
                 }
-                leg.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
-                let receipt = leg.receipt(now);
+                transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
+                let receipt = transfer.receipt(now);
                 return self.finish(id, Outcome::Delivered(receipt));
             }
             Verdict::BlockDone { digest, arrivals } => {
                 if !source.has_block(block, digest) {
                     return self.counters.false_stops += 1;
                 }
-                leg.on_block_done(block, next, source);
-                leg.wait_for_pull(now);
-                leg.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
-                leg.on_progress(now, peer.rtt.rto());
+                transfer.on_block_done(block, next, source);
+                transfer.wait_for_pull(now);
+                transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
+                transfer.on_progress(now, peer.rtt.rto());
             }
             Verdict::Nack { needed, arrivals } => {
-                leg.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
-                leg.on_progress(now, peer.rtt.rto());
-                leg.on_feedback(block, acknowledged, u32::from(needed));
+                transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
+                transfer.on_progress(now, peer.rtt.rto());
+                transfer.on_feedback(block, acknowledged, u32::from(needed));
             }
             Verdict::Pull { credit, fin, arrivals } => {
-                leg.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
-                leg.on_progress(now, peer.rtt.rto());
+                transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
+                transfer.on_progress(now, peer.rtt.rto());
                 let pull = Pull { acknowledged, credit, fin };
-                leg.on_pull(now, block, pull, next, peer.rtt.rto());
+                transfer.on_pull(now, block, pull, next, peer.rtt.rto());
             }
-            Verdict::Busy => leg.on_busy(now, peer.unfinished_count()),
-            Verdict::Forgotten => leg.on_forgotten(next, source),
+            Verdict::Busy => transfer.on_busy(now, peer.unfinished_count()),
+            Verdict::Forgotten => transfer.on_forgotten(next, source),
             Verdict::Reject(reason) => {
                 return self.finish(id, Outcome::Rejected(Rejection::ByPeer(reason)));
             }

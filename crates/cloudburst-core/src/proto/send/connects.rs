@@ -2,7 +2,7 @@
 
 use super::peer::Peer;
 use super::{Accepts, Sender, SenderEvent, Timer};
-use crate::error::{Rejection, SendError};
+use crate::error::{Rejection, StartError};
 use crate::id::ConnectId;
 use crate::proto::steps::step;
 use crate::time::Instant;
@@ -24,15 +24,15 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. On an error, no connect was started.
+    /// See [`StartError`]. On an error, no connect was started.
     pub(crate) fn connect(
         &mut self,
         now: Instant,
         address: SocketAddr,
         deadline: Option<Duration>,
-    ) -> Result<ConnectId, SendError> {
+    ) -> Result<ConnectId, StartError> {
         if self.accepts != Accepts::All {
-            return Err(SendError::Closing);
+            return Err(StartError::Closing);
         }
         if self.unfinished() >= self.config.limits.send_messages {
             return Err(self.full());
@@ -62,7 +62,7 @@ impl Sender {
         let Some(connect) = self.connects.get_mut(&id) else { return };
         connect.timer_key = None;
         let peer = self.peers.get(&connect.peer);
-        let rejection = peer.map_or(Rejection::NoAnswer, Peer::why_unreached);
+        let rejection = peer.map_or(Rejection::NoAnswer, Peer::unreached_reason);
         self.end_connect(id, Err(rejection));
     }
 

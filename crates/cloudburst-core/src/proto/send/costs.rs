@@ -2,11 +2,11 @@
 //! messages that are visited, not in time.
 
 use crate::config::{Config, ListenPorts, Security, Tuning};
-use crate::error::SendError;
+use crate::error::StartError;
 use crate::id::{Incarnation, MessageId, SessionId};
 use crate::path::{Egresses, Via};
 use crate::proto::steps::steps_of;
-use crate::proto::{Contents, Endpoint, SendOptions};
+use crate::proto::{Contents, SendOptions, Transceiver};
 use crate::rng::Seed;
 use crate::time::Instant;
 use crate::wire::Capabilities;
@@ -23,7 +23,7 @@ const FEW: u64 = 2 * MESSAGES_PER_PEER + 17;
 
 /// A sender, and the handshakes that it has begun.
 struct Crowd {
-    sender: Endpoint,
+    sender: Transceiver,
     now: Instant,
     /// The last packet of each handshake.
     asked: BTreeMap<SocketAddr, Vec<u8>>,
@@ -50,7 +50,7 @@ impl Crowd {
         let (security, seed) = (Security::pre_shared(KEY), Seed::new([1; 32]));
         let (now, map) = (Instant::from_nanos(1_000_000_000), Box::new(Egresses(1)));
         let sender =
-            Endpoint::new(now, config, ListenPorts::one(7000), &security, seed, map).unwrap();
+            Transceiver::new(now, config, ListenPorts::one(7000), &security, seed, map).unwrap();
         Self { sender, now, asked: BTreeMap::new(), keys: [HelloKey::new(&KEY)] }
     }
 
@@ -65,7 +65,7 @@ impl Crowd {
         crowd
     }
 
-    fn send(&mut self, number: u32) -> Result<(), SendError> {
+    fn send(&mut self, number: u32) -> Result<(), StartError> {
         let options = SendOptions::default();
         let sent = self.sender.send(self.now, peer(number), vec![1; 100].into(), &options);
         sent.map(drop)
@@ -87,7 +87,7 @@ impl Crowd {
         let observed = peer(number);
         let Hello { path, nonce, .. } = hello;
         let token = Token([1; 16]);
-        let retry = Retry { path, token_refused: false, nonce, turn: 0, token, observed };
+        let retry = Retry { path, token_refused: false, nonce, return_path: 0, token, observed };
         let mut packet = Vec::new();
         retry.write(&self.keys[0], &mut packet);
         packet

@@ -26,7 +26,7 @@ impl Ended {
     pub(super) fn put(&mut self, mut message: Outgoing) {
         if self.idle.due().is_some() && self.messages.len() < MAX_KEPT {
             message.source.clear();
-            message.leg.clear();
+            message.transfer.clear();
             self.messages.push(message);
         }
     }

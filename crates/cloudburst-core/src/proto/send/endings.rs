@@ -6,7 +6,7 @@ use crate::error::{Indeterminate, Outcome, Rejection};
 use crate::id::{ConnectId, MessageId};
 use crate::proto::CallId;
 use crate::proto::calls::answered;
-use crate::proto::observe::{Observation, tell};
+use crate::proto::observe::{Observation, emit};
 use crate::time::Instant;
 use crate::wire::Role;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ impl Sender {
     /// Stops the burst of a message at once. Does nothing if it has ended.
     pub(crate) fn cancel(&mut self, id: MessageId) {
         if let Some(message) = self.messages.get(&id) {
-            let outcome = match message.leg.started_at {
+            let outcome = match message.transfer.started_at {
                 Some(_) => Outcome::Unknown(Indeterminate::Cancelled),
                 None => Outcome::Rejected(Rejection::Cancelled),
             };
@@ -32,11 +32,13 @@ impl Sender {
         messages.sort_unstable();
         let mut cut_off = Vec::new();
         for id in messages {
-            let Some(Outgoing { source, leg }) = self.messages.get(&id) else { continue };
+            let Some(Outgoing { source, transfer }) = self.messages.get(&id) else { continue };
             let call = answered(source.bytes());
             match (source.role, call) {
                 (Role::Response, None) | (Role::Withdrawal, _) => continue,
-                (Role::Response, Some(call)) => cut_off.push((leg.peer, call, leg.deadline)),
+                (Role::Response, Some(call)) => {
+                    cut_off.push((transfer.peer, call, transfer.deadline))
+                }
                 (Role::Plain | Role::Request, _) => {}
             }
             self.cancel(id);
@@ -47,53 +49,55 @@ impl Sender {
     }
 
     pub(super) fn message_timeout(&mut self, now: Instant, id: MessageId) {
-        let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) else { return };
-        leg.timer_key = None;
-        if leg.deadline <= now {
-            let peer = self.peers.get(&leg.peer);
+        let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else { return };
+        transfer.timer_key = None;
+        if transfer.deadline <= now {
+            let peer = self.peers.get(&transfer.peer);
             let connected = peer.is_some_and(|peer| peer.usable);
-            let outcome = match (leg.started_at, connected) {
-                (Some(_), _) => Outcome::Unknown(match leg.local_error() {
+            let outcome = match (transfer.started_at, connected) {
+                (Some(_), _) => Outcome::Unknown(match transfer.local_error() {
                     Some(error) => Indeterminate::Local(error),
-                    None if leg.is_busy() => Indeterminate::Busy,
+                    None if transfer.is_busy() => Indeterminate::Busy,
                     None => Indeterminate::Deadline,
                 }),
                 (None, true) => Outcome::Rejected(Rejection::NotStarted),
                 (None, false) => {
-                    Outcome::Rejected(peer.map_or(Rejection::NoAnswer, Peer::why_unreached))
+                    Outcome::Rejected(peer.map_or(Rejection::NoAnswer, Peer::unreached_reason))
                 }
             };
             return self.finish(id, outcome);
         }
-        let Some(peer) = self.peers.get_mut(&leg.peer) else { return };
-        if peer.silence.is_overdue(now, peer.rtt.rto()) {
-            peer.silence.push(now, &mut leg.probe_key, id);
-            let address = leg.peer;
+        let Some(peer) = self.peers.get_mut(&transfer.peer) else { return };
+        if peer.liveness.is_overdue(now, peer.rtt.rto()) {
+            peer.liveness.push(now, &mut transfer.probe_key, id);
+            let address = transfer.peer;
             self.probe_peer(now, address);
         } else {
-            leg.on_timeout(now, peer.paths.all_well(), u32::MAX);
+            transfer.on_timeout(now, peer.paths.all_healthy(), u32::MAX);
         }
         self.reschedule(id);
     }
 
     pub(super) fn finish(&mut self, id: MessageId, outcome: Outcome) {
         let Some(mut message) = self.messages.remove(&id) else { return };
-        let Outgoing { source, leg } = &mut message;
-        self.schedule.set_ready(&mut leg.place, None, id);
-        self.timers.set(&mut leg.timer_key, None, Timer::Message(id));
+        let Outgoing { source, transfer } = &mut message;
+        self.schedule.set_ready(&mut transfer.schedule_key, None, id);
+        self.timers.set(&mut transfer.timer_key, None, Timer::Message(id));
         self.bytes -= source.len();
-        if let Some(peer) = self.peers.get_mut(&leg.peer) {
-            peer.silence.remove(&mut leg.probe_key, id);
+        if let Some(peer) = self.peers.get_mut(&transfer.peer) {
+            peer.liveness.remove(&mut transfer.probe_key, id);
             peer.finish_message(id, &outcome);
-            if let (Outcome::Delivered(_), Some((log, room))) = (&outcome, leg.take_missing()) {
-                peer.keep_missing(id, log, room);
+            if let (Outcome::Delivered(_), Some((log, capacity))) =
+                (&outcome, transfer.take_missing())
+            {
+                peer.keep_missing(id, log, capacity);
             }
             let idle_since = peer.idle_since();
-            self.idle.set(&mut peer.idle_key, idle_since, leg.peer);
+            self.idle.set(&mut peer.idle_key, idle_since, transfer.peer);
         }
-        let (peer, end) = (leg.peer, &outcome);
+        let (peer, end) = (transfer.peer, &outcome);
         let ended = || Observation::SendEnded { peer, message: id, end: end.into() };
-        tell(&self.observer, ended);
+        emit(&self.observer, ended);
         match &outcome {
             Outcome::Delivered(receipt) => {
                 self.counters.delivered += 1;

@@ -1,13 +1,13 @@
 //! Handshakes and sessions: asking, opening, adopting.
 
 use super::hellos::HelloRank;
+use super::liveness::Resume;
 use super::peers::with_port;
-use super::silence::GoOn;
 use super::{Outgoing, Sender};
 use crate::error::{Indeterminate, Outcome};
 use crate::id::Incarnation;
 use crate::naming::{Naming, is_alias};
-use crate::proto::observe::{Observation, tell};
+use crate::proto::observe::{Observation, emit};
 use crate::proto::session::{
     Chooser, Discovery, Invitation, Opening, Peering, Remote, more_ports, ports,
 };
@@ -107,7 +107,7 @@ impl Sender {
         }
         // The path has delivered the packet.
         peer.paths.heard(now, retry.path, 0);
-        let attempt = opening.on_retry(retry.path, retry.turn);
+        let attempt = opening.on_retry(retry.path, retry.return_path);
         let rank = Some(HelloRank { attempt, since: now });
         self.hellos.set(&mut peer.hello_key, rank, address);
         self.reschedule_peer(address);
@@ -234,15 +234,15 @@ impl Sender {
     ) -> Option<Opening> {
         let peer = self.peers.get(&address)?;
         let opening = peer.opening.as_ref()?;
-        let was_asked = opening.asked.is_none_or(|asked| asked == responder);
-        if was_asked && !opening.is_outdated(now) {
+        let was_intended = opening.responder.is_none_or(|intended| intended == responder);
+        if was_intended && !opening.is_outdated(now) {
             return self.end_handshake(address);
         }
         self.counters.late_answers += 1;
         if peer.is_idle() {
             self.end_handshake(address);
             self.reschedule_peer(address);
-        } else if was_asked {
+        } else if was_intended {
             self.renew_handshake(now, address);
             self.begin_handshake(now, address);
         } else if let Some(opening) = self.peers.get_mut(&address).and_then(|p| p.opening.as_mut())
@@ -263,9 +263,9 @@ impl Sender {
         }
         let Some(opening) = self.end_handshake(address) else { return };
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        let go_on = peer.said_alive(now, opening.began_at());
+        let resumed = peer.confirm_alive(now, opening.began_at());
         self.reschedule_peer(address);
-        self.go_on(now, address, go_on);
+        self.resume(now, address, resumed);
     }
 
     /// Uses a new session from now on. `confirmed` says that the receiver already holds it for
@@ -290,21 +290,23 @@ impl Sender {
             self.sessions.remove(&old.opener.session());
             for id in peer.unfinished() {
                 step();
-                let Some(Outgoing { source, leg }) = self.messages.get_mut(&id) else { continue };
+                let Some(Outgoing { source, transfer }) = self.messages.get_mut(&id) else {
+                    continue;
+                };
                 // The new incarnation has no request to be withdrawn, and may not know the role.
                 if source.role == Role::Withdrawal && remote.incarnation != old_remote {
                     self.finish(id, Outcome::Unknown(Indeterminate::PeerRestarted));
                     continue;
                 }
-                let is_tried = leg.has_tried(remote.incarnation);
-                let Some(started_at) = leg.started_at else {
+                let is_tried = transfer.was_sent_to(remote.incarnation);
+                let Some(started_at) = transfer.started_at else {
                     if is_tried {
                         self.finish(id, Outcome::Unknown(Indeterminate::PeerRestarted));
                     }
                     continue;
                 };
                 let is_safe = began_at.is_some_and(|began_at| began_at < started_at);
-                if is_tried || !is_safe || !leg.start_over(old_remote, source) {
+                if is_tried || !is_safe || !transfer.start_over(old_remote, source) {
                     self.finish(id, Outcome::Unknown(Indeterminate::PeerRestarted));
                 }
             }
@@ -316,9 +318,9 @@ impl Sender {
         self.end_handshake(address);
         self.counters.sessions_opened += 1;
         tracing::debug!(peer = %address, remote = ?remote.incarnation, "session opened");
-        tell(&self.observer, || Observation::SessionOpened { peer: address, sends: true });
+        emit(&self.observer, || Observation::SessionOpened { peer: address, sends: true });
         self.reschedule_peer(address);
-        self.go_on(now, address, GoOn::All);
+        self.resume(now, address, Resume::All);
         self.confirm_for_connects(now, address);
     }
 
@@ -351,9 +353,9 @@ impl Sender {
     pub(super) fn begin_handshake(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get(&address) else { return };
         let opening = peer.opening.as_ref().filter(|_| !is_alias(&address));
-        let in_vain = opening.is_some_and(|opening| opening.is_in_vain(now));
-        let (port, asked) = peer.whom_to_ask(&address, in_vain);
-        if in_vain {
+        let exhausted = opening.is_some_and(|opening| opening.is_exhausted(now));
+        let (port, responder) = peer.handshake_target(&address, exhausted);
+        if exhausted {
             self.end_handshake(address);
         }
         let Some(peer) = self.peers.get(&address) else { return };
@@ -363,7 +365,7 @@ impl Sender {
             }
             Some(_) => {}
             None => {
-                let opening = Opening::new(now, self.draw_nonce(address), port, asked);
+                let opening = Opening::new(now, self.draw_nonce(address), port, responder);
                 if let Some(peer) = self.peers.get_mut(&address) {
                     peer.opening = Some(opening);
                 }

@@ -34,10 +34,10 @@ impl Sender {
         assert_eq!(self.openings.len(), peers(|peer| peer.opening.is_some()), "handshakes");
         assert_eq!(self.hellos.len(), peers(|peer| peer.hello_key.is_some()), "HELLOs due");
         assert_eq!(self.idle.len(), peers(|peer| peer.idle_key.is_some()), "idle peers");
-        let legs = || self.messages.values().map(|message| &message.leg);
-        let ready = legs().filter(|leg| leg.place.is_some()).count();
+        let transfers = || self.messages.values().map(|message| &message.transfer);
+        let ready = transfers().filter(|transfer| transfer.schedule_key.is_some()).count();
         assert_eq!(self.schedule.len(), ready, "messages that are scheduled");
-        let timers = legs().filter(|leg| leg.timer_key.is_some()).count();
+        let timers = transfers().filter(|transfer| transfer.timer_key.is_some()).count();
         let timers = timers + peers(|peer| peer.timer_key.is_some()) + self.connects.len();
         assert_eq!(self.timers.len(), timers, "timers");
     }
@@ -68,33 +68,49 @@ impl Sender {
         assert!(asked, "{at}: something waits for a session without a handshake");
         assert_eq!(peer.stats().unfinished, peer.unfinished().len(), "{at}: unfinished messages");
         for id in peer.unfinished() {
-            let known = self.messages.get(&id).is_some_and(|message| message.leg.peer == at);
+            let known = self.messages.get(&id).is_some_and(|message| message.transfer.peer == at);
             assert!(known, "{at}: message {id:?} is not under way to it");
         }
         let waiting = peer.unfinished().into_iter().filter(|id| {
-            self.messages.get(id).is_some_and(|message| message.leg.probe_key.is_some())
+            self.messages.get(id).is_some_and(|message| message.transfer.probe_key.is_some())
         });
-        assert_eq!(peer.silence.waiting(), waiting.count(), "{at}: messages that wait for probes");
+        assert_eq!(peer.liveness.waiting(), waiting.count(), "{at}: messages that wait for probes");
     }
 
-    fn check_message(&self, id: MessageId, Outgoing { source, leg }: &Outgoing) {
+    fn check_message(&self, id: MessageId, Outgoing { source, transfer }: &Outgoing) {
         assert_eq!(source.id, id, "{id:?}: a message under another's id");
-        let Some(peer) = self.peers.get(&leg.peer) else { panic!("{id:?}: its peer is forgotten") };
+        let Some(peer) = self.peers.get(&transfer.peer) else {
+            panic!("{id:?}: its peer is forgotten")
+        };
         let timer = Timer::Message(id);
-        assert!(self.timers.has(leg.timer_key, timer), "{id:?}: its timer is not in the queue");
+        assert!(
+            self.timers.has(transfer.timer_key, timer),
+            "{id:?}: its timer is not in the queue"
+        );
         assert_eq!(
-            leg.timer_key,
-            Some(leg.wake_at()),
+            transfer.timer_key,
+            Some(transfer.wake_at()),
             "{id:?}: it is not woken when it wants to be"
         );
-        assert!(leg.wake_at() <= leg.deadline, "{id:?}: nothing ends it at its deadline");
-        let rank = (peer.usable && leg.is_ready()).then(|| leg.rank());
-        assert_eq!(leg.place.map(|place| place.rank()), rank, "{id:?}: its place in the schedule");
-        assert!(self.schedule.has(leg.place, id), "{id:?}: it is not in the schedule");
-        assert!(peer.silence.has(leg.probe_key, id), "{id:?}: it is not among those that wait");
-        assert_eq!(leg.is_held(), peer.silence.is_lasting(), "{id:?}: held, and its peer silent");
-        assert!(leg.is_pause_probed(), "{id:?}: it pauses and has nothing to probe with");
-        assert!(leg.blocks().eq(source.blocks()), "{id:?}: blocks under way");
+        assert!(transfer.wake_at() <= transfer.deadline, "{id:?}: nothing ends it at its deadline");
+        let rank = (peer.usable && transfer.is_ready()).then(|| transfer.rank());
+        assert_eq!(
+            transfer.schedule_key.map(|place| place.rank()),
+            rank,
+            "{id:?}: its place in the schedule"
+        );
+        assert!(self.schedule.has(transfer.schedule_key, id), "{id:?}: it is not in the schedule");
+        assert!(
+            peer.liveness.has(transfer.probe_key, id),
+            "{id:?}: it is not among those that wait"
+        );
+        assert_eq!(
+            transfer.is_paused(),
+            peer.liveness.is_unresponsive(),
+            "{id:?}: held, and its peer silent"
+        );
+        assert!(transfer.is_backoff_probed(), "{id:?}: it pauses and has nothing to probe with");
+        assert!(transfer.blocks().eq(source.blocks()), "{id:?}: blocks under way");
     }
 
     fn check_connect(&self, id: ConnectId, connect: &Connect) {

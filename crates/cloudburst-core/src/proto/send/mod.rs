@@ -10,7 +10,7 @@ mod endings;
 mod handshake;
 mod hellos;
 mod invariants;
-mod leg;
+mod liveness;
 mod options;
 mod peer;
 mod peers;
@@ -19,20 +19,20 @@ mod recovery;
 mod rtt;
 mod schedule;
 mod sent_times;
-mod silence;
 mod source;
+mod transfer;
 mod transmit;
 
 use self::connects::Connect;
 pub use self::counters::SenderCounters;
 use self::ended::Ended;
 use self::hellos::Hellos;
-use self::leg::Leg;
 pub use self::options::SendOptions;
 use self::peer::Peer;
-use self::peers::{longest_headers, ways, with_port};
+use self::peers::{longest_headers, slots_and_paths, with_port};
 use self::schedule::Schedule;
 use self::source::Source;
+use self::transfer::Transfer;
 use self::transmit::{MAX_PARTS, ProbeDue};
 pub(super) use self::transmit::{headers, headers_to};
 use super::limits::MESSAGE_WINDOW;
@@ -41,15 +41,15 @@ use super::stats::SentTo;
 use super::steps::step;
 use super::timers::Timers;
 use crate::config::{BurstPolicy, Parameters};
-use crate::error::{Outcome, Rejection, SendError};
+use crate::error::{Outcome, Rejection, StartError};
 use crate::id::{ConnectId, MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, PathMap, PathStats};
-use crate::proto::observe::{Observation, Observing, tell};
+use crate::proto::observe::{Observation, Observing, emit};
 use crate::rate::{Pacer, RateLimit};
 use crate::rng::{Ratchet, SplitMix64};
 use crate::time::Instant;
-use crate::wire::symbol::{MAX_MESSAGE_ID, UNASKED_LEN};
+use crate::wire::symbol::{MAX_MESSAGE_ID, UNSCHEDULED_LEN};
 use crate::wire::{Capabilities, Role};
 use bytes::Bytes;
 use core::time::Duration;
@@ -96,7 +96,7 @@ pub(crate) struct Sender {
     limit: Option<Box<RateLimit>>,
     /// The number of changes of the limit that the pacer has followed.
     rate_changes: u64,
-    round: Option<Round>,
+    quantum: Option<Quantum>,
     /// The number of trains sent so far.
     trains: u64,
     /// The messages in the most recent trains.
@@ -135,7 +135,7 @@ enum Timer {
 enum Accepts {
     All,
     /// Responses, and withdrawals of requests.
-    LastWords,
+    CallEndings,
     Nothing,
 }
 
@@ -143,14 +143,14 @@ enum Accepts {
 #[derive(Debug)]
 struct Outgoing {
     source: Source,
-    leg: Leg,
+    transfer: Transfer,
 }
 
 /// A scheduling quantum under way: one packet train on each path, all of one message.
 #[derive(Debug)]
-struct Round {
+struct Quantum {
     message: MessageId,
-    turns: usize,
+    trains: usize,
 }
 
 impl Sender {
@@ -184,7 +184,7 @@ impl Sender {
             schedule: Schedule::default(),
             timers: Timers::default(),
             rate_changes: 0,
-            round: None,
+            quantum: None,
             trains: 0,
             parts_sent: VecDeque::with_capacity(MAX_PARTS),
             probes_due: VecDeque::new(),
@@ -206,7 +206,7 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. On an error, nothing was sent.
+    /// See [`StartError`]. On an error, nothing was sent.
     pub(crate) fn send(
         &mut self,
         now: Instant,
@@ -214,23 +214,26 @@ impl Sender {
         role: Role,
         bytes: Bytes,
         options: &SendOptions,
-    ) -> Result<MessageId, SendError> {
-        let is_last_word = matches!(role, Role::Response | Role::Withdrawal);
+    ) -> Result<MessageId, StartError> {
+        let ends_call = matches!(role, Role::Response | Role::Withdrawal);
         match self.accepts {
             Accepts::All => {}
-            Accepts::LastWords if is_last_word => {}
-            Accepts::LastWords | Accepts::Nothing => return Err(SendError::Closing),
+            Accepts::CallEndings if ends_call => {}
+            Accepts::CallEndings | Accepts::Nothing => return Err(StartError::Closing),
         }
         let (len, max) = (bytes.len(), self.config.max_message);
         let header = role.header_len();
         if len > max {
-            return Err(SendError::TooLarge { len: len - header, max: max.saturating_sub(header) });
+            return Err(StartError::TooLarge {
+                len: len - header,
+                max: max.saturating_sub(header),
+            });
         }
         options.check()?;
         if options.deadline == Some(Duration::ZERO) {
             return self.refuse_late(role);
         }
-        if !self.has_room(peer, len) {
+        if !self.has_capacity(peer, len) {
             return Err(self.full());
         }
         self.enter_peer(peer, None)?;
@@ -242,18 +245,18 @@ impl Sender {
         let policy = options.policy_for(len.saturating_sub(header), &self.config);
         // If the peer turns out not to pull, its symbols are two bytes shorter than they could be.
         let pulled = matches!(policy, BurstPolicy::Pulled { .. });
-        let more = if pulled { UNASKED_LEN } else { 0 };
+        let more = if pulled { UNSCHEDULED_LEN } else { 0 };
         let max_symbol = self.config.max_symbol(code, headers) - more;
         let mut source = Source::new(id, role, bytes, code, max_symbol);
-        let mut leg = Leg::new(now, peer, &source, policy, options, &self.config);
+        let mut transfer = Transfer::new(now, peer, &source, policy, options, &self.config);
         if let Some(ended) = self.ended.take(now) {
             source.inherit(ended.source);
-            leg.inherit(ended.leg);
+            transfer.inherit(ended.transfer);
         }
         let bytes = source.len();
-        self.messages.insert(id, Outgoing { source, leg });
+        self.messages.insert(id, Outgoing { source, transfer });
         let started = || Observation::MessageStarted { peer, message: id, bytes, sends: true };
-        tell(&self.observer, started);
+        emit(&self.observer, started);
         if let Some(limit) = &mut self.limit {
             limit.on_message(now, peer);
             self.follow_limit(now);
@@ -263,7 +266,7 @@ impl Sender {
     }
 
     /// Ends a message whose deadline has passed before it begins.
-    fn refuse_late(&mut self, role: Role) -> Result<MessageId, SendError> {
+    fn refuse_late(&mut self, role: Role) -> Result<MessageId, StartError> {
         let id = self.take_id()?;
         self.counters.rejected += 1;
         let outcome = Outcome::Rejected(Rejection::NotStarted);
@@ -271,10 +274,10 @@ impl Sender {
         Ok(id)
     }
 
-    fn take_id(&mut self) -> Result<MessageId, SendError> {
+    fn take_id(&mut self) -> Result<MessageId, StartError> {
         let id = MessageId(self.next_id);
         if id.0 >= MAX_MESSAGE_ID {
-            return Err(SendError::OutOfIds);
+            return Err(StartError::OutOfIds);
         }
         self.next_id += 1;
         Ok(id)
@@ -284,10 +287,10 @@ impl Sender {
     fn begin(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         peer.push_message(id);
-        let lasting = peer.silence.is_lasting();
+        let unresponsive = peer.liveness.is_unresponsive();
         self.seek_session(now, address);
-        if lasting {
-            self.hold(now, address, id);
+        if unresponsive {
+            self.pause(now, address, id);
             self.probe_peer(now, address);
         } else {
             self.reschedule(id);
@@ -314,10 +317,11 @@ impl Sender {
                 continue;
             }
             let to = with_port(address, peer.port);
-            let (places, vias) = ways(&*path_map, to, peer.ports, peer.local, peer.draw);
+            let (slots, vias) =
+                slots_and_paths(&*path_map, to, peer.ports, peer.local, peer.path_generation);
             let mut paths = peer.paths.clone();
             if !vias.is_empty() {
-                paths.replace(&places, &vias, self.config.order, self.rng.next_u64())?;
+                paths.replace(&slots, &vias, self.config.order, self.rng.next_u64())?;
             }
             changed.push((address, paths, !vias.is_empty()));
         }
@@ -333,7 +337,7 @@ impl Sender {
 
     /// Stops accepting connects, and all messages but responses and withdrawals.
     pub(crate) fn close(&mut self) {
-        self.accepts = self.accepts.max(Accepts::LastWords);
+        self.accepts = self.accepts.max(Accepts::CallEndings);
     }
 
     /// Stops accepting anything.
@@ -349,7 +353,7 @@ impl Sender {
 
     /// Sends the last message of a call to a peer that may wait for it until `until`. It precedes
     /// everything else. If there is no room for it, the call ends at its deadline.
-    pub(super) fn say(
+    pub(super) fn send_call_ending(
         &mut self,
         now: Instant,
         peer: SocketAddr,
@@ -382,14 +386,14 @@ impl Sender {
     }
 
     /// Whether there is room for a message of `len` bytes to `peer`.
-    pub(super) fn has_room(&self, peer: SocketAddr, len: usize) -> bool {
+    pub(super) fn has_capacity(&self, peer: SocketAddr, len: usize) -> bool {
         self.unfinished() < self.config.limits.send_messages
             && (self.bytes + len <= self.config.limits.send_bytes || self.messages.is_empty())
             && self.peers.get(&peer).is_none_or(|peer| peer.span() < MESSAGE_WINDOW)
     }
 
-    fn full(&self) -> SendError {
-        SendError::Full { messages: self.unfinished(), bytes: self.bytes }
+    fn full(&self) -> StartError {
+        StartError::Full { messages: self.unfinished(), bytes: self.bytes }
     }
 
     /// The counters so far.
@@ -456,12 +460,12 @@ impl Sender {
 
     fn reschedule(&mut self, id: MessageId) {
         step();
-        let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) else { return };
-        let usable = self.peers.get(&leg.peer).is_some_and(|peer| peer.usable);
-        let ready = (usable && leg.is_ready()).then(|| leg.rank());
-        let wake_at = Some(leg.wake_at());
-        self.schedule.set_ready(&mut leg.place, ready, id);
-        self.timers.set(&mut leg.timer_key, wake_at, Timer::Message(id));
+        let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else { return };
+        let usable = self.peers.get(&transfer.peer).is_some_and(|peer| peer.usable);
+        let ready = (usable && transfer.is_ready()).then(|| transfer.rank());
+        let wake_at = Some(transfer.wake_at());
+        self.schedule.set_ready(&mut transfer.schedule_key, ready, id);
+        self.timers.set(&mut transfer.timer_key, wake_at, Timer::Message(id));
     }
 }
 

@@ -1,9 +1,9 @@
 //! The state of one peer at a sender: paths, session, handshake, round-trip time.
 
 use super::hellos::HelloRank;
-use super::leg::ArrivalLog;
+use super::liveness::{Liveness, Resume};
 use super::rtt::Rtt;
-use super::silence::{GoOn, Silence};
+use super::transfer::ArrivalLog;
 use crate::error::{LocalError, Outcome, Rejection};
 use crate::id::{ConnectId, Incarnation, MessageId};
 use crate::naming::is_alias;
@@ -39,12 +39,12 @@ pub(super) struct Peer {
     /// The number of ports at which it does, as far as announced: `port` and those right after it.
     pub(super) ports: u16,
     /// How many times its paths were redrawn because it did not answer.
-    pub(super) draw: u32,
+    pub(super) path_generation: u32,
     pub(super) rtt: Rtt,
     /// The number of rate changes when the packets that are evidence about the paths were sent.
     pub(super) rate_changes: u64,
     /// The counts; the rest of it is filled in by [`stats`](Self::stats).
-    pub(super) tally: SentTo,
+    pub(super) counts: SentTo,
     /// The number of HELLOs sent when the host last did not take one, and why.
     pub(super) not_sent: Option<(u64, LocalError)>,
     pub(super) session: Option<OpenSession>,
@@ -54,13 +54,13 @@ pub(super) struct Peer {
     /// Unfinished messages, and how many messages to the peer were accepted before each.
     messages: BTreeMap<MessageId, usize>,
     /// The number of messages ever accepted for the peer.
-    taken: usize,
+    accepted: usize,
     /// The most recent messages of which packets were missing when they were delivered.
     missing: VecDeque<(MessageId, ArrivalLog, usize)>,
     /// Connects that wait for the session.
     pub(super) connects: BTreeSet<ConnectId>,
     last_heard: Instant,
-    pub(super) silence: Silence,
+    pub(super) liveness: Liveness,
     /// The keys of this peer in the timers, among the peers that may be forgotten, and among those
     /// to which a HELLO is due.
     pub(super) timer_key: Option<Instant>,
@@ -100,20 +100,20 @@ impl Peer {
             port,
             local,
             ports: 1,
-            draw: 0,
+            path_generation: 0,
             rtt: Rtt::new(),
             rate_changes: 0,
-            tally: SentTo::default(),
+            counts: SentTo::default(),
             not_sent: None,
             session: None,
             opening: None,
             usable: false,
             messages: BTreeMap::new(),
-            taken: 0,
+            accepted: 0,
             missing: VecDeque::new(),
             connects: BTreeSet::new(),
             last_heard: Instant::ZERO,
-            silence: Silence::default(),
+            liveness: Liveness::default(),
             timer_key: None,
             idle_key: None,
             hello_key: None,
@@ -121,20 +121,20 @@ impl Peer {
     }
 
     /// The port that a handshake goes to and the intended responder, if the peer is known as
-    /// `name`. `in_vain` says that enough attempts at the owner of the session have failed.
+    /// `name`. `exhausted` says that enough attempts at the owner of the session have failed.
     ///
     /// If the session has a port of its own, the handshake goes to its owner there first, and no
     /// other endpoint may answer: once the owner is gone, another endpoint may have its port. After
     /// some attempts the handshake starts over, at the port that the peer is known by, with any
     /// endpoint that answers there. A peer behind an address translator has no address of its own:
     /// an endpoint that answers in its place is not the one that its alias names.
-    pub(super) fn whom_to_ask(
+    pub(super) fn handshake_target(
         &self,
         name: &SocketAddr,
-        in_vain: bool,
+        exhausted: bool,
     ) -> (u16, Option<Incarnation>) {
         match &self.session {
-            Some(session) if is_alias(name) || self.port != name.port() && !in_vain => {
+            Some(session) if is_alias(name) || self.port != name.port() && !exhausted => {
                 (self.port, Some(session.remote))
             }
             _ => (name.port(), None),
@@ -149,7 +149,7 @@ impl Peer {
         flow: FlowKeys,
         confirmed: bool,
     ) {
-        self.tally.session_since = Some(now);
+        self.counts.session_since = Some(now);
         // Packet numbers start over.
         self.missing.clear();
         self.session = Some(OpenSession {
@@ -173,13 +173,13 @@ impl Peer {
     /// session when the packet arrived, but the peer may have forgotten it since. Therefore it does
     /// not make a session usable while a handshake checks it.
     #[must_use]
-    pub(super) fn answered(&mut self, now: Instant, age: Option<Duration>) -> GoOn {
-        self.tally.last_heard = Some(now);
+    pub(super) fn answered(&mut self, now: Instant, age: Option<Duration>) -> Resume {
+        self.counts.last_heard = Some(now);
         if let Some(session) = &mut self.session {
             session.answered = true;
         }
         if !self.usable {
-            return GoOn::None;
+            return Resume::None;
         }
         if let Some(sent_at) = age.map(|age| now - age)
             && sent_at >= self.last_heard
@@ -189,18 +189,18 @@ impl Peer {
                 session.confirmed = true;
             }
         }
-        self.silence.end()
+        self.liveness.reset()
     }
 
     /// Records proof that the peer has the session. Returns which messages may continue because of
     /// that.
     #[must_use]
-    pub(super) fn heard(&mut self, now: Instant) -> GoOn {
+    pub(super) fn heard(&mut self, now: Instant) -> Resume {
         self.last_heard = now;
-        self.tally.last_heard = Some(now);
+        self.counts.last_heard = Some(now);
         let was_usable = core::mem::replace(&mut self.usable, self.session.is_some());
-        let after_silence = self.silence.end();
-        if self.usable && !was_usable { GoOn::All } else { after_silence }
+        let after_silence = self.liveness.reset();
+        if self.usable && !was_usable { Resume::All } else { after_silence }
     }
 
     /// Records the peer's report that it has ended the session. Returns whether that stops messages.
@@ -217,15 +217,15 @@ impl Peer {
     }
 
     /// Records the peer's report that it has received a packet of the session that was sent after
-    /// `asked_at`. Returns which messages may continue because of that.
+    /// `requested_at`. Returns which messages may continue because of that.
     #[must_use]
-    pub(super) fn said_alive(&mut self, now: Instant, asked_at: Instant) -> GoOn {
-        let go_on = self.heard(now);
-        self.last_heard = asked_at;
+    pub(super) fn confirm_alive(&mut self, now: Instant, requested_at: Instant) -> Resume {
+        let resumed = self.heard(now);
+        self.last_heard = requested_at;
         if let Some(session) = &mut self.session {
             session.confirmed = true;
         }
-        go_on
+        resumed
     }
 
     /// Marks the session as unusable until a handshake confirms it, if the peer has not been heard
@@ -240,33 +240,33 @@ impl Peer {
     }
 
     pub(super) fn push_message(&mut self, id: MessageId) {
-        self.messages.insert(id, self.taken);
-        self.taken += 1;
-        self.tally.unfinished += 1;
+        self.messages.insert(id, self.accepted);
+        self.accepted += 1;
+        self.counts.unfinished += 1;
     }
 
     pub(super) fn finish_message(&mut self, id: MessageId, outcome: &Outcome) {
-        let tally = &mut self.tally;
-        tally.unfinished = tally.unfinished.saturating_sub(1);
+        let counts = &mut self.counts;
+        counts.unfinished = counts.unfinished.saturating_sub(1);
         match outcome {
             Outcome::Delivered(receipt) => {
-                tally.delivered += 1;
-                tally.bytes_delivered += receipt.bytes as u64;
-                tally.source_symbols += receipt.source_symbols as u64;
+                counts.delivered += 1;
+                counts.bytes_delivered += receipt.bytes as u64;
+                counts.source_symbols += receipt.source_symbols as u64;
             }
-            Outcome::Rejected(_) => tally.rejected += 1,
-            Outcome::Unknown(_) => tally.unknown += 1,
+            Outcome::Rejected(_) => counts.rejected += 1,
+            Outcome::Unknown(_) => counts.unknown += 1,
         }
         self.messages.remove(&id);
     }
 
     /// Remembers which packets of a message were missing when it was delivered.
-    pub(super) fn keep_missing(&mut self, id: MessageId, mut log: ArrivalLog, room: usize) {
+    pub(super) fn keep_missing(&mut self, id: MessageId, mut log: ArrivalLog, capacity: usize) {
         log.shrink();
         if self.missing.len() == KEPT_ARRIVALS {
             self.missing.pop_front();
         }
-        self.missing.push_back((id, log, room));
+        self.missing.push_back((id, log, capacity));
     }
 
     /// Handles an answer to a packet of a message that was already delivered.
@@ -278,8 +278,8 @@ impl Peer {
         arrivals: impl ExactSizeIterator<Item = Arrivals>,
     ) {
         let known = self.missing.iter_mut().find(|(known, ..)| *known == id);
-        if let Some((_, log, room)) = known {
-            log.on_report(now, acknowledged, *room, arrivals, &mut self.paths);
+        if let Some((_, log, capacity)) = known {
+            log.on_report(now, acknowledged, *capacity, arrivals, &mut self.paths);
         }
     }
 
@@ -290,11 +290,11 @@ impl Peer {
 
     /// Whether the session is usable and confirmed, and the peer has not been silent for long.
     pub(super) fn is_connected(&self) -> bool {
-        self.usable && self.is_confirmed() && !self.silence.is_lasting()
+        self.usable && self.is_confirmed() && !self.liveness.is_unresponsive()
     }
 
     /// Why no session was established by a deadline, as far as that is known.
-    pub(super) fn why_unreached(&self) -> Rejection {
+    pub(super) fn unreached_reason(&self) -> Rejection {
         let local = self.local_error().map(Rejection::Local);
         local.or_else(|| self.answer()).unwrap_or(Rejection::NoAnswer)
     }
@@ -302,7 +302,7 @@ impl Peer {
     /// Why the host did not take the last HELLO; `None` if it did.
     fn local_error(&self) -> Option<LocalError> {
         let (hellos, error) = self.not_sent?;
-        (hellos == self.tally.handshakes_sent).then_some(error)
+        (hellos == self.counts.handshakes_sent).then_some(error)
     }
 
     /// The rejection that its answers in the handshake under way amount to, if any.
@@ -316,7 +316,7 @@ impl Peer {
 
     /// The traffic sent to it, and the outcomes.
     pub(super) fn stats(&self) -> SentTo {
-        SentTo { round_trip: self.rtt.smoothed(), ..self.tally }
+        SentTo { round_trip: self.rtt.smoothed(), ..self.counts }
     }
 
     /// Messages that are not finished, the oldest first: they have waited longest.
@@ -336,7 +336,7 @@ impl Peer {
 
     /// The number of messages, counted from the oldest unfinished one.
     pub(super) fn span(&self) -> usize {
-        self.messages.values().next().map_or(0, |before| self.taken - before)
+        self.messages.values().next().map_or(0, |before| self.accepted - before)
     }
 
     pub(super) fn has_no_messages(&self) -> bool {
@@ -354,17 +354,17 @@ impl Peer {
         self.is_idle().then_some(self.last_heard)
     }
 
-    /// Whether a retry of the handshake is due at `now`, or a handshake because of silence.
-    pub(super) fn asks_at(&self, now: Instant) -> bool {
+    /// Whether a retry of the handshake is due at `now`, or a handshake because of liveness.
+    pub(super) fn needs_handshake(&self, now: Instant) -> bool {
         match &self.opening {
             Some(opening) => opening.is_due(now),
-            None => self.lasts_at().is_some_and(|at| at <= now),
+            None => self.unresponsive_at().is_some_and(|at| at <= now),
         }
     }
 
     /// Whether the peer has not answered for so long that only probes may be sent from now on.
-    pub(super) fn falls_silent_at(&self, now: Instant) -> bool {
-        !self.silence.is_lasting() && self.lasts_at().is_some_and(|at| at <= now)
+    pub(super) fn becomes_unresponsive(&self, now: Instant) -> bool {
+        !self.liveness.is_unresponsive() && self.unresponsive_at().is_some_and(|at| at <= now)
     }
 
     /// When the peer, or the state remembered of it, next needs attention.
@@ -372,15 +372,15 @@ impl Peer {
         [self.liveness_at(), self.rtt.wake_at()].into_iter().flatten().min()
     }
 
-    /// When the handshake, or the peer's silence, next needs attention.
+    /// When the handshake, or the peer's liveness, next needs attention.
     pub(super) fn liveness_at(&self) -> Option<Instant> {
         let attempt = self.opening.as_ref().and_then(Opening::wake_at);
-        let known = self.opening.is_some() && self.silence.is_lasting();
-        let lasts_at = if known { None } else { self.lasts_at() };
-        [attempt, lasts_at, self.silence.wake_at()].into_iter().flatten().min()
+        let known = self.opening.is_some() && self.liveness.is_unresponsive();
+        let unresponsive_at = if known { None } else { self.unresponsive_at() };
+        [attempt, unresponsive_at, self.liveness.wake_at()].into_iter().flatten().min()
     }
 
-    fn lasts_at(&self) -> Option<Instant> {
-        self.silence.lasts_at(self.rtt.rto())
+    fn unresponsive_at(&self) -> Option<Instant> {
+        self.liveness.unresponsive_at(self.rtt.rto())
     }
 }

@@ -3,7 +3,7 @@
 use super::peer::Peer;
 use super::transmit::headers;
 use super::{Sender, Timer};
-use crate::error::SendError;
+use crate::error::StartError;
 use crate::naming::is_alias;
 use crate::path::{Order, PathMap, PathSet, PathStats, Via};
 use crate::proto::session::Opening;
@@ -19,23 +19,23 @@ impl Sender {
         if peer.is_idle() {
             // No caller waits for an answer any more. A handshake still completes its current
             // attempt.
-            peer.silence.end();
+            peer.liveness.reset();
             if peer.opening.as_ref().is_some_and(|opening| opening.is_due(now)) {
                 self.end_handshake(address);
             }
             return self.reschedule_peer(address);
         }
-        if peer.falls_silent_at(now) {
-            self.hold_all_of(now, address);
+        if peer.becomes_unresponsive(now) {
+            self.pause_all_of(now, address);
         }
         self.probe_peer(now, address);
-        // A retry is due, or silence has lasted: the peer may have been replaced.
-        if self.peers.get(&address).is_some_and(|peer| peer.asks_at(now)) {
+        // A retry is due, or liveness has lasted: the peer may have been replaced.
+        if self.peers.get(&address).is_some_and(|peer| peer.needs_handshake(now)) {
             let opening = self.peers.get(&address).and_then(|peer| peer.opening.as_ref());
             if opening.is_some_and(Opening::is_unanswered) {
                 // Routes and redrawn paths take turns until something is answered.
                 if !self.try_routes(address) {
-                    self.redraw_paths(address);
+                    self.regenerate_paths(address);
                 }
             }
             self.begin_handshake(now, address);
@@ -56,8 +56,9 @@ impl Sender {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let (to, order, start) = (with_port(address, port), self.config.order, self.rng.next_u64());
         for ports in [ports, 1] {
-            let (places, vias) = ways(&*self.path_map, to, ports, peer.local, peer.draw);
-            if peer.paths.replace(&places, &vias, order, start).is_ok() {
+            let (slots, vias) =
+                slots_and_paths(&*self.path_map, to, ports, peer.local, peer.path_generation);
+            if peer.paths.replace(&slots, &vias, order, start).is_ok() {
                 (peer.port, peer.ports) = (port, ports);
                 peer.headers = longest_headers(&peer.paths, &*self.path_map);
                 break;
@@ -83,20 +84,20 @@ impl Sender {
         &mut self,
         address: SocketAddr,
         local: Option<IpAddr>,
-    ) -> Result<(), SendError> {
+    ) -> Result<(), StartError> {
         match self.peers.get(&address) {
             Some(peer) if peer.reachable => return Ok(()),
-            Some(_) => return Err(SendError::NoPath(address)),
+            Some(_) => return Err(StartError::NoPath(address)),
             // Another endpoint may have its address by now.
-            None if is_alias(&address) => return Err(SendError::Gone(address)),
+            None if is_alias(&address) => return Err(StartError::Gone(address)),
             None => {}
         }
-        let (places, vias) = ways(&*self.path_map, address, 1, local, 0);
+        let (slots, vias) = slots_and_paths(&*self.path_map, address, 1, local, 0);
         if vias.is_empty() {
-            return Err(SendError::NoPath(address));
+            return Err(StartError::NoPath(address));
         }
-        let paths = PathSet::new(&places, &vias, self.config.order, self.rng.next_u64())
-            .map_err(|source| SendError::Order { peer: address, source })?;
+        let paths = PathSet::new(&slots, &vias, self.config.order, self.rng.next_u64())
+            .map_err(|source| StartError::Order { peer: address, source })?;
         self.insert_peer(address, paths, local)
     }
 
@@ -105,10 +106,10 @@ impl Sender {
         &mut self,
         address: SocketAddr,
         routes: &[Via],
-    ) -> Result<(), SendError> {
+    ) -> Result<(), StartError> {
         if !self.peers.contains_key(&address) {
             let paths = PathSet::new(routes, routes, Order::default(), self.rng.next_u64())
-                .map_err(|source| SendError::Order { peer: address, source })?;
+                .map_err(|source| StartError::Order { peer: address, source })?;
             self.insert_peer(address, paths, None)?;
         }
         if let Some(peer) = self.peers.get_mut(&address) {
@@ -143,17 +144,18 @@ impl Sender {
 
     /// Redraws the paths to a peer, if the path map has others: all that it had may be dead. Routes
     /// by which its packets arrive are kept if any packet sent by them was answered.
-    fn redraw_paths(&mut self, address: SocketAddr) {
+    fn regenerate_paths(&mut self, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address).filter(|_| !is_alias(&address)) else {
             return;
         };
         let answered = peer.session.as_ref().is_some_and(|session| session.answered);
-        let (port, ports, draw) = (peer.port, peer.ports, peer.draw.wrapping_add(1).max(1));
-        let others = self.path_map.redraw(with_port(address, port), ports, draw);
+        let (port, ports, draw) =
+            (peer.port, peer.ports, peer.path_generation.wrapping_add(1).max(1));
+        let others = self.path_map.regenerate(with_port(address, port), ports, draw);
         let works = peer.by_routes && answered;
         if !others.is_empty() && !works {
             tracing::debug!(peer = %address, draw, "no answer: using other paths");
-            (peer.draw, peer.by_routes) = (draw, false);
+            (peer.path_generation, peer.by_routes) = (draw, false);
             self.use_ports(address, port, ports);
         }
     }
@@ -184,7 +186,7 @@ impl Sender {
         address: SocketAddr,
         paths: PathSet,
         local: Option<IpAddr>,
-    ) -> Result<(), SendError> {
+    ) -> Result<(), StartError> {
         if self.peers.len() >= self.config.limits.max_peers && !self.forget_an_idle_peer() {
             return Err(self.full());
         }
@@ -234,23 +236,23 @@ pub(super) fn longest_headers(paths: &PathSet, path_map: &dyn PathMap) -> usize 
 }
 
 /// The places that the order counts and the paths, to `to` from `local`, redrawn `draw` times.
-pub(super) fn ways(
+pub(super) fn slots_and_paths(
     path_map: &dyn PathMap,
     to: SocketAddr,
     ports: u16,
     local: Option<IpAddr>,
-    draw: u32,
+    generation: u32,
 ) -> (Vec<Via>, Vec<Via>) {
     let from = |vias: Vec<Via>| -> Vec<Via> {
         vias.into_iter().map(|via| via.leaving_from(local)).collect()
     };
-    if draw > 0 {
-        let others = from(path_map.redraw(to, ports, draw));
+    if generation > 0 {
+        let others = from(path_map.regenerate(to, ports, generation));
         if !others.is_empty() {
             return (others.clone(), others);
         }
     }
-    (from(path_map.places(to, ports)), from(path_map.paths(to, ports)))
+    (from(path_map.slots(to, ports)), from(path_map.paths(to, ports)))
 }
 
 /// The address of a peer that accepts messages at `port`.

@@ -1,7 +1,7 @@
 //! Probing: what a silent peer is sent, and what continues when it answers.
 
+use super::liveness::Resume;
 use super::recovery::probes;
-use super::silence::GoOn;
 use super::{Outgoing, Sender};
 use crate::id::MessageId;
 use crate::time::Instant;
@@ -10,20 +10,20 @@ use std::net::SocketAddr;
 impl Sender {
     /// Holds all messages to a peer that has not answered for long: they wait for probes from now
     /// on.
-    pub(super) fn hold_all_of(&mut self, now: Instant, address: SocketAddr) {
+    pub(super) fn pause_all_of(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        peer.silence.set_lasting();
+        peer.liveness.set_unresponsive();
         for id in peer.unfinished() {
-            self.hold(now, address, id);
+            self.pause(now, address, id);
         }
     }
 
     /// Holds a message, which waits for probes from now on.
-    pub(super) fn hold(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
+    pub(super) fn pause(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) else { return };
-        leg.hold();
-        peer.silence.push(now, &mut leg.probe_key, id);
+        let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else { return };
+        transfer.pause();
+        peer.liveness.push(now, &mut transfer.probe_key, id);
         self.reschedule(id);
     }
 
@@ -31,34 +31,34 @@ impl Sender {
     pub(super) fn probe_peer(&mut self, now: Instant, address: SocketAddr) {
         while let Some(peer) = self.peers.get_mut(&address) {
             let (wait, paths) = (peer.rtt.rto(), peer.paths.len());
-            let Some((id, credit)) = peer.silence.next_probe(now, wait, paths) else { break };
-            let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) else { break };
-            peer.silence.remove(&mut leg.probe_key, id);
-            let granted = leg.probe(now, peer.paths.all_well(), credit, probes(paths));
-            peer.silence.on_granted(granted);
+            let Some((id, credit)) = peer.liveness.next_probe(now, wait, paths) else { break };
+            let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else { break };
+            peer.liveness.remove(&mut transfer.probe_key, id);
+            let granted = transfer.probe(now, peer.paths.all_healthy(), credit, probes(paths));
+            peer.liveness.on_granted(granted);
             self.reschedule(id);
         }
         self.reschedule_peer(address);
     }
 
     /// Continues the messages that waited for this peer, which was heard from.
-    pub(super) fn go_on(&mut self, now: Instant, address: SocketAddr, which: GoOn) {
-        if which == GoOn::None {
+    pub(super) fn resume(&mut self, now: Instant, address: SocketAddr, which: Resume) {
+        if which == Resume::None {
             return;
         }
-        if which == GoOn::All {
+        if which == Resume::All {
             self.end_connects_to(address);
         }
         let Some(peer) = self.peers.get(&address) else { return };
-        let all_well = peer.paths.all_well();
+        let all_healthy = peer.paths.all_healthy();
         let ids = match which {
-            GoOn::None => Vec::new(),
-            GoOn::Waiting(ids) => ids,
-            GoOn::All => peer.unfinished(),
+            Resume::None => Vec::new(),
+            Resume::Waiting(ids) => ids,
+            Resume::All => peer.unfinished(),
         };
         for id in ids {
-            if let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) {
-                leg.go_on(now, all_well);
+            if let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) {
+                transfer.resume(now, all_healthy);
             }
             self.reschedule(id);
         }

@@ -14,7 +14,7 @@ pub(super) struct Rank {
     pub(super) remaining: usize,
 }
 
-pub(super) type Place = fair_queue::Place<Rank>;
+pub(super) type ScheduleKey = fair_queue::Key<Rank>;
 
 /// Messages with something to send, the most urgent and then the shortest first.
 #[derive(Debug, Default)]
@@ -35,11 +35,11 @@ impl Schedule {
     /// [none starves](FairQueue::next).
     ///
     /// The caller must say that it is [served](Self::served).
-    pub(super) fn next_round(&mut self) -> Option<MessageId> {
+    pub(super) fn next_quantum(&mut self) -> Option<MessageId> {
         self.ready.next()
     }
 
-    /// The messages of the highest priority that is ready, in the order of their turns.
+    /// The messages of the highest priority that is ready, in the order of their ranks.
     pub(super) fn most_urgent(&self) -> impl Iterator<Item = MessageId> {
         let mut ready = self.ready.by_rank().peekable();
         let urgent = ready.peek().map(|(rank, _)| rank.priority);
@@ -52,20 +52,25 @@ impl Schedule {
     }
 
     /// Moves the message `id`, which is served now, to the end of those that wait.
-    pub(super) fn served(&mut self, place: &mut Option<Place>, id: MessageId) {
-        self.ready.served(place, id);
+    pub(super) fn served(&mut self, key: &mut Option<ScheduleKey>, id: MessageId) {
+        self.ready.served(key, id);
     }
 
-    /// Gives `id`, which is at `place`, the rank `to`. `None` means that it has nothing to send.
-    pub(super) fn set_ready(&mut self, place: &mut Option<Place>, to: Option<Rank>, id: MessageId) {
+    /// Gives `id`, whose key is `key`, the rank `to`. `None` means that it has nothing to send.
+    pub(super) fn set_ready(
+        &mut self,
+        key: &mut Option<ScheduleKey>,
+        to: Option<Rank>,
+        id: MessageId,
+    ) {
         let probing = to.map(|rank| rank.probing);
-        if let Some(old) = place.map(|place| place.rank().probing)
+        if let Some(old) = key.map(|key| key.rank().probing)
             && Some(old) != probing
         {
-            self.queue(old).set(place, None, id);
+            self.queue(old).set(key, None, id);
         }
         if let Some(probing) = probing {
-            self.queue(probing).set(place, to, id);
+            self.queue(probing).set(key, to, id);
         }
     }
 
@@ -78,10 +83,10 @@ impl Schedule {
         self.ready.len() + self.probing.len()
     }
 
-    /// Whether `id` is at `place`. True if there is no place.
-    pub(super) fn has(&self, place: Option<Place>, id: MessageId) -> bool {
-        let probing = place.is_some_and(|place| place.rank().probing);
-        if probing { self.probing.has(place, id) } else { self.ready.has(place, id) }
+    /// Whether `id` is queued at `key`. True if there is no key.
+    pub(super) fn has(&self, key: Option<ScheduleKey>, id: MessageId) -> bool {
+        let probing = key.is_some_and(|key| key.rank().probing);
+        if probing { self.probing.has(key, id) } else { self.ready.has(key, id) }
     }
 }
 
@@ -94,10 +99,10 @@ mod tests {
     }
 
     /// The messages of the next `count` quanta, if each always has something to send.
-    fn rounds(schedule: &mut Schedule, places: &mut [Option<Place>], count: usize) -> Vec<u64> {
+    fn quanta(schedule: &mut Schedule, keys: &mut [Option<ScheduleKey>], count: usize) -> Vec<u64> {
         let mut next = || {
-            let id = schedule.next_round().unwrap();
-            schedule.served(&mut places[id.0 as usize], id);
+            let id = schedule.next_quantum().unwrap();
+            schedule.served(&mut keys[id.0 as usize], id);
             id.0
         };
         (0..count).map(|_| next()).collect()
@@ -106,47 +111,47 @@ mod tests {
     #[test]
     fn priority_goes_before_length_and_length_before_age() {
         let mut schedule = Schedule::default();
-        let mut places = [None; 4];
+        let mut keys = [None; 4];
         for (id, rank) in [rank(4, 1), rank(5, 90), rank(5, 3), rank(5, 3)].into_iter().enumerate()
         {
-            schedule.set_ready(&mut places[id], rank, MessageId(id as u64));
+            schedule.set_ready(&mut keys[id], rank, MessageId(id as u64));
         }
         for expected in [2, 3, 1, 0] {
-            let id = schedule.next_round().unwrap();
+            let id = schedule.next_quantum().unwrap();
             assert_eq!(id, MessageId(expected));
-            schedule.set_ready(&mut places[expected as usize], None, id);
+            schedule.set_ready(&mut keys[expected as usize], None, id);
         }
-        assert!(schedule.is_empty() && schedule.next_round().is_none());
+        assert!(schedule.is_empty() && schedule.next_quantum().is_none());
         assert_eq!(schedule.len(), 0);
     }
 
     #[test]
-    fn probes_have_no_rounds_and_go_in_turn() {
+    fn probes_are_sent_in_turn_outside_of_quanta() {
         let mut schedule = Schedule::default();
-        let mut places = [None; 3];
+        let mut keys = [None; 3];
         let probe = |remaining| Rank { probing: true, priority: Reverse(7), remaining };
-        schedule.set_ready(&mut places[0], Some(probe(9)), MessageId(0));
-        schedule.set_ready(&mut places[1], rank(0, 500), MessageId(1));
-        schedule.set_ready(&mut places[2], Some(probe(1)), MessageId(2));
-        assert_eq!(rounds(&mut schedule, &mut places, 16), [1; 16]);
+        schedule.set_ready(&mut keys[0], Some(probe(9)), MessageId(0));
+        schedule.set_ready(&mut keys[1], rank(0, 500), MessageId(1));
+        schedule.set_ready(&mut keys[2], Some(probe(1)), MessageId(2));
+        assert_eq!(quanta(&mut schedule, &mut keys, 16), [1; 16]);
         assert_eq!(schedule.next_probe(), Some(MessageId(0)));
-        schedule.set_ready(&mut places[0], Some(probe(8)), MessageId(0));
-        assert_eq!(schedule.next_probe(), Some(MessageId(0)), "it has not had its turn");
-        schedule.set_ready(&mut places[0], rank(4, 8), MessageId(0));
+        schedule.set_ready(&mut keys[0], Some(probe(8)), MessageId(0));
+        assert_eq!(schedule.next_probe(), Some(MessageId(0)), "it has not been served");
+        schedule.set_ready(&mut keys[0], rank(4, 8), MessageId(0));
         assert_eq!(schedule.next_probe(), Some(MessageId(2)));
-        assert_eq!(rounds(&mut schedule, &mut places, 1), [0]);
-        places.iter_mut().zip(0..).for_each(|(at, id)| schedule.set_ready(at, None, MessageId(id)));
+        assert_eq!(quanta(&mut schedule, &mut keys, 1), [0]);
+        keys.iter_mut().zip(0..).for_each(|(at, id)| schedule.set_ready(at, None, MessageId(id)));
         assert_eq!((schedule.len(), schedule.next_probe()), (0, None));
     }
 
     #[test]
-    fn every_eighth_round_is_for_those_that_wait_in_turn() {
+    fn every_eighth_quantum_is_for_the_message_that_has_waited_longest() {
         let mut schedule = Schedule::default();
-        let mut places = [None; 3];
+        let mut keys = [None; 3];
         for (id, rank) in [rank(7, 1), rank(0, 500), rank(4, 90)].into_iter().enumerate() {
-            schedule.set_ready(&mut places[id], rank, MessageId(id as u64));
+            schedule.set_ready(&mut keys[id], rank, MessageId(id as u64));
         }
-        let came = rounds(&mut schedule, &mut places, 24);
+        let came = quanta(&mut schedule, &mut keys, 24);
         let others: Vec<(usize, u64)> =
             came.into_iter().enumerate().filter(|(_, id)| *id != 0).collect();
         assert_eq!(others, [(7, 1), (15, 2), (23, 1)]);
@@ -155,13 +160,13 @@ mod tests {
     #[test]
     fn a_message_that_shrinks_has_waited_for_as_long_as_before() {
         let mut schedule = Schedule::default();
-        let mut places = [None; 3];
-        for (id, place) in places.iter_mut().enumerate() {
-            schedule.set_ready(place, rank(4, 10 * (id + 1)), MessageId(id as u64));
+        let mut keys = [None; 3];
+        for (id, key) in keys.iter_mut().enumerate() {
+            schedule.set_ready(key, rank(4, 10 * (id + 1)), MessageId(id as u64));
         }
         for left in (1..10).rev() {
-            schedule.set_ready(&mut places[2], rank(4, 20 + left), MessageId(2));
+            schedule.set_ready(&mut keys[2], rank(4, 20 + left), MessageId(2));
         }
-        assert_eq!(rounds(&mut schedule, &mut places, 16)[15], 2);
+        assert_eq!(quanta(&mut schedule, &mut keys, 16)[15], 2);
     }
 }

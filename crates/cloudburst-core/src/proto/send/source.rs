@@ -163,7 +163,7 @@ impl Source {
             symbol: 0,
             symbol_size: self.layout.symbol_size() as u16,
             code: self.code.to_wire(),
-            unasked: 0,
+            unscheduled: 0,
         }
     }
 }

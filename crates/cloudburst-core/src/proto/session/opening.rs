@@ -10,7 +10,7 @@ const FIRST_RETRY: Duration = Duration::from_millis(1);
 const MAX_RETRY: Duration = Duration::from_millis(200);
 /// Attempts addressed only to the owner of a session at a port of its own, before other endpoints
 /// may answer: about 0.25 s.
-const ASK_OWNER: u32 = 8;
+const OWNER_ATTEMPTS: u32 = 8;
 /// The maximum number of packets in one attempt at a handshake.
 const MAX_COPIES: usize = 16;
 
@@ -21,7 +21,7 @@ pub(in crate::proto) struct Opening {
     /// Where its packets go.
     pub(in crate::proto) port: u16,
     /// The intended responder; `None` for any endpoint at the address.
-    pub(in crate::proto) asked: Option<Incarnation>,
+    pub(in crate::proto) responder: Option<Incarnation>,
     /// The token that a responder has issued, and the OPEN that returns it.
     pub(in crate::proto) invitation: Option<Box<Invitation>>,
     /// The same for the opposite finding on whether this end's address is translated: RETRYs may
@@ -34,7 +34,7 @@ pub(in crate::proto) struct Opening {
     attempts: u32,
     /// Packets of this attempt that are still to be sent.
     copies: usize,
-    /// The path that the next packet takes regardless of the order, and the turn that selects the
+    /// The path that the next packet takes regardless of the order, and the return_path that selects the
     /// reverse path of its answer: both have worked.
     reply_on: Option<(PathId, u8)>,
     /// The last attempt in which a RETRY was answered.
@@ -57,17 +57,17 @@ pub(in crate::proto) struct Invitation {
 }
 
 impl Opening {
-    /// A handshake with `asked`, or with any endpoint at the address, that begins at `now`.
+    /// A handshake with `responder`, or with any endpoint at the address, that begins at `now`.
     pub(in crate::proto) fn new(
         now: Instant,
         nonce: u64,
         port: u16,
-        asked: Option<Incarnation>,
+        responder: Option<Incarnation>,
     ) -> Self {
         Self {
             nonce,
             port,
-            asked,
+            responder,
             invitation: None,
             other: None,
             other_version: None,
@@ -101,13 +101,13 @@ impl Opening {
     }
 
     /// Whether enough attempts at the intended responder have failed, and another one is due.
-    pub(in crate::proto) fn is_in_vain(&self, now: Instant) -> bool {
-        self.asked.is_some() && self.attempts >= ASK_OWNER && self.next_at <= now
+    pub(in crate::proto) fn is_exhausted(&self, now: Instant) -> bool {
+        self.responder.is_some() && self.attempts >= OWNER_ATTEMPTS && self.next_at <= now
     }
 
     /// Whether enough attempts have gone unanswered.
     pub(in crate::proto) fn is_unanswered(&self) -> bool {
-        self.attempts >= ASK_OWNER
+        self.attempts >= OWNER_ATTEMPTS
     }
 
     /// Whether another attempt is due.
@@ -141,16 +141,16 @@ impl Opening {
         self.replied_in < self.attempts
     }
 
-    /// Handles a RETRY to the packet on `path`, in the responder's `turn`: an OPEN leaves on that
+    /// Handles a RETRY to the packet on `path`, in the responder's `return_path`: an OPEN leaves on that
     /// path at once. Returns the attempt.
-    pub(in crate::proto) fn on_retry(&mut self, path: PathId, turn: u8) -> u32 {
+    pub(in crate::proto) fn on_retry(&mut self, path: PathId, return_path: u8) -> u32 {
         self.replied_in = self.attempts;
-        self.reply_on = Some((path, turn));
+        self.reply_on = Some((path, return_path));
         self.copies = self.copies.max(1);
         self.attempts
     }
 
-    /// Takes the path and the turn of the next packet, if it answers a RETRY.
+    /// Takes the path and the return_path of the next packet, if it answers a RETRY.
     pub(in crate::proto) const fn take_reply(&mut self) -> Option<(PathId, u8)> {
         self.reply_on.take()
     }

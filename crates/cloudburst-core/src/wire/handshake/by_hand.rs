@@ -26,7 +26,7 @@ pub fn shake_hands(
     ephemeral[..8].copy_from_slice(&nonce.to_be_bytes());
     let mut initiation = Initiation::new(psk, nonce, ephemeral, fields);
     let mut packet = Vec::new();
-    initiation.open(PathId(0), retry.turn, retry.token).write(&key, &mut packet);
+    initiation.open(PathId(0), retry.return_path, retry.token).write(&key, &mut packet);
     let accept = exchange(packet);
     let accept = Accept::parse(&key, &accept).expect("an ACCEPT").expect("under this key");
     let (accepted, secrets) = initiation.accept(&accept).expect("an answer to this OPEN");
@@ -49,7 +49,7 @@ pub fn answer(
     let mut out = Vec::new();
     if let Ok(Some((_, hello))) = Hello::parse(&keys, packet) {
         let (nonce, token) = (hello.nonce, Token([1; 16]));
-        let retry = Retry { path, token_refused: false, nonce, turn: 0, token, observed };
+        let retry = Retry { path, token_refused: false, nonce, return_path: 0, token, observed };
         retry.write(&keys[0], &mut out);
         return Some((out, None));
     }

@@ -54,7 +54,7 @@ pub struct Retry {
     /// The nonce of the packet that this answers.
     pub nonce: u64,
     /// The reverse path of this packet, as the responder counts them.
-    pub turn: u8,
+    pub return_path: u8,
     /// The token that OPEN must return.
     pub token: Token,
     /// The source address of the packet that this answers, as the responder observed it.
@@ -120,7 +120,7 @@ impl Retry {
         Head { second, path: self.path, nonce: self.nonce }.write(Kind::Retry, out);
         out.put_slice(&self.token.0);
         address::write(self.observed, out);
-        out.put_u8(self.turn);
+        out.put_u8(self.return_path);
         out.put_u8(0);
         key.0.append(start, out);
     }
@@ -139,8 +139,8 @@ impl Retry {
         };
         let (token, observed) = (Token(rest.array()?), address::read(&mut rest)?);
         let Head { path, nonce, .. } = head;
-        let turn = rest.u8()?;
-        let retry = Self { path, token_refused, nonce, turn, token, observed };
+        let return_path = rest.u8()?;
+        let retry = Self { path, token_refused, nonce, return_path, token, observed };
         Ok(key.0.holds(packet).then_some(retry))
     }
 }

@@ -48,7 +48,7 @@ pub use hello::{HELLO_LEN, Hello, RETRY_LEN, Retry};
 pub use mac::HelloKey;
 pub use noise::{Initiation, Response};
 pub use open::{
-    ACCEPT_LEN, ACCEPT_MESSAGE_LEN, ANY_TURN, Accept, OPEN_LEN, OPEN_MESSAGE_LEN, Open,
+    ACCEPT_LEN, ACCEPT_MESSAGE_LEN, ANY_RETURN_PATH, Accept, OPEN_LEN, OPEN_MESSAGE_LEN, Open,
 };
 pub use token::{Token, TokenKey};
 pub use version::{MAX_VERSIONS, Versions, other_hello};

@@ -45,8 +45,8 @@ impl Initiation {
     }
 
     /// Returns the OPEN to send. Copies differ only in these arguments.
-    pub const fn open(&self, path: PathId, turn: u8, token: Token) -> Open {
-        Open { path, turn, nonce: self.nonce, token, message: self.message }
+    pub const fn open(&self, path: PathId, return_path: u8, token: Token) -> Open {
+        Open { path, return_path, nonce: self.nonce, token, message: self.message }
     }
 
     /// Opens the message of an ACCEPT, at the cost of one X25519 multiplication.

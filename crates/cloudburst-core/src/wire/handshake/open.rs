@@ -19,8 +19,8 @@ pub const OPEN_LEN: usize = HEAD_LEN + 16 + OPEN_MESSAGE_LEN + MAC_LEN;
 /// Bytes of an ACCEPT.
 pub const ACCEPT_LEN: usize = HEAD_LEN + ACCEPT_MESSAGE_LEN + MAC_LEN;
 
-/// The turn of an [`Open`] that leaves the choice of the reverse path to the responder.
-pub const ANY_TURN: u8 = 255;
+/// The return path of an [`Open`] that leaves the choice to the responder.
+pub const ANY_RETURN_PATH: u8 = 255;
 
 /// OPEN: returns the token, with Noise message 1.
 ///
@@ -30,9 +30,9 @@ pub const ANY_TURN: u8 = 255;
 pub struct Open {
     /// The path that the packet was sent on.
     pub path: PathId,
-    /// The turn of the RETRY that this answers, so that the ACCEPT takes the same reverse path, which
-    /// is known to work; [`ANY_TURN`] in a copy that does not answer a RETRY.
-    pub turn: u8,
+    /// The return path of the RETRY that this answers, so that the ACCEPT takes the same path, which
+    /// is known to work; [`ANY_RETURN_PATH`] in a copy that does not answer a RETRY.
+    pub return_path: u8,
     /// The nonce of the handshake.
     pub nonce: u64,
     /// The token from the responder's RETRY.
@@ -60,7 +60,7 @@ impl Open {
     /// Appends the packet.
     pub fn write(&self, key: &HelloKey, out: &mut Vec<u8>) {
         let start = out.len();
-        let head = Head { second: self.turn, path: self.path, nonce: self.nonce };
+        let head = Head { second: self.return_path, path: self.path, nonce: self.nonce };
         head.write(Kind::Open, out);
         out.extend_from_slice(&self.token.0);
         out.extend_from_slice(&self.message);
@@ -79,7 +79,7 @@ impl Open {
         let (head, mut rest) = Head::read(Kind::Open, OPEN_LEN, packet)?;
         let open = Self {
             path: head.path,
-            turn: head.second,
+            return_path: head.second,
             nonce: head.nonce,
             token: Token(rest.array()?),
             message: rest.array()?,

@@ -52,7 +52,14 @@ fn hello_packet() -> Vec<u8> {
 fn retry() -> Retry {
     let observed: std::net::SocketAddr = "192.0.2.1:4660".parse().unwrap();
     let token = token_key().issue(ISSUED, NONCE, observed.ip());
-    Retry { path: PathId(0x0203), token_refused: false, nonce: NONCE, turn: 4, token, observed }
+    Retry {
+        path: PathId(0x0203),
+        token_refused: false,
+        nonce: NONCE,
+        return_path: 4,
+        token,
+        observed,
+    }
 }
 
 fn open_fields() -> OpenFields {
@@ -227,8 +234,8 @@ fn messages_are_of_one_nonce() {
 #[test]
 fn copies_of_an_open_differ_in_path_turn_token_and_mac_alone() {
     let initiation = initiation();
-    let packet = |path, turn, token| {
-        bytes(|key, out| initiation.open(PathId(path), turn, Token(token)).write(key, out))
+    let packet = |path, return_path, token| {
+        bytes(|key, out| initiation.open(PathId(path), return_path, Token(token)).write(key, out))
     };
     let (first, copy) = (packet(1, 2, [3; 16]), packet(0x0101, 4, [5; 16]));
     let same = |range: core::ops::Range<usize>| first[range.clone()] == copy[range];

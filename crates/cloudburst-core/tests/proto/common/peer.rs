@@ -5,7 +5,7 @@ use cloudburst_core::code::{BlockShape, Code, Encoder, Kernel, MAX_SOURCE_SYMBOL
 use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::id::{Digest, Incarnation, MessageId, PathId, SessionId};
 use cloudburst_core::path::{Egresses, Via};
-use cloudburst_core::proto::{Endpoint, Message};
+use cloudburst_core::proto::{Message, Transceiver};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::handshake::{AcceptFields, OpenFields, answer_by_hand, shake_hands};
@@ -19,7 +19,7 @@ pub const KEY: [u8; 32] = [7; 32];
 
 /// An endpoint, and a peer whose packets the test writes.
 pub struct Liar {
-    pub endpoint: Endpoint,
+    pub endpoint: Transceiver,
     pub now: Instant,
     pub flow: FlowKeys,
     pub sealer: Sealer,
@@ -40,18 +40,18 @@ impl Liar {
     }
 
     /// Shakes hands with `endpoint` as the incarnation `who`.
-    pub fn join(endpoint: Endpoint, who: u8) -> Self {
+    pub fn join(endpoint: Transceiver, who: u8) -> Self {
         Self::join_with_ports(endpoint, who, 0)
     }
 
     /// Shakes hands as a peer that has `more_ports` ports beyond the first.
-    pub fn join_with_ports(endpoint: Endpoint, who: u8, more_ports: u8) -> Self {
+    pub fn join_with_ports(endpoint: Transceiver, who: u8, more_ports: u8) -> Self {
         let fields = OpenFields { more_ports, ..open_fields(Incarnation([who; 16])) };
         Self::join_as(endpoint, who, &fields)
     }
 
     /// Shakes hands from address `who` and with these fields.
-    pub fn join_as(mut endpoint: Endpoint, who: u8, fields: &OpenFields) -> Self {
+    pub fn join_as(mut endpoint: Transceiver, who: u8, fields: &OpenFields) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         let via = Via { egress: 0, local: None, remote: ([10, 0, 0, who], 7000).into() };
         let (_, keys) = shake_hands(&KEY, who.into(), fields, |mut packet| {
@@ -78,7 +78,7 @@ impl Liar {
             symbol,
             symbol_size,
             code: Code::Rlf256.to_wire(),
-            unasked: 0,
+            unscheduled: 0,
         }
     }
 
@@ -196,7 +196,7 @@ pub fn accept_fields(incarnation: Incarnation) -> AcceptFields {
 
 /// Answers the handshake of `client`, on the paths that its packets took, until it has a session.
 pub fn accept_by_hand(
-    client: &mut Endpoint,
+    client: &mut Transceiver,
     now: Instant,
     path: PathId,
     fields: &AcceptFields,
@@ -230,9 +230,9 @@ pub fn payload(key: &DigestKey, header: &SymbolHeader, bytes: &[u8]) -> Vec<u8> 
     payload
 }
 
-pub fn endpoint(config: Config) -> Endpoint {
+pub fn endpoint(config: Config) -> Transceiver {
     let security = Security::pre_shared(KEY);
-    Endpoint::new(
+    Transceiver::new(
         Instant::ZERO,
         config,
         ListenPorts::one(7000),

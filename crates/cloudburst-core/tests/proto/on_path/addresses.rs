@@ -125,7 +125,7 @@ fn newcomers_take_the_names_of_translated_peers_that_nothing_is_sent_to() {
     assert_eq!(triangle.hosts[A].endpoint.counters().sender.sessions_opened, 1);
     let last = triangle.hosts[B].inbox.last().unwrap().peer;
     assert_eq!(last, name);
-    assert!(matches!(triangle.send(B, name, 500), Err(SendError::Gone(_))));
+    assert!(matches!(triangle.send(B, name, 500), Err(StartError::Gone(_))));
 }
 
 #[test]

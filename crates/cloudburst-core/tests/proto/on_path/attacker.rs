@@ -120,7 +120,7 @@ fn an_alias_is_gone_with_its_session() {
     let borrower = triangle.hosts[A].inbox[0].peer;
     let now = triangle.now;
     triangle.hosts[A].restart(now);
-    assert_eq!(triangle.send(A, borrower, 10), Err(SendError::Gone(borrower)));
+    assert_eq!(triangle.send(A, borrower, 10), Err(StartError::Gone(borrower)));
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod attacker;
 
 use crate::common::{KEY, message};
 use cloudburst_core::config::{Config, ListenPorts, Security};
-use cloudburst_core::error::{Outcome, SendError};
+use cloudburst_core::error::{Outcome, StartError};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::time::Instant;
@@ -162,7 +162,7 @@ impl Triangle {
         }
     }
 
-    fn send(&mut self, from: usize, to: SocketAddr, len: usize) -> Result<MessageId, SendError> {
+    fn send(&mut self, from: usize, to: SocketAddr, len: usize) -> Result<MessageId, StartError> {
         let bytes = message(len, len as u64);
         let options = SendOptions::default().deadline(DEADLINE);
         self.hosts[from].endpoint.send(self.now, to, bytes, &options)

@@ -6,7 +6,7 @@ use cloudburst_core::code::Code;
 use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::id::{Incarnation, MessageId, PathId, SessionId};
 use cloudburst_core::path::{Egresses, Via};
-use cloudburst_core::proto::{Contents, Endpoint, Event, ReceiverCounters, Transmit};
+use cloudburst_core::proto::{Contents, Event, ReceiverCounters, Transceiver, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::handshake::{Hello, HelloKey, shake_hands};
@@ -17,7 +17,7 @@ use core::time::Duration;
 use std::net::SocketAddr;
 
 pub(super) struct Crowd {
-    pub(super) receiver: Endpoint,
+    pub(super) receiver: Transceiver,
     pub(super) now: Instant,
     steps: u64,
 }
@@ -65,7 +65,7 @@ impl Crowd {
 
     pub(super) fn new(config: Config) -> Self {
         let security = Security::pre_shared(KEY);
-        let receiver = Endpoint::new(
+        let receiver = Transceiver::new(
             Instant::ZERO,
             config,
             ListenPorts::one(7000),
@@ -258,7 +258,7 @@ impl Voice {
             symbol,
             symbol_size,
             code: Code::Rlf256.to_wire(),
-            unasked: 0,
+            unscheduled: 0,
         };
         let prefix = Prefix {
             kind: Kind::Symbol,

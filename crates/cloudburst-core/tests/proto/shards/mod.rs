@@ -9,7 +9,7 @@ use cloudburst_core::config::{Config, ListenPorts};
 use cloudburst_core::error::{Indeterminate, Outcome};
 use cloudburst_core::id::{Incarnation, PathId};
 use cloudburst_core::path::Via;
-use cloudburst_core::proto::{Endpoint, SendOptions};
+use cloudburst_core::proto::{SendOptions, Transceiver};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Kind;
 use cloudburst_core::wire::handshake::{AcceptFields, answer_by_hand, shake_hands};
@@ -195,7 +195,7 @@ fn a_stranger_who_got_the_port_of_a_dead_shard_gets_none_of_its_messages() {
 }
 
 /// The client's handshake packets that are due.
-fn asked(client: &mut Endpoint, now: Instant) -> Vec<(Via, Vec<u8>)> {
+fn asked(client: &mut Transceiver, now: Instant) -> Vec<(Via, Vec<u8>)> {
     let mut asked = Vec::new();
     let mut packet = Vec::new();
     while let Some(transmit) = client.poll_transmit(now, &mut packet) {
@@ -208,7 +208,7 @@ fn asked(client: &mut Endpoint, now: Instant) -> Vec<(Via, Vec<u8>)> {
 }
 
 /// Answers a handshake of the client until it ends, or no more packets come.
-fn answer(client: &mut Endpoint, now: Instant, first: &(Via, Vec<u8>), fields: &AcceptFields) {
+fn answer(client: &mut Transceiver, now: Instant, first: &(Via, Vec<u8>), fields: &AcceptFields) {
     let mut next = Some(first.clone());
     while let Some((via, packet)) = next {
         let observed = ([10, 0, 0, 1], 5000).into();
@@ -250,7 +250,7 @@ fn nobody_but_its_owner_can_say_that_a_session_moved() {
     client.send(now, service(), message(10, 1), &options).unwrap();
     let hello = asked(&mut client, now).remove(0);
     answer(&mut client, now, &hello, &accept(9, 40_000));
-    let mut next_asked = |client: &mut Endpoint| loop {
+    let mut next_asked = |client: &mut Transceiver| loop {
         now = client.poll_timeout().unwrap().max(now);
         client.handle_timeout(now);
         let asked = asked(client, now);

@@ -6,7 +6,7 @@ use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::Egresses;
-use cloudburst_core::proto::{Endpoint, SendOptions};
+use cloudburst_core::proto::{SendOptions, Transceiver};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Kind;
@@ -56,9 +56,14 @@ impl Watch for Tap<'_> {
     }
 }
 
-pub(crate) fn endpoint(seed: usize, egresses: u16, config: Config, ports: ListenPorts) -> Endpoint {
+pub(crate) fn endpoint(
+    seed: usize,
+    egresses: u16,
+    config: Config,
+    ports: ListenPorts,
+) -> Transceiver {
     let (security, seed) = (Security::pre_shared(KEY), Seed::new([seed as u8; 32]));
-    Endpoint::new(Instant::ZERO, config, ports, &security, seed, Box::new(Egresses(egresses)))
+    Transceiver::new(Instant::ZERO, config, ports, &security, seed, Box::new(Egresses(egresses)))
         .expect("the configuration is valid")
 }
 
@@ -66,7 +71,7 @@ fn client_config() -> Config {
     Config { capacity: 100_000_000.into(), ..Config::default() }
 }
 
-pub(crate) fn client() -> Endpoint {
+pub(crate) fn client() -> Transceiver {
     endpoint(200, 4, client_config(), ListenPorts::one(CLIENT_PORT))
 }
 

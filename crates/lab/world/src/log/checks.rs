@@ -1,7 +1,7 @@
 //! Checks that what an endpoint reports about a send is true.
 
 use super::messages::Sent;
-use cloudburst_core::error::{Indeterminate, Outcome, Receipt, Rejection, SendError};
+use cloudburst_core::error::{Indeterminate, Outcome, Receipt, Rejection, StartError};
 use cloudburst_core::naming::is_alias;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::RejectReason;
@@ -34,17 +34,17 @@ pub(crate) struct Facts {
 ///
 /// If it is not.
 pub(crate) fn check_refusal(
-    error: &SendError,
+    error: &StartError,
     peer: SocketAddr,
     (len, max): (usize, usize),
     closed: bool,
 ) {
     match *error {
-        SendError::TooLarge { .. } => assert!(len > max, "{error}: {len} bytes"),
-        SendError::Full { messages, .. } => assert!(messages > 0, "no message is open: {error}"),
-        SendError::Closing => assert!(closed, "{error}"),
+        StartError::TooLarge { .. } => assert!(len > max, "{error}: {len} bytes"),
+        StartError::Full { messages, .. } => assert!(messages > 0, "no message is open: {error}"),
+        StartError::Closing => assert!(closed, "{error}"),
         // The endpoint knew the peer only by its session.
-        SendError::Gone(gone) => assert!(gone == peer && is_alias(&gone), "{error}"),
+        StartError::Gone(gone) => assert!(gone == peer && is_alias(&gone), "{error}"),
         ref other => panic!("refused without cause: {other}"),
     }
 }

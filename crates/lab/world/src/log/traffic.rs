@@ -4,7 +4,9 @@ use super::trace::hash;
 use cloudburst_core::wire::answer::{self, NONE_ACKNOWLEDGED};
 use cloudburst_core::wire::keys::HEADER_TAG_LEN;
 use cloudburst_core::wire::seal::TAG_LEN;
-use cloudburst_core::wire::symbol::{MIN_SYMBOL_LEN, SYMBOL_OVERHEAD, TrimmedView, UNASKED_LEN};
+use cloudburst_core::wire::symbol::{
+    MIN_SYMBOL_LEN, SYMBOL_OVERHEAD, TrimmedView, UNSCHEDULED_LEN,
+};
 use cloudburst_core::wire::{Answer, Kind, Prefix, Report, Verdict};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -74,7 +76,7 @@ impl TrafficLog {
 /// The header of a SYMBOL, with its tag if it has one.
 fn header(packet: &[u8]) -> Option<&[u8]> {
     let prefix = Prefix::parse(packet).ok().filter(|prefix| prefix.kind == Kind::Symbol)?;
-    let unasked = if prefix.pulled { UNASKED_LEN } else { 0 };
+    let unasked = if prefix.pulled { UNSCHEDULED_LEN } else { 0 };
     packet.get(..SYMBOL_OVERHEAD - TAG_LEN + unasked + HEADER_TAG_LEN)
 }
 

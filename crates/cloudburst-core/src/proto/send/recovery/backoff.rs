@@ -1,21 +1,21 @@
-//! How long to wait in silence, and how many symbols to grant after it.
+//! How long to wait for an answer, and how many symbols to grant after it.
 
 use super::ACK_REQUESTS;
-use crate::proto::limits::MAX_PAUSE;
+use crate::proto::limits::MAX_BACKOFF;
 use core::time::Duration;
 
-/// The maximum number of symbols granted after a silence: one for each path, because most paths may
+/// The maximum number of symbols granted after a timeout: one for each path, because most paths may
 /// be dead.
 const MAX_PROBES: u32 = 8;
 
-/// The number of symbols granted after a silence, with `paths` paths.
+/// The number of symbols granted after a timeout, with `paths` paths.
 pub(in crate::proto::send) fn probes(paths: usize) -> u32 {
     u32::try_from(paths).unwrap_or(u32::MAX).clamp(ACK_REQUESTS, MAX_PROBES)
 }
 
-/// How long to wait for an answer that takes `wait`, after `unanswered` waits in a row without one.
-/// Each wait is tried twice before it doubles, because the first may well be bad luck.
-pub(in crate::proto::send) fn backoff(wait: Duration, unanswered: u32) -> Duration {
+/// How long to wait for an answer, after `unanswered` RTOs in a row without one.
+/// Each timeout is tried twice before it doubles, because the first may well be bad luck.
+pub(in crate::proto::send) fn backoff(rto: Duration, unanswered: u32) -> Duration {
     let doublings = (unanswered / 2).min(8);
-    wait.saturating_mul(1 << doublings).min(MAX_PAUSE)
+    rto.saturating_mul(1 << doublings).min(MAX_BACKOFF)
 }

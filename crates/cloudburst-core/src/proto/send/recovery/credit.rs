@@ -68,7 +68,7 @@ impl Credit {
     }
 
     /// Grants one more symbol, which does not count towards the cap.
-    pub(super) const fn spare(&mut self) {
+    pub(super) const fn grant_extra(&mut self) {
         self.cap = self.cap.saturating_add(1);
         self.granted = self.granted.saturating_add(1);
     }
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(credit.grant(1), 0);
         credit.probe();
         assert_eq!(credit.left(), 1);
-        credit.spare();
+        credit.grant_extra();
         assert_eq!(credit.left(), 2);
         credit.revoke();
         assert_eq!((credit.left(), credit.is_exhausted()), (0, false));

@@ -1,9 +1,9 @@
-//! Recovery of a block: how many symbols policies and silences grant.
+//! Recovery of a block: how many symbols policies and timeouts grant.
 //!
 //! A [`Recovery`] is told when a symbol is sent, what the receiver needs, and that no answer has
 //! arrived in time. It determines how many symbols may be sent now, and when it must be woken.
-//! Policies differ in their opening and in their reaction to feedback; the grants after silence are
-//! the same for all.
+//! Policies differ in their opening and in their reaction to feedback; the grants after a timeout
+//! are the same for all.
 
 mod backoff;
 mod budgeted;
@@ -20,8 +20,8 @@ use crate::config::BurstPolicy;
 use crate::time::Instant;
 use core::time::Duration;
 
-/// The number of waits in a row without an answer that is no longer bad luck.
-pub(super) const LASTING: u32 = 3;
+/// The number of RTOs in a row without an answer that is no longer bad luck.
+pub(super) const PERSISTENT: u32 = 3;
 /// Symbols at the end of a grant that request an ACK: their answers take different paths.
 const ACK_REQUESTS: u32 = 2;
 /// The fewest symbols after which an unanswered burst slows to a trickle: several for each of
@@ -48,7 +48,7 @@ pub(super) struct Recovery {
     /// Symbols that the receiver needs, by its last report.
     needed: u32,
     credit: Credit,
-    /// The number of symbols granted after a silence, unless an answer is probably only late.
+    /// The number of symbols granted after a timeout, unless an answer is probably only late.
     probes: u32,
     /// The number of grants in a row without an answer.
     unanswered: u32,
@@ -142,16 +142,15 @@ impl Recovery {
         self.unanswered
     }
 
-    /// Records that the symbol with packet number `number` is being sent. `wait` is how long an
-    /// answer takes.
-    pub(super) fn on_sent(&mut self, now: Instant, number: u64, wait: Duration) {
+    /// Records that the symbol with packet number `number` is being sent.
+    pub(super) fn on_sent(&mut self, now: Instant, number: u64, rto: Duration) {
         let requests_ack = self.requests_ack();
         self.credit.on_sent();
         if requests_ack && let Policy::Budgeted(policy) = &mut self.policy {
             policy.on_ack_request(number, self.credit.sent());
         }
         if self.allowance() == 0 {
-            self.wake_in(now, wait);
+            self.wake_in(now, rto);
         }
     }
 
@@ -181,28 +180,27 @@ impl Recovery {
         }
     }
 
-    /// Waits for an answer, which takes `wait`, if more symbols may be sent without one.
-    fn wake_in(&mut self, now: Instant, wait: Duration) {
-        let wait = self.wait(wait);
-        self.wake_at = (!self.credit.is_exhausted()).then(|| now + wait);
+    /// Waits for an answer, if more symbols may be sent without one.
+    fn wake_in(&mut self, now: Instant, rto: Duration) {
+        let timeout = self.timeout(rto);
+        self.wake_at = (!self.credit.is_exhausted()).then(|| now + timeout);
     }
 
-    /// How long to wait when all is sent and an answer takes `wait`.
-    fn wait(&self, wait: Duration) -> Duration {
+    /// How long to wait when all is sent.
+    fn timeout(&self, rto: Duration) -> Duration {
         match &self.policy {
-            Policy::Pulled(policy) => policy.wait(wait, self.unanswered),
-            Policy::Oblivious | Policy::Budgeted(_) => backoff(wait, self.unanswered),
+            Policy::Pulled(policy) => policy.timeout(rto, self.unanswered),
+            Policy::Oblivious | Policy::Budgeted(_) => backoff(rto, self.unanswered),
         }
     }
 
-    /// Handles a PULL. `next` is the number of the next packet, and `wait` is how long an answer
-    /// takes.
+    /// Handles a PULL. `next` is the number of the next packet.
     pub(super) fn on_pull(
         &mut self,
         now: Instant,
         Pull { acknowledged, credit, fin }: Pull,
         next: u64,
-        wait: Duration,
+        rto: Duration,
     ) {
         let Policy::Pulled(policy) = &mut self.policy else { return };
         let more = policy.on_pull(acknowledged, next, credit, fin);
@@ -210,12 +208,12 @@ impl Recovery {
         if self.credit.add(more) {
             self.wake_at = None;
         } else if self.allowance() == 0 {
-            self.wake_in(now, wait);
+            self.wake_in(now, rto);
         }
     }
 
     /// Symbols that are sent without a request, including those still to be sent.
-    pub(super) const fn unasked(&self) -> u32 {
+    pub(super) const fn unscheduled(&self) -> u32 {
         match &self.policy {
             Policy::Pulled(policy) => self.credit.granted().saturating_sub(policy.credit()),
             Policy::Oblivious | Policy::Budgeted(_) => 0,
@@ -223,21 +221,21 @@ impl Recovery {
     }
 
     /// Grants a few more symbols, at most `limit`, if an answer is overdue. Returns how many.
-    /// `all_well` says that nothing is wrong with any path, as far as is known.
-    pub(super) fn on_timeout(&mut self, now: Instant, all_well: bool, limit: u32) -> u32 {
+    /// `all_healthy` says that nothing is wrong with any path, as far as is known.
+    pub(super) fn on_timeout(&mut self, now: Instant, all_healthy: bool, limit: u32) -> u32 {
         if limit == 0 || self.next_wake().is_none_or(|at| at > now) {
             return 0;
         }
-        self.grant_probes(all_well, limit)
+        self.grant_probes(all_healthy, limit)
     }
 
     /// Grants a few more symbols, at most `limit`, without waiting any longer. Returns how many.
-    pub(super) fn grant_probes(&mut self, all_well: bool, limit: u32) -> u32 {
+    pub(super) fn grant_probes(&mut self, all_healthy: bool, limit: u32) -> u32 {
         self.wake_at = None;
         self.unanswered = self.unanswered.saturating_add(1);
         let much = oblivious::opening(self.source_symbols).max(MIN_BURST);
-        // If all paths are well, the first silence is mostly a late answer.
-        let late = all_well && self.unanswered == 1;
+        // If all paths are well, the first timeout is mostly a late answer.
+        let late = all_healthy && self.unanswered == 1;
         let few = if late || self.credit.sent() > much { ACK_REQUESTS } else { self.probes };
         self.credit.grant(few.min(limit))
     }
@@ -263,16 +261,16 @@ impl Recovery {
     }
 
     /// Grants one more symbol, in place of one that may well be lost: a probe of a path.
-    pub(super) const fn spare(&mut self) {
-        self.credit.spare();
+    pub(super) const fn grant_extra(&mut self) {
+        self.credit.grant_extra();
     }
 
     /// Continues the burst as if it began, because the receiver has room again. A pulled message
-    /// waits for a PULL instead, which takes `wait`.
-    pub(super) fn resume(&mut self, now: Instant, wait: Duration) {
+    /// waits for a PULL instead.
+    pub(super) fn resume(&mut self, now: Instant, rto: Duration) {
         self.wake_at = None;
         if matches!(self.policy, Policy::Pulled(_)) {
-            self.wake_in(now, wait);
+            self.wake_in(now, rto);
         } else {
             self.credit.resume();
         }

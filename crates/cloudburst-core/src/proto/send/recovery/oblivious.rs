@@ -1,7 +1,7 @@
 //! Bursts without feedback: symbols until STOP (Algorithm 1, section III-B).
 
 /// An unanswered burst ends after this many times the block's source symbols. Symbols after that
-/// leave as slowly as silence demands.
+/// leave as slowly as the backoff demands.
 pub(super) const TRICKLE_AFTER: u32 = 8;
 
 /// The number of symbols that a block of `source_symbols` opens with: enough for the STOP to arrive

@@ -2,7 +2,7 @@
 //! section IV-C).
 
 use super::backoff;
-use crate::proto::limits::MAX_PAUSE;
+use crate::proto::limits::MAX_BACKOFF;
 use crate::wire::answer::NONE_ACKNOWLEDGED;
 use core::time::Duration;
 
@@ -48,15 +48,15 @@ impl Pulled {
         !self.known || self.fin
     }
 
-    /// How long to wait for the receiver, which answers within `wait`, after `unanswered` waits in
-    /// a row without an answer.
-    pub(super) fn wait(&self, wait: Duration, unanswered: u32) -> Duration {
+    /// How long to wait for the receiver, after `unanswered` RTOs in a row
+    /// without an answer.
+    pub(super) fn timeout(&self, rto: Duration, unanswered: u32) -> Duration {
         match (self.known, self.fin) {
-            (false, _) => backoff(wait, unanswered),
+            (false, _) => backoff(rto, unanswered),
             // The receiver's own timers expire first.
-            (true, true) => backoff(wait * 2, unanswered),
+            (true, true) => backoff(rto * 2, unanswered),
             // The receiver serves others first, or has no room.
-            (true, false) => MAX_PAUSE,
+            (true, false) => MAX_BACKOFF,
         }
     }
 }
@@ -83,10 +83,10 @@ mod tests {
         let mut more = |credit| pulled.on_pull(NONE_ACKNOWLEDGED, 20, credit, false);
         assert_eq!([1, 4, 2, 4, 7].map(&mut more), [1, 3, 0, 0, 3]);
         assert!(!pulled.requests_ack());
-        assert_eq!(pulled.wait(Duration::from_millis(1), 0), MAX_PAUSE);
+        assert_eq!(pulled.timeout(Duration::from_millis(1), 0), MAX_BACKOFF);
         assert_eq!(pulled.on_pull(NONE_ACKNOWLEDGED, 20, 8, true), 1);
         assert!(pulled.requests_ack());
-        assert_eq!(pulled.wait(Duration::from_millis(1), 0), Duration::from_millis(2));
+        assert_eq!(pulled.timeout(Duration::from_millis(1), 0), Duration::from_millis(2));
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Tests of policies, and of their grants after silence.
+//! Tests of policies, and of their grants after timeouts.
 
 use super::*;
 
-const WAIT: Duration = Duration::from_millis(1);
+const RTO: Duration = Duration::from_millis(1);
 
 fn send_all(recovery: &mut Recovery, now: Instant, first: u64) -> u64 {
     let mut number = first;
     while recovery.allowance() > 0 {
-        recovery.on_sent(now, number, WAIT);
+        recovery.on_sent(now, number, RTO);
         number += 1;
     }
     number
@@ -21,12 +21,12 @@ fn opens_with_the_margin_asks_at_the_end_and_sends_what_is_missing() {
     let asks: Vec<bool> = (0..10)
         .map(|number| {
             let asks = recovery.requests_ack();
-            recovery.on_sent(Instant::ZERO, number, WAIT);
+            recovery.on_sent(Instant::ZERO, number, RTO);
             asks
         })
         .collect();
     assert_eq!(asks.iter().filter(|asks| **asks).count(), 2);
-    assert_eq!(recovery.next_wake(), Some(Instant::ZERO + WAIT));
+    assert_eq!(recovery.next_wake(), Some(Instant::ZERO + RTO));
     // The last packet requested an ACK; 8 of 10 arrived, 2 of them repaired nothing yet: 2 missing.
     recovery.on_feedback(9, 2);
     assert_eq!(recovery.allowance(), 4, "2 needed, 6 of 10 arrived: 2 / 0.6, rounded up");
@@ -81,5 +81,5 @@ fn an_oblivious_burst_goes_on_whatever_the_receiver_says() {
     let next = send_all(&mut recovery, Instant::ZERO, 0);
     recovery.on_feedback(next - 1, 4);
     assert_eq!(recovery.allowance(), 0);
-    assert_eq!(recovery.next_wake(), Some(Instant::ZERO + WAIT));
+    assert_eq!(recovery.next_wake(), Some(Instant::ZERO + RTO));
 }

@@ -7,7 +7,7 @@ use crate::proto::send::{Sender, with_port};
 use crate::proto::session::Invitation;
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
-use crate::wire::handshake::{ANY_TURN, Hello};
+use crate::wire::handshake::{ANY_RETURN_PATH, Hello};
 use std::net::SocketAddr;
 
 impl Sender {
@@ -55,14 +55,14 @@ impl Sender {
         }
         let key = self.identity.hello_key();
         if let Some(Invitation { initiation, token, .. }) = opening.invitation.as_deref() {
-            let turn = reply.map_or(ANY_TURN, |(_, turn)| turn);
-            initiation.open(path, turn, *token).write(key, buffer);
+            let return_path = reply.map_or(ANY_RETURN_PATH, |(_, return_path)| return_path);
+            initiation.open(path, return_path, *token).write(key, buffer);
         } else {
             let current = peer.session.as_mut().map(|session| &mut session.sealer);
             Hello::write(path, count, opening.nonce, current, key, buffer);
         }
         self.counters.handshakes_sent += 1;
-        peer.tally.handshakes_sent += 1;
+        peer.counts.handshakes_sent += 1;
         let on_the_wire = buffer.len() + self.overhead(&via);
         self.pacer.charge(now, on_the_wire);
         self.hellos.on_sent(now, rank, on_the_wire);

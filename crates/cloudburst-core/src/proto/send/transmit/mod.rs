@@ -6,12 +6,12 @@ mod train;
 
 pub(super) use self::probe::ProbeDue;
 use self::train::{Limits, Part, Train};
-use super::{Outgoing, Round, Sender};
+use super::{Outgoing, Quantum, Sender};
 use crate::config::Parameters;
 use crate::error::LocalError;
 use crate::id::MessageId;
 use crate::path::{SHORTEST_TRAIN, Via};
-use crate::proto::observe::tell;
+use crate::proto::observe::emit;
 use crate::proto::{Contents, Marking, Transmit, marking};
 use crate::time::Instant;
 use core::time::Duration;
@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 /// How long a scheduling quantum may take at the allowed rate, except for the train that exceeds
 /// it. Packets that become ready in the meantime wait that long, behind it and in the queue of this
 /// host.
-const ROUND_TIME: Duration = Duration::from_micros(200);
+const QUANTUM_TIME: Duration = Duration::from_micros(200);
 /// The maximum number of bytes in a train: what one system call takes (a UDP datagram), less an
 /// answer that leaves with it.
 const MAX_TRAIN_BYTES: usize = 65_507 - 1_472;
@@ -28,7 +28,7 @@ const MAX_TRAIN_BYTES: usize = 65_507 - 1_472;
 /// of at least eight trains.
 pub(super) const MAX_PARTS: usize = 512;
 /// Messages that are examined for one that fits a train.
-const LOOK_AHEAD: usize = 32;
+const SEARCH_LIMIT: usize = 32;
 
 /// Bytes of the IP and UDP headers that a packet on the wire has besides its payload.
 pub(in crate::proto) const fn headers(via: &Via) -> usize {
@@ -41,8 +41,8 @@ pub(in crate::proto) const fn headers_to(remote: &SocketAddr) -> usize {
 }
 
 /// The marking of the packets that a message sends next.
-fn marking_of(config: &Parameters, Outgoing { leg, .. }: &Outgoing) -> Marking {
-    marking::symbols(config, leg.level(&config.classes), leg.answered)
+fn marking_of(config: &Parameters, Outgoing { transfer, .. }: &Outgoing) -> Marking {
+    marking::symbols(config, transfer.level(&config.classes), transfer.answered)
 }
 
 impl Sender {
@@ -52,9 +52,9 @@ impl Sender {
         if let Some(transmit) = self.transmit_probe_due(now, buffer) {
             return Some(transmit);
         }
-        // A round whose message has nothing more to send gives way to the next one.
-        if let Some(round) = self.round.take()
-            && let Some(transmit) = self.transmit_turn(now, round, buffer)
+        // A quantum whose message has nothing more to send gives way to the next one.
+        if let Some(quantum) = self.quantum.take()
+            && let Some(transmit) = self.transmit_opportunity(now, quantum, buffer)
         {
             return Some(transmit);
         }
@@ -69,8 +69,8 @@ impl Sender {
             return Some(transmit);
         }
         self.symbols_are_next = false;
-        match self.begin_round() {
-            Some(round) => self.transmit_turn(now, round, buffer),
+        match self.begin_quantum() {
+            Some(quantum) => self.transmit_opportunity(now, quantum, buffer),
             None => self.transmit_liveness(now, buffer),
         }
     }
@@ -103,45 +103,45 @@ impl Sender {
         match transmit.contents {
             Contents::Symbols { train } => {
                 for (_, id) in self.parts_sent.iter().filter(|(of, _)| *of == train) {
-                    if let Some(Outgoing { leg, .. }) = self.messages.get_mut(id)
-                        && leg.last_train == train
+                    if let Some(Outgoing { transfer, .. }) = self.messages.get_mut(id)
+                        && transfer.last_train == train
                     {
-                        leg.not_sent = Some((leg.packets, error));
+                        transfer.not_sent = Some((transfer.packets, error));
                     }
                 }
             }
             Contents::Handshake(address) => {
                 if let Some(peer) = self.peers.get_mut(&address) {
-                    peer.not_sent = Some((peer.tally.handshakes_sent, error));
+                    peer.not_sent = Some((peer.counts.handshakes_sent, error));
                 }
             }
             Contents::Answers => {}
         }
     }
 
-    /// Writes the next train of a round.
-    fn transmit_turn(
+    /// Writes the next train of a quantum.
+    fn transmit_opportunity(
         &mut self,
         now: Instant,
-        round: Round,
+        quantum: Quantum,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let transmit = self.transmit_train(now, round.message, buffer)?;
-        // A round that takes long on the wire gives way early, to messages that are more urgent by
+        let transmit = self.transmit_train(now, quantum.message, buffer)?;
+        // A quantum that takes long on the wire gives way early, to messages that are more urgent by
         // then.
-        let is_long = self.pacer.ready_at() > now + ROUND_TIME;
-        let turns = if is_long { 0 } else { round.turns - 1 };
-        self.round = (turns > 0).then_some(Round { turns, ..round });
+        let is_long = self.pacer.ready_at() > now + QUANTUM_TIME;
+        let trains = if is_long { 0 } else { quantum.trains - 1 };
+        self.quantum = (trains > 0).then_some(Quantum { trains, ..quantum });
         Some(transmit)
     }
 
-    /// Begins a round of the message that the schedule chooses.
-    fn begin_round(&mut self) -> Option<Round> {
-        let id = self.schedule.next_round()?;
-        let Outgoing { leg, .. } = self.messages.get_mut(&id)?;
-        self.schedule.served(&mut leg.place, id);
-        let peer = self.peers.get(&leg.peer)?;
-        Some(Round { message: id, turns: peer.paths.len() })
+    /// Begins a quantum of the message that the schedule chooses.
+    fn begin_quantum(&mut self) -> Option<Quantum> {
+        let id = self.schedule.next_quantum()?;
+        let Outgoing { transfer, .. } = self.messages.get_mut(&id)?;
+        self.schedule.served(&mut transfer.schedule_key, id);
+        let peer = self.peers.get(&transfer.peer)?;
+        Some(Quantum { message: id, trains: peer.paths.len() })
     }
 
     /// Writes a train of `id` on the next path, with packets of other messages to the same peer if
@@ -154,7 +154,7 @@ impl Sender {
     ) -> Option<Transmit> {
         let limits = self.train_limits();
         let message = self.messages.get_mut(&id)?;
-        let address = message.leg.peer;
+        let address = message.transfer.peer;
         let peer = self.peers.get_mut(&address)?;
         // Until it is known that the receiver is listening, packets of other messages take
         // precedence (Aeolus).
@@ -162,7 +162,7 @@ impl Sender {
         let (mut train, first) = Train::begin(now, message, peer, limits, marking)?;
         self.trains += 1;
         let mut wakes_peer = self.put_part(now, &train, first, id, buffer)?;
-        while train.room > 0
+        while train.capacity > 0
             && let Some((next, part)) = self.next_part(address, &mut train)
         {
             wakes_peer |= self.put_part(now, &train, part, next, buffer)?;
@@ -184,9 +184,9 @@ impl Sender {
     }
 
     /// How long a train may be: what one system call carries, and no more than the link sends
-    /// within [`ROUND_TIME`].
+    /// within [`QUANTUM_TIME`].
     fn train_limits(&self) -> Limits {
-        let in_time = self.pacer.bytes_within(ROUND_TIME).max(SHORTEST_TRAIN * self.config.mtu);
+        let in_time = self.pacer.bytes_within(QUANTUM_TIME).max(SHORTEST_TRAIN * self.config.mtu);
         Limits { packets: self.config.train, bytes: in_time.min(MAX_TRAIN_BYTES) }
     }
 
@@ -195,12 +195,12 @@ impl Sender {
         let (messages, config) = (&self.messages, &self.config);
         let fits = |id: &MessageId| {
             messages.get(id).is_some_and(|message| {
-                message.leg.peer == peer
+                message.transfer.peer == peer
                     && marking_of(config, message) == train.marking
                     && train.fits(message)
             })
         };
-        let id = self.schedule.most_urgent().take(LOOK_AHEAD).find(fits)?;
+        let id = self.schedule.most_urgent().take(SEARCH_LIMIT).find(fits)?;
         let part = train.join(self.messages.get_mut(&id)?, self.peers.get_mut(&peer)?)?;
         Some((id, part))
     }
@@ -216,14 +216,14 @@ impl Sender {
         buffer: &mut Vec<u8>,
     ) -> Option<bool> {
         let message = self.messages.get_mut(&id)?;
-        let peer = self.peers.get_mut(&message.leg.peer)?;
+        let peer = self.peers.get_mut(&message.transfer.peer)?;
         let requested = train.fill(now, part, message, peer, buffer)?;
-        tell(&self.observer, || train.observation(part, message));
+        emit(&self.observer, || train.observation(part, message));
         let wakes_peer = train.account_for(now, part, message, peer, requested);
         if let Some(probe) = train.probe_due(&self.config, part, message) {
             self.probes_due.push_back(probe);
         }
-        message.leg.last_train = self.trains;
+        message.transfer.last_train = self.trains;
         if self.parts_sent.len() == MAX_PARTS {
             self.parts_sent.pop_front();
         }

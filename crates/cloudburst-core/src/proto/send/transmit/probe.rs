@@ -4,7 +4,7 @@
 use super::super::{Outgoing, Sender};
 use crate::id::{MessageId, PathId};
 use crate::path::Via;
-use crate::proto::observe::{Observation, tell};
+use crate::proto::observe::{Observation, emit};
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
 use crate::wire::{Capabilities, Kind, Prefix};
@@ -33,11 +33,12 @@ impl Sender {
                 let (via, len) = (due.via, buffer.len());
                 self.counters.probes_sent += 1;
                 if self.observer.is_some()
-                    && let Some(Outgoing { leg, .. }) = self.messages.get(&due.message)
+                    && let Some(Outgoing { transfer, .. }) = self.messages.get(&due.message)
                 {
                     let ProbeDue { message, block, path, .. } = due;
-                    let probe = || Observation::ProbeSent { peer: leg.peer, message, block, path };
-                    tell(&self.observer, probe);
+                    let probe =
+                        || Observation::ProbeSent { peer: transfer.peer, message, block, path };
+                    emit(&self.observer, probe);
                 }
                 self.pacer.charge(now, len + self.overhead(&via));
                 let contents = Contents::Symbols { train: self.trains };
@@ -49,20 +50,20 @@ impl Sender {
     }
 
     fn write_probe(&mut self, now: Instant, due: ProbeDue, buffer: &mut Vec<u8>) -> Option<()> {
-        let Outgoing { source, leg } = self.messages.get_mut(&due.message)?;
-        let peer = self.peers.get_mut(&leg.peer).filter(|peer| peer.usable)?;
+        let Outgoing { source, transfer } = self.messages.get_mut(&due.message)?;
+        let peer = self.peers.get_mut(&transfer.peer).filter(|peer| peer.usable)?;
         let low_watermark = peer.low_watermark().unwrap_or(source.id);
         let session = peer.session.as_mut()?;
         let capabilities = session.capabilities;
         if !capabilities.has(Capabilities::PROBE) {
             return None;
         }
-        let (partial, pulled) = (leg.is_partial(), leg.is_pulled(capabilities));
-        let block = leg.block_mut(due.block)?;
+        let (partial, pulled) = (transfer.is_partial(), transfer.is_pulled(capabilities));
+        let block = transfer.block_mut(due.block)?;
         let number = session.sealer.next_number();
         let mut header = source.symbol_header(source.block(due.block)?, low_watermark);
         header.symbol = block.recovery.sent();
-        header.unasked = u16::try_from(block.recovery.unasked()).unwrap_or(u16::MAX);
+        header.unscheduled = u16::try_from(block.recovery.unscheduled()).unwrap_or(u16::MAX);
         let prefix = Prefix {
             kind: Kind::Symbol,
             ack_request: true,
@@ -83,8 +84,8 @@ impl Sender {
         let len = buffer.len();
         session.sealer.seal(buffer, 0, len);
         block.recovery.on_probe_sent(number);
-        let address = leg.peer;
-        if peer.silence.on_asked(now) {
+        let address = transfer.peer;
+        if peer.liveness.on_ack_request(now) {
             self.reschedule_peer(address);
         }
         Some(())

@@ -8,13 +8,13 @@ use crate::path::{Opportunity, SHORTEST_TRAIN, Via};
 use crate::proto::observe::Observation;
 use crate::proto::send::Outgoing;
 use crate::proto::send::peer::Peer;
-use crate::proto::send::recovery::LASTING;
+use crate::proto::send::recovery::PERSISTENT;
 use crate::proto::send::source::{Source, SourceBlock};
 use crate::proto::{Class, Marking};
 use crate::time::Instant;
 use crate::wire::keys::{HEADER_TAG_LEN, HeaderKey};
 use crate::wire::seal::Sealer;
-use crate::wire::symbol::{SYMBOL_OVERHEAD, UNASKED_LEN};
+use crate::wire::symbol::{SYMBOL_OVERHEAD, UNSCHEDULED_LEN};
 use crate::wire::{Capabilities, Kind, Prefix, SymbolHeader};
 
 /// The path of a train, and what all of its packets have in common.
@@ -26,7 +26,7 @@ pub(super) struct Train {
     pub(super) packet_len: usize,
     pub(super) marking: Marking,
     /// The number of packets that it still has room for.
-    pub(super) room: usize,
+    pub(super) capacity: usize,
     /// The peer's capabilities beyond this version.
     capabilities: Capabilities,
 }
@@ -36,7 +36,7 @@ pub(super) struct Train {
 pub(super) struct Part {
     block: u32,
     pub(super) packets: usize,
-    /// Whether they follow a silence.
+    /// Whether they follow a liveness.
     is_retry: bool,
     /// Whether they probe the path, besides the symbols that the block was granted.
     probe: bool,
@@ -54,32 +54,32 @@ impl Train {
     /// The next train of a message, and its first part. Begins a block if necessary.
     pub(super) fn begin(
         now: Instant,
-        Outgoing { source, leg }: &mut Outgoing,
+        Outgoing { source, transfer }: &mut Outgoing,
         peer: &mut Peer,
         limits: Limits,
         marking: Marking,
     ) -> Option<(Self, Part)> {
-        if !leg.is_ready() || !peer.usable {
+        if !transfer.is_ready() || !peer.usable {
             return None;
         }
-        let held = leg.held();
+        let allowance = transfer.pause_allowance();
         let session = peer.session.as_ref()?;
         let capabilities = session.capabilities;
-        let pulled = leg.is_pulled(capabilities);
-        let block = leg.turn(source, &session.digest, &peer.paths, capabilities)?;
+        let pulled = transfer.is_pulled(capabilities);
+        let block = transfer.block_to_send(source, &session.digest, &peer.paths, capabilities)?;
         let packet_len = packet_len(source, block.index, pulled, capabilities)?;
         let longest = (limits.bytes / packet_len).clamp(1, limits.packets);
-        let ready = block.recovery.allowance().min(held) as usize;
+        let ready = block.recovery.allowance().min(allowance) as usize;
         let unanswered = block.recovery.unanswered();
-        let Opportunity { path, via, packets, room, probe } =
+        let Opportunity { path, via, packets, capacity, probe } =
             take_opportunity(now, peer, ready, longest, unanswered);
         if probe {
-            block.recovery.spare();
+            block.recovery.grant_extra();
         }
-        // Packets that follow a silence are sent alone, because little is known of the path.
-        let room = if unanswered > 0 || held < u32::MAX { 0 } else { room };
+        // Packets that follow a liveness are sent alone, because little is known of the path.
+        let capacity = if unanswered > 0 || allowance < u32::MAX { 0 } else { capacity };
         let part = Part { block: block.index, packets, is_retry: unanswered > 0, probe };
-        Some((Self { path, via, packet_len, marking, room, capabilities }, part))
+        Some((Self { path, via, packet_len, marking, capacity, capabilities }, part))
     }
 
     /// Its class, counted from the most urgent class of symbols.
@@ -88,24 +88,24 @@ impl Train {
     }
 
     /// Whether packets of a message are as long as those of the train.
-    pub(super) fn fits(&self, Outgoing { source, leg }: &Outgoing) -> bool {
+    pub(super) fn fits(&self, Outgoing { source, transfer }: &Outgoing) -> bool {
         // Checked without beginning a block, because a block that has begun must be sent in this
         // session.
-        let pulled = leg.is_pulled(self.capabilities);
-        leg.next_block().and_then(|block| packet_len(source, block, pulled, self.capabilities))
+        let pulled = transfer.is_pulled(self.capabilities);
+        transfer.next_block().and_then(|block| packet_len(source, block, pulled, self.capabilities))
             == Some(self.packet_len)
     }
 
     /// What a message that [fits](Self::fits) adds to the train. Begins a block if necessary.
     pub(super) fn join(
         &mut self,
-        Outgoing { source, leg }: &mut Outgoing,
+        Outgoing { source, transfer }: &mut Outgoing,
         peer: &mut Peer,
     ) -> Option<Part> {
         let key = &peer.session.as_ref()?.digest;
-        let block = leg.turn(source, key, &peer.paths, self.capabilities)?;
-        let packets = self.room.min(block.recovery.allowance() as usize);
-        self.room -= packets;
+        let block = transfer.block_to_send(source, key, &peer.paths, self.capabilities)?;
+        let packets = self.capacity.min(block.recovery.allowance() as usize);
+        self.capacity -= packets;
         peer.paths.charge_more(self.path, packets);
         Some(Part { block: block.index, packets, is_retry: false, probe: false })
     }
@@ -116,13 +116,13 @@ impl Train {
         &self,
         now: Instant,
         part: Part,
-        Outgoing { source, leg }: &mut Outgoing,
+        Outgoing { source, transfer }: &mut Outgoing,
         peer: &mut Peer,
         buffer: &mut Vec<u8>,
     ) -> Option<bool> {
         let low_watermark = peer.low_watermark().unwrap_or(source.id);
-        let (partial, pulled) = (leg.is_partial(), leg.is_pulled(self.capabilities));
-        let (block, encoded) = (leg.block_mut(part.block)?, source.block(part.block)?);
+        let (partial, pulled) = (transfer.is_partial(), transfer.is_pulled(self.capabilities));
+        let (block, encoded) = (transfer.block_mut(part.block)?, source.block(part.block)?);
         let session = peer.session.as_mut()?;
         let mut header = source.symbol_header(encoded, low_watermark);
         let mut requested = false;
@@ -130,12 +130,12 @@ impl Train {
             let number = session.sealer.next_number();
             header.symbol = block.next_symbol();
             header.path_number = peer.paths.next_number(self.path, self.level());
-            header.unasked = u16::try_from(block.recovery.unasked()).unwrap_or(u16::MAX);
+            header.unscheduled = u16::try_from(block.recovery.unscheduled()).unwrap_or(u16::MAX);
             let prefix = Prefix {
                 kind: Kind::Symbol,
                 ack_request: block.recovery.requests_ack() || part.probe,
                 partial,
-                again: block.recovery.unanswered() >= LASTING,
+                again: block.recovery.unanswered() >= PERSISTENT,
                 pulled,
                 probe: false,
                 role: source.role,
@@ -157,11 +157,11 @@ impl Train {
     pub(super) fn observation(
         &self,
         part: Part,
-        Outgoing { source, leg }: &mut Outgoing,
+        Outgoing { source, transfer }: &mut Outgoing,
     ) -> Observation {
-        let next = leg.block_mut(part.block).map_or(0, |block| block.next_symbol());
+        let next = transfer.block_mut(part.block).map_or(0, |block| block.next_symbol());
         Observation::TrainSent {
-            peer: leg.peer,
+            peer: transfer.peer,
             message: source.id,
             block: part.block,
             path: self.path,
@@ -176,11 +176,11 @@ impl Train {
         &self,
         config: &Parameters,
         part: Part,
-        Outgoing { source, leg }: &mut Outgoing,
+        Outgoing { source, transfer }: &mut Outgoing,
     ) -> Option<ProbeDue> {
         let is_wanted = self.capabilities.has(Capabilities::PROBE)
-            && (config.probe || leg.is_pulled(self.capabilities));
-        let ends = leg.block_mut(part.block)?.recovery.ends_opening();
+            && (config.probe || transfer.is_pulled(self.capabilities));
+        let ends = transfer.block_mut(part.block)?.recovery.ends_opening();
         let Self { path, via, .. } = *self;
         (is_wanted && ends).then_some(ProbeDue { message: source.id, block: part.block, path, via })
     }
@@ -191,19 +191,19 @@ impl Train {
         &self,
         now: Instant,
         part: Part,
-        Outgoing { source, leg }: &mut Outgoing,
+        Outgoing { source, transfer }: &mut Outgoing,
         peer: &mut Peer,
         requested: bool,
     ) -> bool {
         let next = peer.session.as_ref().map_or(0, |session| session.sealer.next_number());
-        leg.on_sent(now, self.path, self.level(), part.packets, next);
-        peer.tally.symbols_sent += part.packets as u64;
-        peer.tally.retries += if part.is_retry { part.packets as u64 } else { 0 };
+        transfer.on_sent(now, self.path, self.level(), part.packets, next);
+        peer.counts.symbols_sent += part.packets as u64;
+        peer.counts.retries += if part.is_retry { part.packets as u64 } else { 0 };
         // An answer is due from the first ACK request on.
-        let falls_silent = requested && peer.silence.on_asked(now);
-        let waits = leg.on_probed(part.packets);
+        let falls_silent = requested && peer.liveness.on_ack_request(now);
+        let waits = transfer.on_probed(part.packets);
         if waits {
-            peer.silence.push_again(now, &mut leg.probe_key, source.id);
+            peer.liveness.push_again(now, &mut transfer.probe_key, source.id);
         }
         falls_silent || waits
     }
@@ -219,11 +219,11 @@ fn take_opportunity(
 ) -> Opportunity {
     // A few symbols take many paths rather than one, which may be dead.
     let few = (ready / peer.paths.len()).clamp(1, SHORTEST_TRAIN.min(longest));
-    // After silence, all that is known of the paths may be wrong; if it lasts, few may be alive.
+    // After liveness, all that is known of the paths may be wrong; if it lasts, few may be alive.
     match unanswered {
         0 => peer.paths.take_opportunity(now, few, ready, longest),
-        1..LASTING => peer.paths.take_any_opportunity(few),
-        LASTING.. => peer.paths.take_hopeful_opportunity(few),
+        1..PERSISTENT => peer.paths.take_any_opportunity(few),
+        PERSISTENT.. => peer.paths.take_recent_opportunity(few),
     }
 }
 
@@ -236,9 +236,9 @@ fn packet_len(
 ) -> Option<usize> {
     let n = source.layout.shape(block as usize)?.source_symbols();
     let index_set = source.code.index_set_len(n);
-    let unasked = if pulled { UNASKED_LEN } else { 0 };
+    let unscheduled = if pulled { UNSCHEDULED_LEN } else { 0 };
     let header_tag = if capabilities.has(Capabilities::TRIM) { HEADER_TAG_LEN } else { 0 };
-    Some(SYMBOL_OVERHEAD + unasked + header_tag + index_set + source.layout.symbol_size())
+    Some(SYMBOL_OVERHEAD + unscheduled + header_tag + index_set + source.layout.symbol_size())
 }
 
 /// Appends one packet to `buffer`: header, index set and payload, sealed.

@@ -5,9 +5,9 @@ use super::recording::{Recording, Step};
 use crate::engine::{NS, Time, byte_time};
 use bytes::Bytes;
 use cloudburst_core::config::{Config, ConfigError, ListenPorts, Security};
-use cloudburst_core::error::SendError;
+use cloudburst_core::error::StartError;
 use cloudburst_core::path::Via;
-use cloudburst_core::proto::{Endpoint, Event, Message, SendOptions, Transmit};
+use cloudburst_core::proto::{Event, Message, SendOptions, Transceiver, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use std::net::SocketAddr;
@@ -25,11 +25,11 @@ pub(super) struct Recipe {
 
 impl Recipe {
     /// Creates the endpoint at time 0.
-    pub(super) fn endpoint(&self) -> Result<Endpoint, ConfigError> {
+    pub(super) fn endpoint(&self) -> Result<Transceiver, ConfigError> {
         let security = Security::pre_shared(KEY);
         let seed = Seed::new(self.seed);
         let paths = Box::new(self.paths);
-        Endpoint::new(
+        Transceiver::new(
             Instant::ZERO,
             self.config.clone(),
             ListenPorts::one(PORT),
@@ -42,7 +42,7 @@ impl Recipe {
 
 #[derive(Debug)]
 pub(super) struct Host {
-    endpoint: Endpoint,
+    endpoint: Transceiver,
     pub(super) paths: HostPaths,
     /// The flows that it sends, by message number; these have no gaps.
     pub(super) flows: Vec<u32>,
@@ -111,7 +111,7 @@ impl Host {
 
     // Inputs. After each of them, all outputs must be polled.
 
-    pub(super) fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<(), SendError> {
+    pub(super) fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<(), StartError> {
         self.record(now, || Step::Connect(peer));
         self.endpoint.connect(instant(now), peer, None).map(drop)
     }
@@ -122,7 +122,7 @@ impl Host {
         peer: SocketAddr,
         bytes: Bytes,
         flow: u32,
-    ) -> Result<(), SendError> {
+    ) -> Result<(), StartError> {
         self.record(now, || Step::Send(peer, bytes.clone()));
         let id = self.endpoint.send(instant(now), peer, bytes, &SendOptions::default())?;
         debug_assert_eq!(id.0, self.flows.len() as u64, "message numbers have no gaps");

@@ -1,4 +1,4 @@
-//! Cloudburst itself: each host drives a [`cloudburst_core::proto::Endpoint`], unchanged, with sealed
+//! Cloudburst itself: each host drives a [`cloudburst_core::proto::Transceiver`], unchanged, with sealed
 //! packets of real bytes.
 //!
 //! | file | role |
@@ -37,7 +37,7 @@ use crate::wire;
 use bytes::Bytes;
 use cloudburst_core::code::{Code, Degree};
 use cloudburst_core::config::{BurstPolicy, Config, ConfigError, Tuning};
-use cloudburst_core::error::{Outcome, SendError};
+use cloudburst_core::error::{Outcome, StartError};
 use cloudburst_core::path::{OrderError, Via};
 use cloudburst_core::proto::{self, Contents, Event, Transmit};
 use cloudburst_core::wire::symbol::SymbolView;
@@ -197,12 +197,12 @@ impl Cloudburst {
     }
 
     /// Hands the message of a flow to the endpoint of its source.
-    fn send(&mut self, now: Time, flow: u32, spec: &NewFlow) -> Result<(), SendError> {
+    fn send(&mut self, now: Time, flow: u32, spec: &NewFlow) -> Result<(), StartError> {
         let len = spec.bytes as usize;
         let max = self.settings.config.max_message;
         if len > max {
             // Refuse it before its content is allocated.
-            return Err(SendError::TooLarge { len, max });
+            return Err(StartError::TooLarge { len, max });
         }
         let bytes = self.content(len);
         let host = &mut self.hosts[usize::from(spec.source)];

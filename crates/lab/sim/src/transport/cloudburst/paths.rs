@@ -132,15 +132,15 @@ impl PathMap for HostPaths {
         egresses.map(|egress| Via { egress, local: None, remote: peer }).collect()
     }
 
-    fn redraw(&self, peer: SocketAddr, _ports: u16, draw: u32) -> Vec<Via> {
+    fn regenerate(&self, peer: SocketAddr, _ports: u16, generation: u32) -> Vec<Via> {
         let Paths::Hashed { ports } = self.paths else { return Vec::new() };
-        let first = if draw.is_multiple_of(2) { 0 } else { ports };
+        let first = if generation.is_multiple_of(2) { 0 } else { ports };
         let egresses = first..first + ports;
         egresses.map(|egress| Via { egress, local: None, remote: peer }).collect()
     }
 
     /// All egresses: a path order covers the whole fabric, and pairs of nearby hosts leave gaps in it.
-    fn places(&self, peer: SocketAddr, _ports: u16) -> Vec<Via> {
+    fn slots(&self, peer: SocketAddr, _ports: u16) -> Vec<Via> {
         let egresses = 0..self.paths.egresses(&self.shape);
         egresses.map(|egress| Via { egress, local: None, remote: peer }).collect()
     }

@@ -3,7 +3,7 @@
 use super::host::Recipe;
 use bytes::Bytes;
 use cloudburst_core::path::Via;
-use cloudburst_core::proto::Endpoint;
+use cloudburst_core::proto::Transceiver;
 use cloudburst_core::time::Instant;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,7 +37,7 @@ pub enum Step {
 
 impl Recording {
     /// A new endpoint in the initial state of the recorded one; `None` before the simulation starts.
-    pub fn endpoint(&self) -> Option<Endpoint> {
+    pub fn endpoint(&self) -> Option<Transceiver> {
         self.lock().recipe.as_ref()?.endpoint().ok()
     }
 

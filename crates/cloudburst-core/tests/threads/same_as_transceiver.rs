@@ -1,4 +1,4 @@
-//! The engine and the single-threaded `Endpoint`, given the same inputs at the same times, send the
+//! The engine and the single-threaded `Transceiver`, given the same inputs at the same times, send the
 //! same packets, byte for byte, and report the same events.
 
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
 use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::{LocalError, Outcome};
 use cloudburst_core::path::{Egresses, Via};
-use cloudburst_core::proto::{Endpoint, Event, SendOptions, Transmit};
+use cloudburst_core::proto::{Event, SendOptions, Transceiver, Transmit};
 use cloudburst_core::rng::{Seed, SplitMix64};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
@@ -85,10 +85,10 @@ impl PacketIo for Wire {
     fn wake(&self) {}
 }
 
-fn endpoint(seed: u8) -> Endpoint {
+fn endpoint(seed: u8) -> Transceiver {
     let config = Config { capacity: 20_000_000_000.into(), ..Config::default() };
     let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed; 32]));
-    Endpoint::new(
+    Transceiver::new(
         Instant::ZERO,
         config,
         ListenPorts::one(7000),
@@ -113,14 +113,14 @@ struct Twins {
     /// Ends the receiving thread's wait, before the engine ends.
     _end: Sender<()>,
     stage: Arc<Stage>,
-    endpoint: Endpoint,
+    endpoint: Transceiver,
     engine: Engine<Wire>,
     to_engine: Sender<Packet>,
     from_engine: Receiver<Packet>,
     engine_saw: Receiver<Seen>,
     engine_sees: Sender<Seen>,
     saw: Vec<Seen>,
-    peer: Endpoint,
+    peer: Transceiver,
     to_peer: Vec<Packet>,
     to_self: Vec<Packet>,
 }

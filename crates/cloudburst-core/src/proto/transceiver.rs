@@ -5,11 +5,11 @@ use super::coupling::{self, Halves, Parts};
 use super::observe::Observer;
 use super::stats::{PeerStats, merge};
 use super::{
-    CallCounters, CallId, Calls, Event, Message, Prepared, Receiver, ReceiverCounters, Request,
+    CallCounters, CallId, CallTable, Event, Message, Prepared, Receiver, ReceiverCounters, Request,
     SendOptions, Sender, SenderCounters, Transmit, response,
 };
 use crate::config::{Config, ConfigError, ListenPorts, Parameters, Security};
-use crate::error::{LocalError, SendError};
+use crate::error::{LocalError, StartError};
 use crate::id::{ConnectId, MessageId};
 use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, PathMap, PathStats, Via};
@@ -26,10 +26,10 @@ use std::sync::Arc;
 ///
 /// See the [module](super) for how to drive it.
 #[derive(Debug)]
-pub struct Endpoint {
+pub struct Transceiver {
     sender: Sender,
     receiver: Receiver,
-    calls: Calls,
+    calls: CallTable,
     busy_poll: Duration,
 }
 
@@ -41,7 +41,7 @@ pub struct Counters {
     pub sender: SenderCounters,
     /// The receiving half.
     pub receiver: ReceiverCounters,
-    /// Calls.
+    /// CallTable.
     pub calls: CallCounters,
 }
 
@@ -68,7 +68,7 @@ pub struct Latencies {
     pub received: LatencyHistogram,
 }
 
-impl Endpoint {
+impl Transceiver {
     /// Creates a new incarnation of an endpoint. `now` is the time at which its sockets are bound,
     /// because peers are told its age.
     ///
@@ -87,7 +87,7 @@ impl Endpoint {
         path_map: Box<dyn PathMap>,
     ) -> Result<Self, ConfigError> {
         let parameters = Parameters::new(config, ports)?;
-        let calls = Calls::new(Seed::new(seed.derive("calls", 0)), parameters.deadline);
+        let calls = CallTable::new(Seed::new(seed.derive("calls", 0)), parameters.deadline);
         let identity = Identity::new(now, security, &seed);
         let ephemeral = |half| Ratchet::new(seed.derive(half, 0));
         let path_map: Arc<dyn PathMap> = path_map.into();
@@ -110,7 +110,7 @@ impl Endpoint {
     }
 
     /// The parts, for threads that lock them one by one.
-    pub(crate) fn split(self) -> (Sender, Receiver, Calls) {
+    pub(crate) fn split(self) -> (Sender, Receiver, CallTable) {
         (self.sender, self.receiver, self.calls)
     }
 
@@ -136,13 +136,13 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. On an error, no connect was started.
+    /// See [`StartError`]. On an error, no connect was started.
     pub fn connect(
         &mut self,
         now: Instant,
         peer: SocketAddr,
         deadline: Option<Duration>,
-    ) -> Result<ConnectId, SendError> {
+    ) -> Result<ConnectId, StartError> {
         self.sender.connect(now, peer, deadline)
     }
 
@@ -156,21 +156,21 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. On an error, nothing was sent.
+    /// See [`StartError`]. On an error, nothing was sent.
     pub fn send(
         &mut self,
         now: Instant,
         peer: SocketAddr,
         bytes: Bytes,
         options: &SendOptions,
-    ) -> Result<MessageId, SendError> {
+    ) -> Result<MessageId, StartError> {
         self.sender.send(now, peer, Role::Plain, bytes, options)
     }
 
-    /// Prepares a request with `bytes` for a call that may take `patience`. `None` stands for the
+    /// Prepares a request with `bytes` for a call that may take `timeout`. `None` stands for the
     /// default deadline of messages.
-    pub fn prepare(&mut self, patience: Option<Duration>, bytes: &[u8]) -> Prepared {
-        self.calls.prepare(patience, bytes)
+    pub fn prepare(&mut self, timeout: Option<Duration>, bytes: &[u8]) -> Prepared {
+        self.calls.prepare(timeout, bytes)
     }
 
     /// Sends a request to `peer`. An [`Event::Answered`] reports how its call ends. The deadline is
@@ -178,35 +178,35 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. On an error, nothing was sent, and the request can be tried again.
+    /// See [`StartError`]. On an error, nothing was sent, and the request can be tried again.
     pub fn call(
         &mut self,
         now: Instant,
         peer: SocketAddr,
         call: &Prepared,
         options: &SendOptions,
-    ) -> Result<(), SendError> {
+    ) -> Result<(), StartError> {
         coupling::call(self, now, peer, call, options)
     }
 
     /// Forgets a call, and stops the burst of its request. If the callee has the request, it is
     /// told that the caller no longer waits. A response that arrives later is dropped.
-    pub fn hang_up(&mut self, now: Instant, call: CallId) {
-        coupling::hang_up(self, now, call);
+    pub fn cancel_call(&mut self, now: Instant, call: CallId) {
+        coupling::cancel_call(self, now, call);
     }
 
     /// Sends the response to a request. `None` tells the caller that there is no response.
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. On an error, nothing was sent.
+    /// See [`StartError`]. On an error, nothing was sent.
     pub fn reply(
         &mut self,
         now: Instant,
         request: &Request,
         bytes: Option<&[u8]>,
         options: &SendOptions,
-    ) -> Result<MessageId, SendError> {
+    ) -> Result<MessageId, StartError> {
         let frame = response(request.call, bytes);
         let id = self.sender.send(now, request.peer, Role::Response, frame, options)?;
         self.calls.release(request.id());
@@ -218,13 +218,13 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. On an error, nothing was sent.
+    /// See [`StartError`]. On an error, nothing was sent.
     pub fn refuse(
         &mut self,
         now: Instant,
         request: &Request,
         options: &SendOptions,
-    ) -> Result<MessageId, SendError> {
+    ) -> Result<MessageId, StartError> {
         let frame = coupling::overload_response(self, request.id());
         let id = self.sender.send(now, request.peer, Role::Response, frame, options)?;
         self.calls.release(request.id());
@@ -390,7 +390,7 @@ impl Endpoint {
     }
 }
 
-impl Halves for Endpoint {
+impl Halves for Transceiver {
     fn sender(&mut self) -> impl DerefMut<Target = Sender> {
         &mut self.sender
     }
@@ -404,27 +404,27 @@ impl Halves for Endpoint {
     }
 }
 
-impl Parts for Endpoint {
-    fn calls(&mut self) -> impl DerefMut<Target = Calls> {
+impl Parts for Transceiver {
+    fn calls(&mut self) -> impl DerefMut<Target = CallTable> {
         &mut self.calls
     }
 
     fn calls_and_sender(
         &mut self,
-    ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Sender>) {
+    ) -> (impl DerefMut<Target = CallTable>, impl DerefMut<Target = Sender>) {
         (&mut self.calls, &mut self.sender)
     }
 
     fn calls_and_receiver(
         &mut self,
-    ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Receiver>) {
+    ) -> (impl DerefMut<Target = CallTable>, impl DerefMut<Target = Receiver>) {
         (&mut self.calls, &mut self.receiver)
     }
 
     fn all(
         &mut self,
     ) -> (
-        impl DerefMut<Target = Calls>,
+        impl DerefMut<Target = CallTable>,
         impl DerefMut<Target = Sender>,
         impl DerefMut<Target = Receiver>,
     ) {

@@ -4,7 +4,7 @@ use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
 use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::Egresses;
-use cloudburst_core::proto::{Endpoint, Transmit};
+use cloudburst_core::proto::{Transceiver, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use core::time::Duration;
@@ -53,7 +53,7 @@ fn the_receiving_thread_is_told_once_to_leave() {
     let config = Config::default();
     let security = Security::pre_shared(crate::common::KEY);
     let seed = Seed::new([1; 32]);
-    let endpoint = Endpoint::new(
+    let endpoint = Transceiver::new(
         Instant::ZERO,
         config,
         ListenPorts::one(1),

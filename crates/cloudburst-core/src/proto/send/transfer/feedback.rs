@@ -1,9 +1,9 @@
-//! How a leg reacts to its receiver's reports.
+//! Reactions of a transfer to its receiver's reports.
 
-use super::{ArrivalLog, Leg};
+use super::{ArrivalLog, Transfer};
 use crate::id::Incarnation;
 use crate::path::PathSet;
-use crate::proto::limits::{MAX_PAUSE, MAX_RESTARTS};
+use crate::proto::limits::{MAX_BACKOFF, MAX_RESTARTS};
 use crate::proto::send::recovery::Pull;
 use crate::proto::send::source::Source;
 use crate::time::Instant;
@@ -12,25 +12,24 @@ use crate::wire::answer::{ArrivalsView, NONE_ACKNOWLEDGED};
 use crate::wire::symbol::{MIN_SYMBOL_SIZE, SYMBOL_OVERHEAD};
 use core::time::Duration;
 
-impl Leg {
-    /// Handles BUSY: the receiver has no room for the message. `unfinished` is the number of
+impl Transfer {
+    /// Handles BUSY: the receiver has no capacity for the message. `unfinished` is the number of
     /// unfinished messages to it.
     pub(in crate::proto::send) fn on_busy(&mut self, now: Instant, unfinished: usize) {
         self.busy.stretch(unfinished);
-        // Without a block under way, the BUSY is out of date, and a pause would leave nothing to
+        // Without a block under way, the BUSY is out of date, and a backoff would leave nothing to
         // probe with.
         if self.busy.until().is_none() && !self.active.is_empty() {
-            self.busy.pause(now);
-            self.arrivals.forgive();
+            self.busy.back_off(now);
+            self.arrivals.exempt();
             self.active.iter_mut().for_each(|block| block.recovery.revoke());
         }
     }
 
-    /// Records that the receiver works on the message, again if it was busy. `wait` is how long an
-    /// answer takes.
-    pub(in crate::proto::send) fn on_progress(&mut self, now: Instant, wait: Duration) {
+    /// Records that the receiver works on the message, again if it was busy.
+    pub(in crate::proto::send) fn on_progress(&mut self, now: Instant, rto: Duration) {
         if self.busy.end() {
-            self.active.iter_mut().for_each(|block| block.recovery.resume(now, wait));
+            self.active.iter_mut().for_each(|block| block.recovery.resume(now, rto));
         }
     }
 
@@ -47,15 +46,14 @@ impl Leg {
         }
     }
 
-    /// Handles a PULL of symbols of a block. `next` is the number of the next packet, and `wait` is
-    /// how long an answer takes.
+    /// Handles a PULL of symbols of a block. `next` is the number of the next packet.
     pub(in crate::proto::send) fn on_pull(
         &mut self,
         now: Instant,
         block: u32,
         pull: Pull,
         next: u64,
-        wait: Duration,
+        rto: Duration,
     ) {
         let Some(pulls) = &mut self.pulls else { return };
         if block as usize == self.begun && self.begun < self.layout.blocks() {
@@ -66,7 +64,7 @@ impl Leg {
                 pulls.ahead = Some(pull);
             }
         } else if let Some(block) = self.block_mut(block) {
-            block.recovery.on_pull(now, pull, next, wait);
+            block.recovery.on_pull(now, pull, next, rto);
         }
     }
 
@@ -75,13 +73,13 @@ impl Leg {
     pub(in crate::proto::send) fn wait_for_pull(&mut self, now: Instant) {
         let waits = self.active.is_empty() && self.begun < self.layout.blocks();
         if let Some(pulls) = self.pulls.as_mut().filter(|_| waits) {
-            pulls.begin_at.get_or_insert(now + MAX_PAUSE);
+            pulls.begin_at.get_or_insert(now + MAX_BACKOFF);
         }
     }
 
     /// Whether packets of the message were sent to `remote` in a session that has ended.
-    pub(in crate::proto::send) fn has_tried(&self, remote: Incarnation) -> bool {
-        self.tried.contains(&remote)
+    pub(in crate::proto::send) fn was_sent_to(&self, remote: Incarnation) -> bool {
+        self.earlier_remotes.contains(&remote)
     }
 
     /// Whether an answer to packet `acknowledged` is older than the last restart of the message.
@@ -111,7 +109,7 @@ impl Leg {
         old: Incarnation,
         source: &mut Source,
     ) -> bool {
-        self.tried.push(old);
+        self.earlier_remotes.push(old);
         if self.restarts >= MAX_RESTARTS {
             return false;
         }
@@ -152,22 +150,22 @@ impl Leg {
         arrivals: ArrivalsView<'_>,
         paths: &mut PathSet,
     ) {
-        // PULLs acknowledge no packet, but have as much room for arrivals as if they did.
+        // PULLs acknowledge no packet, but have as much capacity for arrivals as if they did.
         let none = acknowledged == NONE_ACKNOWLEDGED && self.pulls.is_none();
         let symbol = if none { MIN_SYMBOL_SIZE } else { self.layout.symbol_size() };
-        let room = room_for_arrivals(symbol);
-        self.arrivals.on_report(now, acknowledged, room, arrivals.iter(), paths);
+        let capacity = arrivals_capacity(symbol);
+        self.arrivals.on_report(now, acknowledged, capacity, arrivals.iter(), paths);
     }
 
     /// Takes what is known of packets that were missing when the message was delivered, because
-    /// they may only be late, and the number of paths for which an answer to one of them has room.
+    /// they may only be late, and the number of paths for which an answer to one of them has capacity.
     pub(in crate::proto::send) fn take_missing(&mut self) -> Option<(ArrivalLog, usize)> {
-        let room = room_for_arrivals(self.layout.symbol_size());
-        self.arrivals.is_missing_any().then(|| (core::mem::take(&mut self.arrivals), room))
+        let capacity = arrivals_capacity(self.layout.symbol_size());
+        self.arrivals.is_missing_any().then(|| (core::mem::take(&mut self.arrivals), capacity))
     }
 }
 
-/// The number of paths for which an answer to a symbol of `symbol` bytes has room.
-const fn room_for_arrivals(symbol: usize) -> usize {
+/// The number of paths for which an answer to a symbol of `symbol` bytes has capacity.
+const fn arrivals_capacity(symbol: usize) -> usize {
     Answer::arrivals_within(SYMBOL_OVERHEAD + symbol)
 }

@@ -1,7 +1,7 @@
 //! One receiver's reports on a message's packets on each path, compared with the packets sent
 //! there.
 
-use super::trail::Trail;
+use super::sent_log::SentLog;
 use crate::id::PathId;
 use crate::path::PathSet;
 use crate::proto::limits::MAX_COUNTED_PATHS;
@@ -12,7 +12,7 @@ use crate::wire::answer::MARK_MEMORY;
 #[derive(Debug, Default)]
 pub(in crate::proto::send) struct ArrivalLog {
     counts: Vec<Arrivals>,
-    trail: Trail,
+    sent: SentLog,
 }
 
 impl ArrivalLog {
@@ -24,43 +24,43 @@ impl ArrivalLog {
     /// Clears the log but keeps its memory.
     pub(super) fn clear(&mut self) {
         self.counts.clear();
-        self.trail.clear();
+        self.sent.clear();
     }
 
     /// Frees memory that it does not use.
     pub(in crate::proto::send) fn shrink(&mut self) {
         self.counts.shrink_to_fit();
-        self.trail.shrink();
+        self.sent.shrink();
     }
 
     /// Whether packets are missing that may only be late.
     pub(super) fn is_missing_any(&self) -> bool {
-        self.trail.is_missing_any()
+        self.sent.is_missing_any()
     }
 
     /// Records that `packets` packets are sent on `path`, after all earlier ones. The packet after
     /// them has number `next`.
     pub(super) fn on_sent(&mut self, path: PathId, packets: usize, next: u64) {
-        self.trail.on_sent(path, packets, next);
+        self.sent.on_sent(path, packets, next);
     }
 
     /// Keeps the packets sent so far from ever counting as missing: the receiver may have had no
-    /// room for them, or later packets may overtake them.
-    pub(super) fn forgive(&mut self) {
-        self.trail.forgive_all();
+    /// capacity for them, or later packets may overtake them.
+    pub(super) fn exempt(&mut self) {
+        self.sent.exempt_all();
     }
 
     /// Records how many symbols have arrived on each path, according to an answer to packet
-    /// `acknowledged` that has room for `room` paths, and tells `paths` what is new.
+    /// `acknowledged` that has capacity for `room` paths, and tells `paths` what is new.
     pub(in crate::proto::send) fn on_report(
         &mut self,
         now: Instant,
         acknowledged: u64,
-        room: usize,
+        capacity: usize,
         arrivals: impl ExactSizeIterator<Item = Arrivals>,
         paths: &mut PathSet,
     ) {
-        let (mut news, listed) = (false, arrivals.len());
+        let (mut is_new, listed) = (false, arrivals.len());
         for Arrivals { path, count, marked } in arrivals {
             // The sender's own number of paths bounds what a lying receiver can make it remember.
             if usize::from(path.0) >= paths.stats().len() {
@@ -70,16 +70,16 @@ impl ArrivalLog {
             let more = count.saturating_sub(known.count);
             (known.count, known.marked) = (known.count + more, marked);
             if more > 0 {
-                news = true;
+                is_new = true;
                 paths.heard(now, path, more.into());
                 paths.marked(path, marked_of(more, count, marked));
             }
         }
-        // A path for which an answer had no room is not missing anything.
-        let room = room.min(MAX_COUNTED_PATHS);
-        if news && (listed >= paths.stats().len() || listed < room) {
-            for account in self.trail.account(acknowledged, &self.counts) {
-                paths.account(now, account.path, account.due, account.missing);
+        // A path for which an answer had no capacity is not missing anything.
+        let capacity = capacity.min(MAX_COUNTED_PATHS);
+        if is_new && (listed >= paths.stats().len() || listed < capacity) {
+            for change in self.sent.account(acknowledged, &self.counts) {
+                paths.account(now, change.path, change.due, change.missing);
             }
         }
     }

@@ -20,37 +20,45 @@ fn paths() -> PathSet {
 }
 
 /// Message 9, of `len` bytes.
-fn message(len: usize) -> (Source, Leg) {
+fn message(len: usize) -> (Source, Transfer) {
     let config = Parameters::default();
     let peer = SocketAddr::from(([10, 0, 0, 1], 1));
     let max_symbol = config.max_symbol(config.code, 28);
     let bytes = Bytes::from(vec![7; len]);
     let source = Source::new(MessageId(9), Role::Plain, bytes, config.code, max_symbol);
-    let leg =
-        Leg::new(Instant::ZERO, peer, &source, config.policy, &SendOptions::default(), &config);
-    (source, leg)
+    let transfer = Transfer::new(
+        Instant::ZERO,
+        peer,
+        &source,
+        config.policy,
+        &SendOptions::default(),
+        &config,
+    );
+    (source, transfer)
 }
 
 #[test]
 fn a_message_that_begins_again_is_still_known_by_its_digest() {
     let key = digest_key();
-    let (mut source, mut leg) = message(300_000);
+    let (mut source, mut transfer) = message(300_000);
     let mut digests = Vec::new();
     for index in 0..source.layout.blocks() as u32 {
-        let block = leg.turn(&mut source, &key, &paths(), Capabilities::default()).unwrap();
+        let block =
+            transfer.block_to_send(&mut source, &key, &paths(), Capabilities::default()).unwrap();
         assert_eq!(block.index, index);
         block.recovery.revoke();
         digests.push(source.block(index).unwrap().digest);
         if index + 1 < source.layout.blocks() as u32 {
-            leg.on_block_done(index, 7, &mut source);
+            transfer.on_block_done(index, 7, &mut source);
         }
     }
-    assert!(leg.is_partial());
+    assert!(transfer.is_partial());
     // The report is late: the receiver has since collected all blocks again.
-    leg.on_forgotten(7, &mut source);
-    assert!(!leg.is_partial());
+    transfer.on_forgotten(7, &mut source);
+    assert!(!transfer.is_partial());
     assert!(source.is(key.message(MessageId(9), &digests), &key));
-    let first = leg.turn(&mut source, &key, &paths(), Capabilities::default()).unwrap().index;
+    let first =
+        transfer.block_to_send(&mut source, &key, &paths(), Capabilities::default()).unwrap().index;
     assert_eq!(first, 0, "else it begins with the first");
     assert!(source.block(0).is_some() && source.block(1).is_none());
 }
@@ -58,43 +66,50 @@ fn a_message_that_begins_again_is_still_known_by_its_digest() {
 #[test]
 fn a_late_busy_does_not_stop_a_message_that_begins_again() {
     let key = digest_key();
-    let (mut source, mut leg) = message(900_000);
-    leg.turn(&mut source, &key, &paths(), Capabilities::default()).unwrap();
-    leg.on_block_done(0, 7, &mut source);
-    leg.on_forgotten(7, &mut source);
+    let (mut source, mut transfer) = message(900_000);
+    transfer.block_to_send(&mut source, &key, &paths(), Capabilities::default()).unwrap();
+    transfer.on_block_done(0, 7, &mut source);
+    transfer.on_forgotten(7, &mut source);
     // It answers symbols that were sent before the sender learned that all blocks start over.
-    leg.on_busy(Instant::ZERO, 1);
-    assert!(leg.is_pause_probed() && leg.is_ready());
+    transfer.on_busy(Instant::ZERO, 1);
+    assert!(transfer.is_backoff_probed() && transfer.is_ready());
 }
 
 #[test]
 fn a_message_begins_again_when_its_receiver_lacks_a_block_that_was_done() {
     let key = digest_key();
-    let (mut source, mut leg) = message(300_000);
+    let (mut source, mut transfer) = message(300_000);
     let blocks = source.layout.blocks() as u32;
     for index in 0..blocks {
-        leg.turn(&mut source, &key, &paths(), Capabilities::default()).unwrap().recovery.revoke();
+        transfer
+            .block_to_send(&mut source, &key, &paths(), Capabilities::default())
+            .unwrap()
+            .recovery
+            .revoke();
         if index + 1 < blocks {
-            leg.on_block_done(index, 7, &mut source);
+            transfer.on_block_done(index, 7, &mut source);
         }
     }
     // It has the last block but not the message: it has forgotten the others.
-    leg.on_block_done(blocks - 1, 7, &mut source);
-    assert!(!leg.is_partial());
-    assert_eq!(leg.turn(&mut source, &key, &paths(), Capabilities::default()).unwrap().index, 0);
+    transfer.on_block_done(blocks - 1, 7, &mut source);
+    assert!(!transfer.is_partial());
+    assert_eq!(
+        transfer.block_to_send(&mut source, &key, &paths(), Capabilities::default()).unwrap().index,
+        0
+    );
     // Answers to earlier packets say nothing about what the receiver has now.
-    assert!(leg.is_outdated(6) && !leg.is_outdated(7));
+    assert!(transfer.is_outdated(6) && !transfer.is_outdated(7));
 }
 
 #[test]
 fn what_a_more_urgent_class_overtakes_is_not_missing() {
     // 20 packets in class 1, then 2 in class `second`. The answer acknowledges the last.
     let degraded_by = |second: u8| {
-        let (_, mut leg) = message(300_000);
+        let (_, mut transfer) = message(300_000);
         let (mut paths, path) = (paths(), PathId(0));
-        leg.on_sent(Instant::ZERO, path, 1, 20, 20);
-        leg.on_sent(Instant::ZERO, path, second, 2, 22);
-        leg.arrivals.on_report(
+        transfer.on_sent(Instant::ZERO, path, 1, 20, 20);
+        transfer.on_sent(Instant::ZERO, path, second, 2, 22);
+        transfer.arrivals.on_report(
             Instant::ZERO,
             21,
             5,

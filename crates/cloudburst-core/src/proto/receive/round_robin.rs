@@ -5,25 +5,25 @@ use foldhash::{HashMap, HashMapExt};
 use std::collections::VecDeque;
 
 /// Empty queues whose memory is kept for reuse.
-const SPARE: usize = 64;
+const MAX_RESERVE: usize = 64;
 
 /// A queue for each key. All queues together hold about `limit` items.
 ///
 /// Once all are full, each may hold `limit` divided by the number of queues. At most `limit (1 + ln
 /// limit)` items are therefore held, and one key cannot push out the items of another.
 #[derive(Debug)]
-pub(super) struct Turns<K, V> {
+pub(super) struct RoundRobin<K, V> {
     queues: HashMap<K, VecDeque<V>>,
     /// Keys of non-empty queues, in turn.
     ring: VecDeque<K>,
-    spare: Vec<VecDeque<V>>,
+    reserve: Vec<VecDeque<V>>,
     limit: usize,
 }
 
-impl<K: Copy + Eq + Hash, V> Turns<K, V> {
+impl<K: Copy + Eq + Hash, V> RoundRobin<K, V> {
     pub(super) fn new(limit: usize) -> Self {
         let (queues, ring) = (HashMap::new(), VecDeque::new());
-        Self { queues, ring, spare: Vec::new(), limit }
+        Self { queues, ring, reserve: Vec::new(), limit }
     }
 
     /// Appends an item to its queue. Returns whether an item was dropped: the oldest of the queue,
@@ -34,7 +34,7 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
                 return true;
             }
             self.ring.push_back(key);
-            self.queues.insert(key, self.spare.pop().unwrap_or_default());
+            self.queues.insert(key, self.reserve.pop().unwrap_or_default());
         }
         let share = self.limit / self.ring.len();
         let Some(queue) = self.queues.get_mut(&key) else { return true };
@@ -62,7 +62,7 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
     }
 
     /// Ends the turn of the first queue.
-    pub(super) fn pass(&mut self) {
+    pub(super) fn end_turn(&mut self) {
         let Some(key) = self.ring.pop_front() else { return };
         if self.queues.get(&key).is_some_and(|queue| !queue.is_empty()) {
             self.ring.push_back(key);
@@ -72,17 +72,17 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
     }
 
     /// Removes, out of turn, the first item for which `fits` holds, of a key for which `key_fits`
-    /// does. Examines only the first `looks` keys and items.
+    /// does. Examines only the first `limit` keys and items.
     pub(super) fn take_first(
         &mut self,
-        looks: usize,
+        limit: usize,
         key_fits: impl Fn(K) -> bool,
         fits: impl Fn(&V) -> bool,
     ) -> Option<(K, V)> {
         let (turn, key, at) =
-            self.ring.iter().take(looks).enumerate().find_map(|(turn, &key)| {
+            self.ring.iter().take(limit).enumerate().find_map(|(turn, &key)| {
                 let queue = self.queues.get(&key).filter(|_| key_fits(key))?;
-                let at = queue.iter().take(looks).position(&fits)?;
+                let at = queue.iter().take(limit).position(&fits)?;
                 Some((turn, key, at))
             })?;
         let queue = self.queues.get_mut(&key)?;
@@ -106,10 +106,10 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
 
     fn remove_queue(&mut self, key: K) {
         if let Some(mut queue) = self.queues.remove(&key)
-            && self.spare.len() < SPARE
+            && self.reserve.len() < MAX_RESERVE
         {
             queue.clear();
-            self.spare.push(queue);
+            self.reserve.push(queue);
         }
     }
 }
@@ -118,11 +118,11 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
 mod tests {
     use super::*;
 
-    fn drain(turns: &mut Turns<u8, u32>) -> Vec<(u8, u32)> {
+    fn drain(queues: &mut RoundRobin<u8, u32>) -> Vec<(u8, u32)> {
         core::iter::from_fn(|| {
-            let key = turns.next()?;
-            let item = turns.queue(key)?.pop_front()?;
-            turns.pass();
+            let key = queues.next()?;
+            let item = queues.queue(key)?.pop_front()?;
+            queues.end_turn();
             Some((key, item))
         })
         .collect()
@@ -130,26 +130,26 @@ mod tests {
 
     #[test]
     fn queues_take_turns_and_each_keeps_its_newest() {
-        let mut turns = Turns::new(4);
-        assert_eq!([1, 2, 3, 4].map(|item| turns.push(0, item)), [false; 4]);
-        assert!(turns.push(0, 5), "the oldest gives way");
-        assert!(!turns.push(1, 6));
-        assert_eq!(drain(&mut turns), [(0, 2), (1, 6), (0, 3), (0, 4), (0, 5)]);
-        assert_eq!(turns.next(), None);
+        let mut queues = RoundRobin::new(4);
+        assert_eq!([1, 2, 3, 4].map(|item| queues.push(0, item)), [false; 4]);
+        assert!(queues.push(0, 5), "the oldest gives way");
+        assert!(!queues.push(1, 6));
+        assert_eq!(drain(&mut queues), [(0, 2), (1, 6), (0, 3), (0, 4), (0, 5)]);
+        assert_eq!(queues.next(), None);
     }
 
     #[test]
     fn what_is_held_is_bounded_however_many_keys_there_are() {
-        let mut turns = Turns::new(16);
+        let mut queues = RoundRobin::new(16);
         for item in 0..10_000 {
-            turns.push((item % 200) as u8, item);
+            queues.push((item % 200) as u8, item);
         }
-        assert_eq!(drain(&mut turns).len(), 16, "one for each of the first 16");
+        assert_eq!(drain(&mut queues).len(), 16, "one for each of the first 16");
         for key in 0..200 {
             for item in 0..100 {
-                turns.push(key, item);
+                queues.push(key, item);
             }
         }
-        assert!(drain(&mut turns).len() <= 60, "16 (1 + ln 16)");
+        assert!(drain(&mut queues).len() <= 60, "16 (1 + ln 16)");
     }
 }

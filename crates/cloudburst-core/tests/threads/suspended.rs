@@ -5,7 +5,7 @@ use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
 use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::{LocalError, Outcome};
 use cloudburst_core::path::{Egresses, Via};
-use cloudburst_core::proto::{Endpoint, SendOptions, Transmit};
+use cloudburst_core::proto::{SendOptions, Transceiver, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::{Kind, Role};
@@ -74,10 +74,10 @@ impl PacketIo for Wire {
     fn wake(&self) {}
 }
 
-fn endpoint(seed: u8) -> Endpoint {
+fn endpoint(seed: u8) -> Transceiver {
     let config = Config::default();
     let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed; 32]));
-    Endpoint::new(
+    Transceiver::new(
         Instant::ZERO,
         config,
         ListenPorts::one(7000),
@@ -108,7 +108,7 @@ fn client() -> Client {
 }
 
 /// Delivers all packets of the client to `server`.
-fn hear(server: &mut Endpoint, now: Instant, from_client: &Receiver<Vec<u8>>) {
+fn hear(server: &mut Transceiver, now: Instant, from_client: &Receiver<Vec<u8>>) {
     let via = Via { egress: 0, local: None, remote: SocketAddr::from(CLIENT) };
     for mut packet in from_client.try_iter() {
         server.handle_datagram(now, via, &mut packet);
@@ -116,7 +116,7 @@ fn hear(server: &mut Endpoint, now: Instant, from_client: &Receiver<Vec<u8>>) {
 }
 
 /// The packets that `server` has to send.
-fn says(server: &mut Endpoint, now: Instant) -> Vec<Vec<u8>> {
+fn says(server: &mut Transceiver, now: Instant) -> Vec<Vec<u8>> {
     let (mut packets, mut buffer) = (Vec::new(), Vec::new());
     while let Some(transmit) = server.poll_transmit(now, &mut buffer) {
         packets.extend(buffer.chunks(transmit.segment_size).map(<[u8]>::to_vec));

@@ -16,7 +16,7 @@ pub(super) struct PeerKey {
 
 /// State that is held for a session, for a peer, or for all peers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct Usage {
     /// Bytes that messages being received may take.
     pub(super) memory: usize,
     /// The part of `memory` that belongs to messages that wait for the application, by role.
@@ -25,7 +25,7 @@ pub(super) struct Held {
     pub(super) endings: usize,
 }
 
-impl Held {
+impl Usage {
     /// Adjusts the sums after one part of them has changed from `before` to `after`.
     pub(super) fn replace(&mut self, before: Self, after: Self) {
         self.memory = self.memory - before.memory + after.memory;

@@ -1,16 +1,16 @@
-//! One receiver of a source: the progress of its blocks, its reports, and its ending.
+//! The transfer of a source to one receiver: the progress of its blocks, its reports, and its ending.
 
 mod arrivals;
 mod busy;
 mod feedback;
-mod held;
-mod trail;
+mod paused;
+mod sent_log;
 
 pub(super) use self::arrivals::ArrivalLog;
 use self::busy::Busy;
 use super::SendOptions;
-use super::recovery::{LASTING, Pull, Recovery, window};
-use super::schedule::{Place, Rank};
+use super::recovery::{PERSISTENT, Pull, Recovery, window};
+use super::schedule::{Rank, ScheduleKey};
 use super::source::Source;
 use crate::config::{BurstPolicy, Classes, Parameters};
 use crate::error::{LocalError, Receipt};
@@ -25,7 +25,7 @@ use core::cmp::Reverse;
 use std::net::SocketAddr;
 
 #[derive(Debug)]
-pub(super) struct Leg {
+pub(super) struct Transfer {
     pub(super) peer: SocketAddr,
     pub(super) deadline: Instant,
     pub(super) started_at: Option<Instant>,
@@ -39,7 +39,7 @@ pub(super) struct Leg {
     arrivals: ArrivalLog,
     /// The class of the last packet, counted from the most urgent one.
     level: u8,
-    /// Whether a block ever had no answer for several waits in a row: more urgent classes may
+    /// Whether a block ever had no answer for several RTOs in a row: more urgent classes may
     /// starve the message's own.
     starved: bool,
     layout: Layout,
@@ -53,55 +53,55 @@ pub(super) struct Leg {
     blocks_in_flight: usize,
     accepted_at: Instant,
     /// Blocks begun and not stopped, in order.
-    active: Vec<LegBlock>,
+    active: Vec<ActiveBlock>,
     /// Blocks begun, since the receiver last forgot them.
     begun: usize,
     done: usize,
-    /// The pause while the receiver has no room: only probes are sent until it has.
+    /// The backoff while the receiver has no capacity: only probes are sent until it has.
     busy: Busy,
     /// How many times the message has started over.
     restarts: u32,
     /// The incarnations to which packets of it were sent in sessions that have ended. They may
     /// still have delivered it.
-    tried: Vec<Incarnation>,
+    earlier_remotes: Vec<Incarnation>,
     /// The number of the next packet when the receiver last forgot its blocks.
     restarted_at: u64,
-    /// If the peer has not answered for long, the number of symbols that may still be sent.
-    held: Option<u32>,
-    /// The keys of this leg in the schedule and in the timers.
-    pub(super) place: Option<Place>,
+    /// While the peer is unresponsive, the number of symbols that may still be sent.
+    paused: Option<u32>,
+    /// Its keys in the schedule and in the timers.
+    pub(super) schedule_key: Option<ScheduleKey>,
     pub(super) timer_key: Option<Instant>,
-    /// Its key among the messages that wait for a probe of their silent peer.
+    /// Its key among the messages that wait for a probe of their unresponsive peer.
     pub(super) probe_key: Option<Instant>,
 }
 
 /// The state of pulls of a message, besides the credit of its blocks.
 #[derive(Debug)]
 struct Pulls {
-    /// Symbols that may still be sent unasked, for blocks that have not begun.
+    /// Symbols that may still be sent unscheduled, for blocks that have not begun.
     window: u32,
     /// The PULL for the block that begins next.
     ahead: Option<Pull>,
-    /// When to begin the next block unasked, if none is under way.
+    /// When to begin the next block without a PULL, if none is under way.
     begin_at: Option<Instant>,
 }
 
 /// One block on its way to one receiver.
 #[derive(Debug)]
-pub(super) struct LegBlock {
+pub(super) struct ActiveBlock {
     pub(super) index: u32,
     pub(super) recovery: Recovery,
     first_symbol: u32,
 }
 
-impl LegBlock {
+impl ActiveBlock {
     /// The symbol to send next.
     pub(super) fn next_symbol(&self) -> u32 {
         self.first_symbol.wrapping_add(self.recovery.sent())
     }
 }
 
-impl Leg {
+impl Transfer {
     pub(super) fn new(
         now: Instant,
         peer: SocketAddr,
@@ -139,22 +139,22 @@ impl Leg {
             done: 0,
             busy: Busy::new(),
             restarts: 0,
-            tried: Vec::new(),
+            earlier_remotes: Vec::new(),
             restarted_at: 0,
-            held: None,
-            place: None,
+            paused: None,
+            schedule_key: None,
             timer_key: None,
             probe_key: None,
         }
     }
 
-    /// Reuses the memory of a leg that has ended and was [cleared](Self::clear). This one has not
+    /// Reuses the memory of a transfer that has ended and was [cleared](Self::clear). This one has not
     /// begun.
     pub(super) fn inherit(&mut self, ended: Self) {
         (self.active, self.arrivals) = (ended.active, ended.arrivals);
     }
 
-    /// Clears everything but the memory that another leg may use.
+    /// Clears everything but the memory that another transfer may use.
     pub(super) fn clear(&mut self) {
         self.active.clear();
         self.arrivals.clear();
@@ -162,28 +162,28 @@ impl Leg {
 
     /// Whether a symbol may be sent now.
     pub(super) fn is_ready(&self) -> bool {
-        self.held != Some(0) && self.has_more()
+        self.paused != Some(0) && self.has_more()
     }
 
-    /// Whether there is a symbol to send, regardless of the peer's silence.
+    /// Whether there is a symbol to send, even if the peer is unresponsive.
     fn has_more(&self) -> bool {
         self.may_begin() || self.active.iter().any(|block| block.recovery.allowance() > 0)
     }
 
     fn may_begin(&self) -> bool {
-        let has_place = match &self.pulls {
+        let has_slot = match &self.pulls {
             None => self.active.len() < self.blocks_in_flight,
             Some(pulls) => {
                 self.active.len() < MAX_BLOCKS_IN_FLIGHT
                     && (pulls.window > 0 || pulls.ahead.is_some())
             }
         };
-        self.busy.until().is_none() && has_place && self.begun < self.layout.blocks()
+        self.busy.until().is_none() && has_slot && self.begun < self.layout.blocks()
     }
 
     /// Its rank in the schedule.
     pub(super) fn rank(&self) -> Rank {
-        let probing = self.held.is_some();
+        let probing = self.paused.is_some();
         Rank { probing, priority: Reverse(self.priority), remaining: self.remaining() }
     }
 
@@ -207,9 +207,9 @@ impl Leg {
         if level > 0 && (self.starved || self.is_starving()) { 0 } else { level }
     }
 
-    /// Whether the requests of a block have had no answer for several waits in a row.
+    /// Whether the requests of a block have had no answer for several RTOs in a row.
     fn is_starving(&self) -> bool {
-        self.active.iter().any(|block| block.recovery.unanswered() >= LASTING)
+        self.active.iter().any(|block| block.recovery.unanswered() >= PERSISTENT)
     }
 
     /// Bytes of the application that the receiver still needs, as far as it has reported.
@@ -221,7 +221,7 @@ impl Leg {
         left as u64 * self.payload as u64 / symbols as u64
     }
 
-    /// The number of the block to send next, if it has not waited for an answer in vain.
+    /// The number of the block to send next, if no answer to it is overdue.
     pub(super) fn next_block(&self) -> Option<u32> {
         match self.active.iter().find(|block| block.recovery.allowance() > 0) {
             Some(block) => (block.recovery.unanswered() == 0).then_some(block.index),
@@ -230,13 +230,13 @@ impl Leg {
     }
 
     /// The block to send next. Begins the next block of `source` if no other may send.
-    pub(super) fn turn(
+    pub(super) fn block_to_send(
         &mut self,
         source: &mut Source,
         key: &DigestKey,
         paths: &PathSet,
         capabilities: Capabilities,
-    ) -> Option<&mut LegBlock> {
+    ) -> Option<&mut ActiveBlock> {
         if let Some(at) = self.active.iter().position(|block| block.recovery.allowance() > 0) {
             return self.active.get_mut(at);
         }
@@ -268,7 +268,7 @@ impl Leg {
             recovery.grant_ahead(pull);
         }
         let first_symbol = block.first_symbol();
-        self.active.push(LegBlock { index: block.index, first_symbol, recovery });
+        self.active.push(ActiveBlock { index: block.index, first_symbol, recovery });
         self.active.last_mut()
     }
 
@@ -301,7 +301,7 @@ impl Leg {
     ) {
         // They may overtake packets that were sent in a less urgent class.
         if level < self.level {
-            self.arrivals.forgive();
+            self.arrivals.exempt();
         }
         self.level = level;
         self.starved |= self.is_starving();
@@ -311,7 +311,7 @@ impl Leg {
     }
 
     /// Block `index`, if it is under way.
-    pub(super) fn block_mut(&mut self, index: u32) -> Option<&mut LegBlock> {
+    pub(super) fn block_mut(&mut self, index: u32) -> Option<&mut ActiveBlock> {
         self.active.iter_mut().find(|block| block.index == index)
     }
 
@@ -327,7 +327,7 @@ impl Leg {
 
     /// The next moment at which the message itself needs attention.
     pub(super) fn wake_at(&self) -> Instant {
-        if self.held.is_some() || self.probe_key.is_some() {
+        if self.paused.is_some() || self.probe_key.is_some() {
             return self.deadline;
         }
         let recovery = || {
@@ -339,8 +339,8 @@ impl Leg {
     }
 
     /// Grants the symbols that are due, at most `limit`, and returns how many. The caller handles
-    /// the deadline. For `all_well`, see [`PathSet::all_well`](crate::path::PathSet::all_well).
-    pub(super) fn on_timeout(&mut self, now: Instant, all_well: bool, limit: u32) -> u32 {
+    /// the deadline. For `all_healthy`, see [`PathSet::all_healthy`](crate::path::PathSet::all_healthy).
+    pub(super) fn on_timeout(&mut self, now: Instant, all_healthy: bool, limit: u32) -> u32 {
         let Some(until) = self.busy.until() else {
             if let Some(pulls) = &mut self.pulls
                 && pulls.begin_at.is_some_and(|at| at <= now)
@@ -350,13 +350,13 @@ impl Leg {
                 return 1;
             }
             return self.active.iter_mut().fold(0, |granted, block| {
-                granted + block.recovery.on_timeout(now, all_well, limit - granted)
+                granted + block.recovery.on_timeout(now, all_healthy, limit - granted)
             });
         };
         if until > now {
             return 0;
         }
-        self.busy.pause(now);
+        self.busy.back_off(now);
         self.probe_one()
     }
 
@@ -367,12 +367,12 @@ impl Leg {
         1
     }
 
-    /// Whether a pause, if there is one, can end through probes of a block that is under way.
-    pub(super) fn is_pause_probed(&self) -> bool {
+    /// Whether a backoff, if there is one, can end through probes of a block that is under way.
+    pub(super) fn is_backoff_probed(&self) -> bool {
         self.busy.until().is_none() || !self.active.is_empty()
     }
 
-    /// Whether the receiver had no room when it last reported.
+    /// Whether the receiver had no capacity when it last reported.
     pub(super) fn is_busy(&self) -> bool {
         self.busy.until().is_some()
     }
