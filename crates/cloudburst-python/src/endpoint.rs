@@ -45,7 +45,8 @@ impl Open {
             .thread_name("cbrst-python")
             .enable_io()
             .build()?;
-        let (messages, requests) = (Inbox::new(), Inbox::new());
+        let messages = Inbox::new();
+        let requests = Inbox::new();
         let process = process::id();
         Ok(Self { endpoint, runtime: Some(runtime), messages, requests, process })
     }
@@ -139,7 +140,8 @@ impl Endpoint {
         timeout: Option<f64>,
         wake: Py<PyAny>,
     ) -> PyResult<Operation> {
-        let (peer, deadline) = (address(peer)?, deadline(timeout)?);
+        let peer = address(peer)?;
+        let deadline = deadline(timeout)?;
         self.begin(py, wake, Closed, |_, endpoint| async move {
             let connect = endpoint.connect(peer);
             match deadline {
@@ -160,7 +162,8 @@ impl Endpoint {
         priority: u8,
         wake: Py<PyAny>,
     ) -> PyResult<Operation> {
-        let (peer, options) = (address(peer)?, options(timeout, priority)?);
+        let peer = address(peer)?;
+        let options = options(timeout, priority)?;
         let bytes = Bytes::copy_from_slice(&data);
         self.begin(py, wake, SendError::Closed, |_, endpoint| async move {
             Ok(Value::Receipt(endpoint.send(peer, bytes).options(options).await?))
@@ -185,7 +188,8 @@ impl Endpoint {
         priority: u8,
         wake: Py<PyAny>,
     ) -> PyResult<Operation> {
-        let (peer, options) = (address(peer)?, options(timeout, priority)?);
+        let peer = address(peer)?;
+        let options = options(timeout, priority)?;
         let bytes = Bytes::copy_from_slice(&data);
         self.begin(py, wake, SendError::Closed, |_, endpoint| async move {
             Ok(Value::Bytes(endpoint.call(peer, bytes).options(options).await?))

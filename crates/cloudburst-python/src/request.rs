@@ -26,7 +26,8 @@ pub(crate) struct Request {
 
 impl Request {
     pub(crate) fn new(request: cloudburst::Request, runtime: Handle) -> Self {
-        let (parts, process) = (request.parts(), process::id());
+        let parts = request.parts();
+        let process = process::id();
         Self { parts, request: Mutex::new(Some(request)), runtime, process }
     }
 

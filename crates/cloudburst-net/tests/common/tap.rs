@@ -76,7 +76,8 @@ impl Tap {
             seen: Arc::default(),
             stopping: Arc::default(),
         };
-        let (seen, stopping) = (tap.seen.clone(), tap.stopping.clone());
+        let seen = tap.seen.clone();
+        let stopping = tap.stopping.clone();
         thread::spawn(move || {
             let mut clients: HashMap<SocketAddr, Arc<UdpSocket>> = HashMap::new();
             while !stopping.load(Ordering::SeqCst) {

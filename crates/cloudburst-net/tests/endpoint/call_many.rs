@@ -44,7 +44,8 @@ async fn every_peer_answers_its_own_request_once() {
 fn responses_arrive_while_other_peers_do_not_answer() {
     let client = blocking();
     let (_servers, mut addresses) = servers(3);
-    let (slow, silent) = (blocking(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let slow = blocking();
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     addresses.insert(1, slow.local_addr());
     addresses.insert(2, silent.local_addr().unwrap());
     let requests = addresses.iter().map(|to| (*to, "query"));

@@ -16,7 +16,8 @@ fn within(deadline: Duration) -> SendOptions {
 
 #[test]
 fn blocking_calls_of_all_sizes_are_answered() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let to = server.local_addr();
     let service = server.clone();
     let thread = thread::spawn(move || service.serve(1, |request| request.bytes));
@@ -64,7 +65,8 @@ async fn each_of_many_calls_gets_its_own_response_over_lossy_paths() {
 
 #[tokio::test]
 async fn calls_and_plain_messages_share_an_endpoint_and_do_not_mix() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let call = client.call(to, "request");
     let serving = async {
@@ -102,7 +104,8 @@ fn an_application_that_never_receives_can_still_call() {
 
 #[test]
 fn a_caller_learns_at_once_that_its_request_was_dropped() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let to = server.local_addr();
     let dropping = server.clone();
     let thread = thread::spawn(move || drop(dropping.recv_request().unwrap()));
@@ -113,7 +116,8 @@ fn a_caller_learns_at_once_that_its_request_was_dropped() {
 
 #[tokio::test]
 async fn a_handler_that_panics_stops_nothing_else() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let service = server.clone();
     tokio::spawn(async move {
@@ -135,7 +139,8 @@ async fn a_handler_that_panics_stops_nothing_else() {
 
 #[test]
 fn a_blocking_handler_that_panics_stops_nothing_else() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let service = server.clone();
     thread::spawn(move || {
         service.serve(1, |request| {
@@ -149,7 +154,8 @@ fn a_blocking_handler_that_panics_stops_nothing_else() {
 
 #[test]
 fn errors_of_calls_say_whether_the_callee_has_the_request() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let deadline = Duration::from_millis(200);
     let late = client.with(within(deadline)).call(server.local_addr(), "request");
     assert_eq!(late, Err(SendError::NoResponse), "nobody serves");
@@ -160,7 +166,8 @@ fn errors_of_calls_say_whether_the_callee_has_the_request() {
     assert_eq!(nobody, Err(rejected));
 
     let long = client.call(server.local_addr(), vec![0; 16 << 20]);
-    let (len, max) = (16 << 20, (16 << 20) - 12);
+    let len = 16 << 20;
+    let max = (16 << 20) - 12;
     let refused = SendError::TooLarge { len, max };
     assert_eq!(long, Err(refused), "the header has its part of `max_message`");
 
@@ -171,7 +178,8 @@ fn errors_of_calls_say_whether_the_callee_has_the_request() {
 
 #[test]
 fn an_expired_request_is_counted_and_not_delivered() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let to = server.local_addr();
     let gone = client.with(within(Duration::from_millis(100))).call(to, "one");
     assert_eq!(gone, Err(SendError::NoResponse));
@@ -189,7 +197,8 @@ fn an_expired_request_is_counted_and_not_delivered() {
 
 #[test]
 fn calls_end_with_their_endpoint() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let to = server.local_addr();
     let caller = client.clone();
     let call = thread::spawn(move || caller.call(to, "request"));
@@ -207,7 +216,8 @@ async fn calls_in_flight_are_bounded_and_all_are_answered() {
         tuning: Tuning { send_messages: Some(3), ..Tuning::default() },
         ..Config::default()
     };
-    let (client, server) = (builder().config(config).build().unwrap(), endpoint());
+    let client = builder().config(config).build().unwrap();
+    let server = endpoint();
     let to = server.local_addr();
     let calls: Vec<_> = (0..40_u8)
         .map(|n| {
@@ -238,7 +248,8 @@ async fn calls_in_flight_are_bounded_and_all_are_answered() {
 #[test]
 fn blocking_callers_and_callees_receive_their_packets_themselves() {
     const CALLS: usize = 100;
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let to = server.local_addr();
     // The log of the caller's thread, and that of the callee's.
     let logs = [Log::default(), Log::default()];
@@ -278,7 +289,8 @@ fn one_endpoint_is_shared_by_threads_that_call_and_serve_each_other() {
         }
         let callers: Vec<_> = (0..16_u64)
             .map(|caller| {
-                let (endpoint, addresses) = (&endpoints[caller as usize % 4], &addresses);
+                let endpoint = &endpoints[caller as usize % 4];
+                let addresses = &addresses;
                 scope.spawn(move || {
                     for n in 0..20 {
                         let request = bytes(3_000, caller * 100 + n);

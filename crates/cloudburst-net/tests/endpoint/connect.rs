@@ -21,7 +21,8 @@ fn nobody() -> (UdpSocket, SocketAddr) {
 
 #[tokio::test]
 async fn messages_after_a_connect_find_the_session_open() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     client.connect(to).await.unwrap();
     let sender = client.counters().sender;
@@ -35,7 +36,8 @@ async fn messages_after_a_connect_find_the_session_open() {
 
 #[tokio::test]
 async fn several_tasks_connect_to_one_peer_and_to_their_own_endpoint() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     for to in [server.local_addr(), client.local_addr()] {
         let connects = [(); 8].map(|()| {
             let client = client.clone();
@@ -78,7 +80,8 @@ async fn dropping_a_connect_cancels_it_and_frees_capacity() {
     };
     let client: Endpoint = builder().config(config).build().unwrap();
     let server = endpoint();
-    let (waiting, to) = (client.clone(), server.local_addr());
+    let waiting = client.clone();
+    let to = server.local_addr();
     let mut connect = client.connect(address).into_future();
     let pending = tokio::time::timeout(Duration::from_millis(20), &mut connect).await;
     assert!(pending.is_err());
@@ -99,7 +102,8 @@ async fn dropping_a_connect_cancels_it_and_frees_capacity() {
 #[tokio::test]
 async fn a_closed_endpoint_does_not_connect() {
     let (_silent, address) = nobody();
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     client.connect(server.local_addr()).await.unwrap();
     let connecting = client.clone();
     let connect = tokio::spawn(async move { connecting.connect(address).await });
@@ -115,7 +119,8 @@ async fn a_closed_endpoint_does_not_connect() {
 
 #[test]
 fn a_blocking_connect_fails_if_no_peer_answers() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     client.connect(server.local_addr()).unwrap();
     client.send(server.local_addr(), "hello").unwrap();
     assert_eq!(client.counters().sender.sessions_opened, 1);

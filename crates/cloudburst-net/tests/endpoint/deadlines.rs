@@ -38,7 +38,8 @@ fn of_few_bytes() -> Config {
 fn an_operation_without_capacity_by_its_deadline_was_not_delivered() {
     for config in [of_one_message(), of_few_bytes()] {
         let full = Full::with(config.clone(), PATIENCE);
-        let (this, other) = (&full.endpoint, endpoint());
+        let this = &full.endpoint;
+        let other = endpoint();
         let to = other.local_addr();
         let start = Instant::now();
         // This runtime has neither timers nor I/O that anything could wait by.
@@ -89,8 +90,10 @@ fn a_call_behind_another_ends_at_its_deadline() {
 /// Calls while there is no room for about `wait`, and checks how long the callee believes to have.
 fn call_that_waits(client: &Endpoint, wait: Duration) {
     const DEADLINE: Duration = Duration::from_secs(60);
-    let (client, server) = (client.blocking(), endpoint().blocking());
-    let (start, to) = (Instant::now(), server.local_addr());
+    let client = client.blocking();
+    let server = endpoint().blocking();
+    let start = Instant::now();
+    let to = server.local_addr();
     let within = client.with(SendOptions::default().deadline(DEADLINE));
     let caller = thread::spawn(move || within.call(to, bytes(10_000, 2)));
     let Some(request) = server.recv_request_timeout(PATIENCE).unwrap() else {
@@ -121,7 +124,8 @@ fn a_call_that_waited_for_capacity_has_the_rest_of_its_deadline() {
 #[test]
 fn a_reply_without_capacity_ends_at_its_deadline() {
     let full = Full::with(of_one_message(), PATIENCE);
-    let (client, server) = (endpoint().blocking(), full.endpoint.blocking());
+    let client = endpoint().blocking();
+    let server = full.endpoint.blocking();
     let to = server.local_addr();
     let within = client.with(SendOptions::default().deadline(6 * SOON));
     let caller = thread::spawn(move || within.call(to, "a request"));
@@ -135,7 +139,8 @@ fn a_reply_without_capacity_ends_at_its_deadline() {
 
 #[tokio::test]
 async fn a_message_begun_after_its_deadline_is_not_sent() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let past = Instant::now();
     let begun = client.send(server.local_addr(), "late").deadline_at(past).begin().unwrap();
     assert_eq!(begun.now_or_never(), Some(Err(SendError::NotStarted)));

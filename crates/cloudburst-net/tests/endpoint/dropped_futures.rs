@@ -26,7 +26,8 @@ fn begin_and_drop(future: impl Future) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_message_is_lost_with_a_receiver_that_gives_up() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let sending = tokio::spawn(async move {
         for n in 0..MESSAGES {
@@ -37,7 +38,8 @@ async fn no_message_is_lost_with_a_receiver_that_gives_up() {
         .map(|_| {
             let server = server.clone();
             tokio::spawn(async move {
-                let (mut came, mut gave_up) = (Vec::new(), 0);
+                let mut came = Vec::new();
+                let mut gave_up = 0;
                 loop {
                     match timeout(impatience(gave_up), server.recv()).await {
                         Ok(Ok(message)) => came.push(message.bytes),
@@ -50,7 +52,8 @@ async fn no_message_is_lost_with_a_receiver_that_gives_up() {
         .collect();
     sending.await.unwrap();
     server.shutdown(PATIENCE).await;
-    let (mut all, mut gave_up) = (Vec::new(), 0);
+    let mut all = Vec::new();
+    let mut gave_up = 0;
     for receiver in receivers {
         let (came, times) = receiver.await.unwrap();
         all.extend(came);
@@ -62,7 +65,8 @@ async fn no_message_is_lost_with_a_receiver_that_gives_up() {
 
 #[test]
 fn no_message_is_lost_with_a_blocking_receiver_that_gives_up() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let to = server.local_addr();
     let sending = thread::spawn(move || {
         for n in 0..MESSAGES {
@@ -74,7 +78,8 @@ fn no_message_is_lost_with_a_blocking_receiver_that_gives_up() {
         .map(|_| {
             let server = server.clone();
             thread::spawn(move || {
-                let (mut came, mut round) = (Vec::new(), 0);
+                let mut came = Vec::new();
+                let mut round = 0;
                 while let Ok(message) = server.recv_timeout(impatience(round)) {
                     came.extend(message.map(|message| message.bytes));
                     round += 1;
@@ -91,7 +96,8 @@ fn no_message_is_lost_with_a_blocking_receiver_that_gives_up() {
 
 #[test]
 fn no_request_is_lost_with_a_receiver_that_gives_up() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let to = server.local_addr();
     let service = server.clone();
     let serving = thread::spawn(move || {
@@ -113,7 +119,8 @@ fn no_request_is_lost_with_a_receiver_that_gives_up() {
 
 #[test]
 fn a_shutdown_continues_when_its_future_is_dropped() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = server.local_addr();
     let sending = client.send(to, bytes(100_000, 1)).begin().unwrap();
@@ -135,7 +142,8 @@ async fn a_caller_learns_of_a_reply_that_is_dropped_half_way() {
         .config(Config { capacity: 10_000_000.into(), ..Config::default() })
         .build()
         .unwrap();
-    let (client, to) = (endpoint(), slow.local_addr());
+    let client = endpoint();
+    let to = slow.local_addr();
     let calling = tokio::spawn(async move { client.call(to, "a request").await });
     let request = slow.recv_request().await.unwrap();
     let reply = request.reply(bytes(10_000_000, 1));
@@ -151,7 +159,8 @@ async fn replies_that_do_not_get_through_in_time_are_counted() {
         .config(Config { capacity: 10_000_000.into(), ..Config::default() })
         .build()
         .unwrap();
-    let (client, to) = (endpoint(), slow.local_addr());
+    let client = endpoint();
+    let to = slow.local_addr();
     let soon = Duration::from_millis(200);
     let call = async || client.call(to, "a request").deadline(soon).await;
     let unanswered = || slow.counters().calls.requests_unanswered;

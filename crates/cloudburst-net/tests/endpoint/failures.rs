@@ -62,7 +62,8 @@ fn packets_that_an_echo_server_returns_deliver_nothing() {
             echo.send_to(&packet[..len], from).unwrap();
         }
     };
-    let (server, client) = (thread::spawn(serve), blocking());
+    let server = thread::spawn(serve);
+    let client = blocking();
     for len in [0, 100, 50_000] {
         let result = client.with(within_deadline()).send(addr, bytes(len, 1));
         let certain = result.as_ref().is_err_and(|error| !error.may_have_been_delivered());
@@ -79,7 +80,8 @@ fn packets_that_an_echo_server_returns_deliver_nothing() {
 
 #[test]
 fn a_dead_peer_does_not_hold_up_another() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let doomed = client.with(within_deadline()).try_send(closed(), bytes(50_000, 1)).unwrap();
     for n in 0..20 {
         client.send(server.local_addr(), bytes(5_000, n)).unwrap();
@@ -200,7 +202,8 @@ fn a_broadcast_address_is_not_reported_as_a_firewall() {
 
 #[test]
 fn a_message_with_a_deadline_of_zero_is_not_delivered() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     client.send(server.local_addr(), "a session").unwrap();
     let no_time = SendOptions::default().deadline(Duration::ZERO);
     let result = client.with(no_time).send(server.local_addr(), "hello");
@@ -211,7 +214,8 @@ fn a_message_with_a_deadline_of_zero_is_not_delivered() {
 
 #[test]
 fn a_send_continues_while_its_caller_polls_it() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut lost = client.try_send(silent.local_addr().unwrap(), "hello").unwrap();
     assert_eq!(lost.try_wait(), Ok(None));

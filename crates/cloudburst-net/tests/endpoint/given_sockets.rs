@@ -53,7 +53,8 @@ fn a_given_socket_gets_the_options_of_the_endpoint_and_keeps_larger_buffers() {
 #[test]
 fn superfluous_and_missing_sockets_are_named() {
     let said = |builder: Builder, sockets| builder.build_on(sockets).unwrap_err().to_string();
-    let ((one, here), (two, there)) = (bound(), bound());
+    let (one, here) = bound();
+    let (two, there) = bound();
     let clone = |socket: &UdpSocket| socket.try_clone().unwrap();
     assert_eq!(
         said(builder().bind(here), vec![clone(&two)]),

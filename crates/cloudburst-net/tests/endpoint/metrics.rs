@@ -64,7 +64,8 @@ fn published_metrics_equal_the_counters() {
 fn metrics_do_not_keep_an_endpoint_alive_and_report_its_end() {
     let (recorder, page) = recorder();
     with_local_recorder(&recorder, || {
-        let (one, other) = (blocking(), blocking());
+        let one = blocking();
+        let other = blocking();
         one.send(other.local_addr(), "hello").unwrap();
         let mut metrics = one.as_async().metrics().label("endpoint", "one");
         assert!(metrics.publish());
@@ -91,7 +92,8 @@ struct Published {
 /// All metrics of two endpoints, one of which has sent something, by name.
 fn published() -> BTreeMap<String, Published> {
     let (recorder, page) = recorder();
-    let (one, other) = (blocking(), blocking());
+    let one = blocking();
+    let other = blocking();
     with_local_recorder(&recorder, || {
         one.send(other.local_addr(), "hello").unwrap();
         for endpoint in [&one, &other] {
@@ -145,7 +147,8 @@ fn the_documentation_lists_each_metric_with_its_unit_and_labels() {
             }
         });
         let label = label.collect::<Vec<String>>().join("; ");
-        let (unit, Published { kind, help, .. }) = (unit(&name), &metric);
+        let unit = unit(&name);
+        let Published { kind, help, .. } = &metric;
         format!("| `{name}` | {kind} | {unit} | {label} | {help} |")
     });
     let expected: BTreeSet<String> = expected.collect();

@@ -50,7 +50,8 @@ fn silent() -> (UdpSocket, SocketAddr) {
 /// Checks that messages, calls and deadlines of `endpoint` still work.
 fn assert_alive(endpoint: &Endpoint) {
     let (_socket, nobody) = silent();
-    let (this, other) = (endpoint.blocking(), crate::common::blocking());
+    let this = endpoint.blocking();
+    let other = crate::common::blocking();
     this.send(other.local_addr(), bytes(20_000, 1)).unwrap();
     other.send(this.local_addr(), "back").unwrap();
     assert_eq!(this.recv_timeout(PATIENCE).unwrap().unwrap().bytes, "back");
@@ -63,7 +64,8 @@ fn assert_alive(endpoint: &Endpoint) {
 
 #[test]
 fn a_waker_of_a_send_may_panic() {
-    let (endpoint, (_socket, nobody)) = (endpoint(), silent());
+    let endpoint = endpoint();
+    let (_socket, nobody) = silent();
     let panicking = Arc::<Panicking>::default();
     let mut sending =
         std::pin::pin!(endpoint.send(nobody, "hello").options(soon()).begin().unwrap());
@@ -74,7 +76,8 @@ fn a_waker_of_a_send_may_panic() {
 
 #[test]
 fn a_waker_of_a_receiver_may_panic() {
-    let (endpoint, other) = (endpoint(), crate::common::blocking());
+    let endpoint = endpoint();
+    let other = crate::common::blocking();
     let panicking = Arc::<Panicking>::default();
     let mut receiving = Box::pin(endpoint.recv());
     panicking.wait_for(receiving.as_mut());
@@ -88,7 +91,8 @@ fn a_waker_of_a_receiver_may_panic() {
 
 #[test]
 fn a_waker_of_a_call_may_panic() {
-    let (endpoint, other) = (endpoint(), crate::common::blocking());
+    let endpoint = endpoint();
+    let other = crate::common::blocking();
     let panicking = Arc::<Panicking>::default();
     let mut late = endpoint.call(other.local_addr(), "no answer").options(soon()).into_future();
     panicking.wait_for(late.as_mut());
@@ -105,7 +109,8 @@ fn a_waker_of_a_call_may_panic() {
 
 #[test]
 fn wakers_may_panic_when_an_endpoint_closes() {
-    let (endpoint, (_socket, nobody)) = (endpoint(), silent());
+    let endpoint = endpoint();
+    let (_socket, nobody) = silent();
     let panicking = Arc::<Panicking>::default();
     let mut waiting = [(); 2].map(|()| endpoint.send(nobody, "hello").into_future());
     let mut receivers = [(); 2].map(|()| Box::pin(endpoint.recv()));
@@ -142,7 +147,9 @@ impl Drop for Owner {
 
 #[test]
 fn the_owner_of_a_payload_may_use_the_endpoint_and_panic() {
-    let (endpoint, other, (_socket, nobody)) = (endpoint(), endpoint(), silent());
+    let other = endpoint();
+    let endpoint = endpoint();
+    let (_socket, nobody) = silent();
     let payload = || Bytes::from_owner(Owner(endpoint.clone()));
     drop(endpoint.send(nobody, payload()).begin().unwrap());
     // `send` might itself hold the last reference.
@@ -154,7 +161,8 @@ fn the_owner_of_a_payload_may_use_the_endpoint_and_panic() {
 
 #[test]
 fn a_waker_and_the_owner_of_a_payload_may_panic_when_an_endpoint_closes() {
-    let (endpoint, (_socket, nobody)) = (endpoint(), silent());
+    let endpoint = endpoint();
+    let (_socket, nobody) = silent();
     let panicking = Arc::<Panicking>::default();
     let payload = Bytes::from_owner(Owner(endpoint.clone()));
     let mut sending = pin!(endpoint.send(nobody, payload).begin().unwrap());
@@ -182,7 +190,8 @@ impl Drop for Bomb {
 
 #[test]
 fn a_panic_payload_may_panic_when_it_is_dropped() {
-    let (endpoint, (_socket, nobody)) = (endpoint(), silent());
+    let endpoint = endpoint();
+    let (_socket, nobody) = silent();
     let waker = ManuallyDrop::new(Waker::from(Arc::new(Bomb)));
     let mut sending = pin!(endpoint.send(nobody, "hello").options(soon()).begin().unwrap());
     assert!(sending.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
@@ -192,9 +201,11 @@ fn a_panic_payload_may_panic_when_it_is_dropped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_panics_releases_its_operations() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let (_socket, nobody) = silent();
-    let (to, sender) = (server.local_addr(), client.clone());
+    let to = server.local_addr();
+    let sender = client.clone();
     let sending = tokio::spawn(async move {
         let _sending = sender.send(nobody, bytes(100_000, 1)).begin().unwrap();
         let _calls = sender.call_many([(nobody, "hello")]).begin();

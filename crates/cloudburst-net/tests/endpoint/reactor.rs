@@ -15,7 +15,8 @@ async fn serve(endpoint: Endpoint) {
 
 #[test]
 fn endpoints_of_one_current_thread_runtime_exchange_calls_and_messages() {
-    let (one, other) = (endpoint(), endpoint());
+    let one = endpoint();
+    let other = endpoint();
     runtime().block_on(async {
         tokio::spawn(serve(other.clone()));
         for len in [0, 1, 1_500, 93_000, 400_000] {
@@ -32,7 +33,8 @@ fn endpoints_of_one_current_thread_runtime_exchange_calls_and_messages() {
 
 #[test]
 fn an_endpoint_answers_while_its_runtime_is_busy() {
-    let (driven, other) = (endpoint(), endpoint().blocking());
+    let driven = endpoint();
+    let other = endpoint().blocking();
     runtime().block_on(async {
         other.as_async().send(driven.local_addr(), "a session").await.unwrap();
         // This is the thread of the runtime, and it waits for the STOP that the task would have to
@@ -64,7 +66,8 @@ fn the_receiving_task_does_not_keep_the_endpoint_alive() {
 
 #[test]
 fn an_endpoint_receives_after_its_runtime_has_ended() {
-    let (driven, other) = (endpoint(), endpoint().blocking());
+    let driven = endpoint();
+    let other = endpoint().blocking();
     let runtime = runtime();
     runtime.block_on(async {
         other.as_async().send(driven.local_addr(), "before").await.unwrap();
@@ -81,7 +84,8 @@ fn an_endpoint_receives_after_its_runtime_has_ended() {
 
 #[test]
 fn in_a_runtime_without_io_a_thread_receives() {
-    let (one, other) = (endpoint(), endpoint());
+    let one = endpoint();
+    let other = endpoint();
     Builder::new_current_thread().build().unwrap().block_on(async {
         for _ in 0..3 {
             one.send(other.local_addr(), "hello").await.unwrap();

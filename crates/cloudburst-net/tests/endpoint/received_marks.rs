@@ -95,7 +95,8 @@ fn datagrams_are_counted_by_ecn_over_either_ip() {
 #[test]
 fn a_batch_has_the_mark_of_its_packets_in_one_call() {
     for (bound, ip) in WAYS {
-        let (from, to) = (open(bound, 43), open(bound, 43));
+        let from = open(bound, 43);
+        let to = open(bound, 43);
         let contents = bytes(40 * 1_452, 1);
         let via = Via { egress: 0, local: None, remote: at(&to, ip) };
         for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ect0] {
@@ -122,7 +123,8 @@ fn a_batch_has_the_mark_of_its_packets_in_one_call() {
 #[test]
 fn all_control_messages_of_a_batch_fit_at_once() {
     for (bound, ip) in WAYS {
-        let (from, to) = (open(bound, 43), open_with(bound, 43, 4 << 10));
+        let from = open(bound, 43);
+        let to = open_with(bound, 43, 4 << 10);
         let via = Via { egress: 0, local: None, remote: at(&to, ip) };
         let send = |size, len| {
             let contents = Contents::Answers;
@@ -147,7 +149,8 @@ fn all_control_messages_of_a_batch_fit_at_once() {
 fn a_foreign_dscp_is_reported_once_with_both_values_and_its_source() {
     for (ip, other) in [("127.0.0.1", 0), ("::1", 10)] {
         let log = Log::default();
-        let (io, from) = (open(ip, 43), open(ip, other));
+        let io = open(ip, 43);
+        let from = open(ip, other);
         let via = Via { egress: 0, local: None, remote: io.local_addr() };
         let counters = tracing::subscriber::with_default(log.clone(), || {
             // Junk with yet another DSCP is not reported.
@@ -176,7 +179,8 @@ fn endpoints_with_different_dscps_communicate_and_both_count_it() {
     let client = builder().config(with_dscps([10])).build().unwrap().blocking();
     let server = builder().config(with_dscps([20])).build().unwrap().blocking();
     client.send(server.local_addr(), bytes(50_000, 1)).unwrap();
-    let (sent, received) = (client.counters().io, server.counters().io);
+    let sent = client.counters().io;
+    let received = server.counters().io;
     assert_eq!((sent.first_foreign_dscp, received.first_foreign_dscp), (Some(20), Some(10)));
     assert!(received.foreign_dscp >= 37, "that many symbols it took: {received:?}");
 }
@@ -185,7 +189,8 @@ fn endpoints_with_different_dscps_communicate_and_both_count_it() {
 fn endpoints_with_the_same_dscps_count_no_foreign_packets() {
     for ip in ["127.0.0.1", "::1"] {
         let build = || builder_on(ip).config(with_dscps([46, 43, 10])).build().unwrap().blocking();
-        let (client, server) = (build(), build());
+        let client = build();
+        let server = build();
         client.send(server.local_addr(), bytes(50_000, 1)).unwrap();
         for io in [client.counters().io, server.counters().io] {
             assert_eq!((io.foreign_dscp, io.first_foreign_dscp), (0, None), "{ip}");
@@ -219,7 +224,8 @@ fn congestion_marks_are_counted_and_reported_to_senders() {
     for n in 0..4 {
         client.send(tap.addr(), bytes(50_000, n)).unwrap();
     }
-    let (sent, received) = (client.counters(), server.counters());
+    let sent = client.counters();
+    let received = server.counters();
     for io in [sent.io, received.io] {
         assert!(io.ecn.ce >= 4, "{io:?}");
         assert_eq!((io.ecn.not_ect, io.ecn.ect0, io.ecn.ect1), (0, 0, 0), "{io:?}");

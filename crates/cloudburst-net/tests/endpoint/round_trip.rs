@@ -10,7 +10,8 @@ use std::time::Duration;
 
 #[tokio::test]
 async fn async_endpoints_exchange_messages_both_ways() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let receipt = client.send(server.local_addr(), "question").await.unwrap();
     assert_eq!((receipt.bytes, receipt.blocks), (8, 1));
 
@@ -24,7 +25,8 @@ async fn async_endpoints_exchange_messages_both_ways() {
 
 #[tokio::test]
 async fn sends_calls_and_connects_can_be_spawned_and_outlive_their_handle() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let connect = tokio::spawn(client.connect(to).into_future());
     let send = tokio::spawn(client.send(to, "a message").into_future());
@@ -94,7 +96,8 @@ fn a_dual_stack_endpoint_exchanges_messages_with_ipv4_peers() {
 
 #[test]
 fn every_size_arrives_byte_for_byte() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let to = server.local_addr();
     let sizes: Vec<usize> = (0..40)
         .chain([1_339, 1_340, 1_341, 1_400, 2_719, 5_000, 14_000, 64_000, 65_507, 65_536])
@@ -129,7 +132,8 @@ fn every_size_arrives_byte_for_byte() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_messages_at_once_arrive_once_each() {
     const MESSAGES: u64 = 500;
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let sends: Vec<_> = (0..MESSAGES)
         .map(|n| {
@@ -154,7 +158,8 @@ async fn many_messages_at_once_arrive_once_each() {
 
 #[test]
 fn threads_share_an_endpoint_in_both_directions() {
-    let (one, other) = (blocking(), blocking());
+    let one = blocking();
+    let other = blocking();
     thread::scope(|scope| {
         for seed in 0..4 {
             for (from, to) in [(one.clone(), other.clone()), (other.clone(), one.clone())] {
@@ -188,7 +193,8 @@ fn a_trusted_network_needs_no_key() {
             .unwrap()
             .blocking()
     };
-    let (client, server) = (build(), build());
+    let client = build();
+    let server = build();
     client.send(server.local_addr(), "hello").unwrap();
     assert_eq!(server.recv().unwrap().bytes, "hello");
 }
@@ -210,7 +216,8 @@ fn busy_polling_threads_receive_messages_and_the_shutdown() {
             .unwrap()
             .blocking()
     };
-    let (one, other) = (build(), build());
+    let one = build();
+    let other = build();
     let echo = thread::spawn({
         let other = other.clone();
         move || {
@@ -231,7 +238,8 @@ fn busy_polling_threads_receive_messages_and_the_shutdown() {
 
 #[test]
 fn a_caller_that_only_calls_try_recv_receives() {
-    let (from, to) = (endpoint().blocking(), endpoint().blocking());
+    let from = endpoint().blocking();
+    let to = endpoint().blocking();
     let address = to.local_addr();
     std::thread::scope(|scope| {
         let sender = scope.spawn(|| (0..20).all(|_| from.send(address, "hello").is_ok()));

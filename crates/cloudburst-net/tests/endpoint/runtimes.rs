@@ -17,7 +17,8 @@ fn runtimes() -> [Runtime; 2] {
 #[test]
 fn an_endpoint_outlives_its_runtime() {
     for runtime in runtimes() {
-        let (client, server) = (endpoint(), endpoint());
+        let client = endpoint();
+        let server = endpoint();
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let nobody = silent.local_addr().unwrap();
         let to = server.local_addr();
@@ -30,7 +31,8 @@ fn an_endpoint_outlives_its_runtime() {
         let many = client.clone();
         runtime
             .spawn(async move { many.call_many([(nobody, "hello"); 5]).begin().results().await });
-        let (receiver, service) = (server.clone(), server.clone());
+        let receiver = server.clone();
+        let service = server.clone();
         runtime.spawn(async move { receiver.recv().await });
         runtime.spawn(async move { service.serve(1, |_| pending::<Vec<u8>>()).await });
         let blocking = client.blocking();
@@ -48,7 +50,8 @@ fn an_endpoint_outlives_its_runtime() {
 
         assert_eq!(client.peer(nobody).unwrap().sent.unfinished, 0, "all bursts have stopped");
         assert_eq!(caller.join().unwrap(), Err(SendError::Unanswered), "and it was told at once");
-        let (this, other) = (client.blocking(), server.blocking());
+        let this = client.blocking();
+        let other = server.blocking();
         this.send(to, "from without").unwrap();
         assert_eq!(other.recv_timeout(PATIENCE).unwrap().unwrap().bytes, "from without");
         let [next, _] = runtimes();

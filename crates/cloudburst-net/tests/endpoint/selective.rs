@@ -57,7 +57,8 @@ impl Port {
             front,
         });
         let addr = shared.front.local_addr().expect("it is bound");
-        let (reader, sender) = (shared.clone(), shared.clone());
+        let reader = shared.clone();
+        let sender = shared.clone();
         let threads = vec![
             thread::spawn(move || reader.read_clients()),
             thread::spawn(move || sender.forward()),

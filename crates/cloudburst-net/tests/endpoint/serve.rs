@@ -35,14 +35,19 @@ impl Drop for AtWork {
 #[tokio::test]
 async fn serve_handles_at_most_limit_requests_at_a_time() {
     const LIMIT: usize = 4;
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
-    let (gauge, gate) = (Arc::new(Gauge::default()), Arc::new(Semaphore::new(0)));
-    let (seen, opened) = (gauge.clone(), gate.clone());
+    let gauge = Arc::new(Gauge::default());
+    let gate = Arc::new(Semaphore::new(0));
+    let seen = gauge.clone();
+    let opened = gate.clone();
     // On the task of this test: handlers need be neither `Send` nor `'static`.
     let local = std::rc::Rc::new(());
     let handler = |request: RequestParts| {
-        let (seen, opened, _local) = (seen.clone(), opened.clone(), local.clone());
+        let seen = seen.clone();
+        let opened = opened.clone();
+        let _local = local.clone();
         async move {
             let _at_work = seen.enter();
             opened.acquire().await.unwrap().forget();
@@ -74,7 +79,8 @@ async fn serve_handles_at_most_limit_requests_at_a_time() {
 #[test]
 fn blocking_serve_runs_handlers_in_limit_threads() {
     const LIMIT: usize = 3;
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let to = server.local_addr();
     let gauge = Arc::new(Gauge::default());
     // None passes before all three are there.
@@ -99,7 +105,8 @@ fn blocking_serve_runs_handlers_in_limit_threads() {
 
 #[tokio::test]
 async fn the_log_says_why_a_caller_gets_no_answer() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let log = Log::default();
     let _logged = tracing::subscriber::set_default(log.clone());
@@ -126,9 +133,11 @@ async fn the_log_says_why_a_caller_gets_no_answer() {
 
 #[tokio::test]
 async fn request_parts_are_cancelled_when_the_request_is_answered_or_dropped() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     for answers in [true, false] {
-        let (caller, to) = (client.clone(), server.local_addr());
+        let caller = client.clone();
+        let to = server.local_addr();
         let call = tokio::spawn(async move { caller.call(to, "a request").await });
         let request = server.recv_request().await.unwrap();
         let parts = request.parts();
@@ -145,11 +154,13 @@ async fn request_parts_are_cancelled_when_the_request_is_answered_or_dropped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_is_dropped_when_its_caller_is_gone() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let gauge = Arc::new(Gauge::default());
     let (begun, mut begins) = mpsc::unbounded_channel();
-    let (service, seen) = (server.clone(), gauge.clone());
+    let service = server.clone();
+    let seen = gauge.clone();
     tokio::spawn(async move {
         let handler = |request: RequestParts| {
             let at_work = seen.enter();
@@ -183,7 +194,8 @@ async fn a_handler_is_dropped_when_its_caller_is_gone() {
 
 #[test]
 fn a_blocking_handler_can_check_whether_its_request_is_cancelled() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let to = server.local_addr();
     let (begun, begins) = std::sync::mpsc::channel();
     let noticed = AtomicBool::new(false);
@@ -225,7 +237,8 @@ impl std::error::Error for Caused {
 
 #[tokio::test]
 async fn an_overloaded_handler_refuses_its_request() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let service = server.clone();
     let serving = tokio::spawn(async move {
@@ -249,7 +262,8 @@ async fn an_overloaded_handler_refuses_its_request() {
 
 #[test]
 fn a_blocking_service_can_refuse_requests_too() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let to = server.local_addr();
     thread::scope(|scope| {
         scope.spawn(|| server.try_serve(2, |_| Err::<Vec<u8>, _>(io::Error::from(Overloaded))));
@@ -288,7 +302,8 @@ impl std::error::Error for PanicsWhenPrinted {}
 
 #[tokio::test]
 async fn an_error_that_panics_when_it_is_printed_stops_nothing_else() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let service = server.clone();
     tokio::spawn(async move {
@@ -304,7 +319,8 @@ async fn an_error_that_panics_when_it_is_printed_stops_nothing_else() {
 
 #[test]
 fn an_error_that_panics_when_it_is_printed_ends_no_thread() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let to = server.local_addr();
     let service = server.clone();
     thread::spawn(move || {
@@ -318,7 +334,8 @@ fn an_error_that_panics_when_it_is_printed_ends_no_thread() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_that_panics_when_it_is_dropped_stops_nothing_else() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let service = server.clone();
     tokio::spawn(async move {

@@ -167,15 +167,17 @@ fn a_refused_setting_converts_to_an_io_error_of_invalid_input() {
 #[test]
 fn a_key_converts_to_security() {
     let builder = Endpoint::builder().bind(([127, 0, 0, 1], 0).into());
-    let (one, other) = (builder.clone().security(PresharedKey::from(KEY)), builder);
-    let (one, other) =
-        (one.build().unwrap(), other.security(Security::pre_shared(KEY)).build().unwrap());
+    let one = builder.clone().security(PresharedKey::from(KEY));
+    let other = builder;
+    let one = one.build().unwrap();
+    let other = other.security(Security::pre_shared(KEY)).build().unwrap();
     one.blocking().send(other.local_addr(), "hello").unwrap();
 }
 
 #[test]
 fn debug_output_is_short_and_without_payloads() {
-    let (client, server) = (endpoint(), endpoint().blocking());
+    let client = endpoint();
+    let server = endpoint().blocking();
     let address = server.local_addr();
     assert_eq!(
         format!("{:?}", server.as_async()),

@@ -70,7 +70,8 @@ fn spread(ip: &str) {
     let mut came = BTreeSet::new();
     for (shard, messages) in taken(&shards).into_iter().enumerate() {
         for bytes in messages {
-            let (client, number) = (bytes[0], bytes[1]);
+            let client = bytes[0];
+            let number = bytes[1];
             assert_eq!(bytes, message(client, number));
             assert!(came.insert((client, number)), "once");
             assert_eq!(*homes.entry(client).or_insert(shard), shard, "all to one");
@@ -109,7 +110,8 @@ fn a_shard_is_called_and_calls_back() {
         })
     });
     let answering: Vec<_> = answering.collect();
-    let (mut met, mut clients) = (BTreeSet::new(), Vec::new());
+    let mut met = BTreeSet::new();
+    let mut clients = Vec::new();
     for _ in 0..16 {
         let client = builder().build().unwrap().blocking();
         let service = client.clone();

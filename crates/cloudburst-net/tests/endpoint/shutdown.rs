@@ -17,7 +17,8 @@ use tokio::sync::Semaphore;
 
 #[tokio::test]
 async fn a_shutdown_waits_for_messages_under_way() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let sends: Vec<_> =
         (0..50).map(|n| client.send(to, bytes(20_000, n)).begin().unwrap()).collect();
@@ -150,7 +151,8 @@ impl Wake for ShutsDown {
 #[test]
 fn a_shutdown_ends_one_that_a_waker_has_begun_on_a_thread_of_the_endpoint() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let (endpoint, other) = (endpoint(), blocking());
+    let endpoint = endpoint();
+    let other = blocking();
     let _sending = endpoint
         .send(silent.local_addr().unwrap(), "nobody hears")
         .deadline(Duration::from_secs(24 * 60 * 60))
@@ -200,7 +202,8 @@ async fn a_reply_that_waits_for_capacity_may_be_sent_until_the_shutdown_ends() {
 
 #[tokio::test]
 async fn a_reply_after_its_endpoint_was_dropped_was_not_sent() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     tokio::spawn(async move { client.call(to, "a request").await });
     let request = server.recv_request().await.unwrap();
@@ -232,7 +235,8 @@ fn taken_and_queued(
 
 #[test]
 fn a_shutdown_waits_for_replies_and_refuses_requests_that_were_not_taken() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let (request, [taken, queued]) = taken_and_queued(&client, &server);
     let closing = server.blocking();
     let start = Instant::now();
@@ -252,7 +256,8 @@ fn a_shutdown_waits_for_replies_and_refuses_requests_that_were_not_taken() {
 
 #[test]
 fn a_shutdown_that_gives_up_notifies_the_callers() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let (request, [taken, queued]) = taken_and_queued(&client, &server);
     let start = Instant::now();
     assert!(!server.blocking().shutdown(Duration::from_millis(100)));
@@ -265,7 +270,8 @@ fn a_shutdown_that_gives_up_notifies_the_callers() {
 
 #[test]
 fn dropping_an_endpoint_notifies_the_callers() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let (request, [taken, queued]) = taken_and_queued(&client, &server);
     let start = Instant::now();
     drop(server);
@@ -277,8 +283,10 @@ fn dropping_an_endpoint_notifies_the_callers() {
 
 #[test]
 fn a_shutdown_that_gives_up_withdraws_the_requests_of_its_calls() {
-    let (client, server) = (endpoint(), endpoint());
-    let (caller, to) = (client.clone().blocking(), server.local_addr());
+    let client = endpoint();
+    let server = endpoint();
+    let caller = client.clone().blocking();
+    let to = server.local_addr();
     let call = thread::spawn(move || caller.call(to, "abandoned"));
     let request = server.clone().blocking().recv_request().unwrap();
     // Until the callee's STOP has arrived, the caller does not know that it has the request.
@@ -291,10 +299,12 @@ fn a_shutdown_that_gives_up_withdraws_the_requests_of_its_calls() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn serve_ends_with_the_shutdown_once_taken_requests_are_answered() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let gate = Arc::new(Semaphore::new(0));
-    let (service, opened) = (server.clone(), gate.clone());
+    let service = server.clone();
+    let opened = gate.clone();
     let serving = tokio::spawn(async move {
         let handler = |request: RequestParts| {
             let opened = opened.clone();
@@ -325,7 +335,8 @@ async fn serve_ends_with_the_shutdown_once_taken_requests_are_answered() {
 
 #[tokio::test]
 async fn a_call_after_its_callee_has_shut_down_was_certainly_not_delivered() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let serving = server.clone();
     tokio::spawn(
@@ -341,9 +352,11 @@ async fn a_call_after_its_callee_has_shut_down_was_certainly_not_delivered() {
 
 #[test]
 fn callers_that_try_again_and_again_do_not_delay_a_shutdown() {
-    let (client, server) = (blocking(), blocking());
+    let client = blocking();
+    let server = blocking();
     let to = server.local_addr();
-    let (caller, over) = (client.clone(), Arc::new(AtomicBool::new(false)));
+    let caller = client.clone();
+    let over = Arc::new(AtomicBool::new(false));
     let until = over.clone();
     let calls = thread::spawn(move || {
         while !until.load(SeqCst) {

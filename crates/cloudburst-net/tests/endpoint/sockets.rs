@@ -63,14 +63,16 @@ fn receive(io: &UdpIo, count: usize) -> Vec<(Via, Vec<u8>)> {
 
 #[test]
 fn a_batch_is_one_call_and_arrives_as_single_datagrams() {
-    let (from, to) = (open(3, 1 << 20), open(1, 1 << 20));
+    let from = open(3, 1 << 20);
+    let to = open(1, 1 << 20);
     let contents = bytes(40 * 1_452, 1);
     send(&from, 2, to.local_addr(), 1_452, &contents);
     let came = receive(&to, 40);
     let sent: Vec<&[u8]> = contents.chunks(1_452).collect();
     assert_eq!(came.iter().map(|(_, packet)| &packet[..]).collect::<Vec<_>>(), sent);
     assert!(came.iter().all(|(via, _)| via.egress == 0 && via.remote != from.local_addr()));
-    let (sent, received) = (from.counters(), to.counters());
+    let sent = from.counters();
+    let received = to.counters();
     assert_eq!((sent.batches_sent, sent.datagrams_sent), (1, 40));
     assert_eq!(received.datagrams_received, 40);
     assert!(received.batches_received < 40, "GRO");
@@ -80,7 +82,8 @@ fn a_batch_is_one_call_and_arrives_as_single_datagrams() {
 fn a_batch_beyond_the_limits_of_a_call_takes_more_calls() {
     // (bytes a segment, segments, calls): at most 64 segments, and at most 65,507 bytes.
     for (size, segments, calls) in [(100, 64, 1), (100, 65, 2), (1_452, 90, 2), (60_000, 2, 2)] {
-        let (from, to) = (open(1, 1 << 20), open(1, 1 << 20));
+        let from = open(1, 1 << 20);
+        let to = open(1, 1 << 20);
         let contents = bytes(size * segments, 1);
         send(&from, 0, to.local_addr(), size, &contents);
         let came = receive(&to, segments);
@@ -113,7 +116,8 @@ fn a_wait_ends_with_a_packet_a_wake_up_or_its_timeout() {
 #[test]
 fn several_threads_share_the_arriving_packets() {
     const DATAGRAMS: usize = 2_000;
-    let (from, to) = (open(4, 4 << 20), open(1, 8 << 20));
+    let from = open(4, 4 << 20);
+    let to = open(1, 8 << 20);
     let came = Mutex::new(BTreeSet::new());
     thread::scope(|scope| {
         for _ in 0..3 {
@@ -142,7 +146,8 @@ fn several_threads_share_the_arriving_packets() {
 
 #[test]
 fn datagrams_that_the_kernel_drops_are_counted() {
-    let (from, to) = (open(1, 1 << 20), open(1, 4 << 10));
+    let from = open(1, 1 << 20);
+    let to = open(1, 4 << 10);
     for _ in 0..50 {
         send(&from, 0, to.local_addr(), 1_000, &bytes(1_000, 1));
     }
@@ -158,7 +163,8 @@ fn datagrams_that_the_kernel_drops_are_counted() {
 
 #[test]
 fn datagrams_that_the_system_refuses_are_lost_and_counted() {
-    let (from, to) = (open(1, 1 << 20), open(1, 1 << 20));
+    let from = open(1, 1 << 20);
+    let to = open(1, 1 << 20);
     let error = try_send(&from, 0, to.local_addr(), 65_508, &bytes(65_508, 1));
     assert_eq!(error, Err(LocalError::TooLarge));
     assert_eq!(from.counters().send_errors.too_large, 1);

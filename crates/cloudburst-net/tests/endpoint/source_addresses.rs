@@ -65,7 +65,8 @@ fn answers_leave_from_the_address_that_the_peer_sent_to() {
         ("::", "127.0.0.1", "127.0.0.2"),
         ("::", "::1", "::1"),
     ] {
-        let (io, peer) = (open(bind), peer(host));
+        let io = open(bind);
+        let peer = peer(host);
         for egress in [0, 1] {
             let local: IpAddr = ip.parse().unwrap();
             let port = io.local_addrs()[usize::from(egress)].port();
@@ -86,7 +87,8 @@ fn answers_leave_from_the_address_that_the_peer_sent_to() {
 #[test]
 fn sockets_bound_to_one_address_do_not_report_destinations() {
     for ip in ["127.0.0.2", "::1"] {
-        let (io, peer) = (open(ip), peer(if ip == "::1" { ip } else { "127.0.0.1" }));
+        let io = open(ip);
+        let peer = peer(if ip == "::1" { ip } else { "127.0.0.1" });
         peer.send_to(b"hello", io.local_addr()).unwrap();
         let via = arrival(&io);
         assert_eq!(via.local, None);
@@ -104,7 +106,8 @@ fn an_address_that_the_host_has_lost_does_not_stop_packets() {
         ("::", "::1", "127.0.0.1"),
         ("::", "127.0.0.1", "::1"),
     ] {
-        let (io, peer) = (open(bind), peer(host));
+        let io = open(bind);
+        let peer = peer(host);
         let remote = peer.local_addr().unwrap();
         let via = Via { egress: 0, local: gone.parse().ok(), remote };
         let expected = SocketAddr::new(remote.ip(), io.local_addr().port());
@@ -115,14 +118,16 @@ fn an_address_that_the_host_has_lost_does_not_stop_packets() {
 
 #[test]
 fn answers_do_not_leave_from_multicast_or_broadcast_addresses() {
-    let (loopback, group) = ([127, 0, 0, 1].into(), [239, 1, 2, 3].into());
+    let loopback = [127, 0, 0, 1].into();
+    let group = [239, 1, 2, 3].into();
     let broadcast = [127, 255, 255, 255].into();
     // Linux delivers packets to a group that any socket has joined to all IPv4 sockets that are bound to
     // their port.
     let joined = UdpSocket::bind("0.0.0.0:0").unwrap();
     joined.join_multicast_v4(&group, &loopback).unwrap();
     for (bind, to) in [("0.0.0.0", group), ("0.0.0.0", broadcast), ("::", broadcast)] {
-        let (io, peer) = (open(bind), peer("127.0.0.1"));
+        let io = open(bind);
+        let peer = peer("127.0.0.1");
         socket2::SockRef::from(&peer).set_multicast_if_v4(&loopback).unwrap();
         peer.set_broadcast(true).unwrap();
         let port = io.local_addr().port();
@@ -142,7 +147,8 @@ fn packets_that_answer_nothing_leave_from_the_address_that_the_system_picks() {
         ("::", "127.0.0.2", "127.0.0.1"),
         ("::", "::1", "::1"),
     ] {
-        let (io, peer) = (open(bind), peer(host));
+        let io = open(bind);
+        let peer = peer(host);
         let via = Via { egress: 0, local: None, remote: peer.local_addr().unwrap() };
         let from = SocketAddr::new(picked.parse().unwrap(), io.local_addr().port());
         assert_eq!(sources(&io, via, &peer, Ecn::NotEct), [from], "{bind} {host}");

@@ -27,7 +27,8 @@ fn traffic_is_counted_by_peer() {
 
 #[test]
 fn both_ends_count_the_same_traffic() {
-    let (one, other) = (blocking(), blocking());
+    let one = blocking();
+    let other = blocking();
     for seed in 0..20 {
         one.send(other.local_addr(), bytes(5_000, seed)).unwrap();
     }
@@ -45,12 +46,14 @@ fn both_ends_count_the_same_traffic() {
 
 #[test]
 fn latencies_count_the_messages_that_were_delivered() {
-    let (one, other) = (blocking(), blocking());
+    let one = blocking();
+    let other = blocking();
     let started = one.as_async().now();
     let receipts: Vec<_> =
         (0..20).map(|seed| one.send(other.local_addr(), bytes(5_000, seed)).unwrap()).collect();
     let took = one.as_async().now().saturating_since(started);
-    let (there, here) = (other.latencies(), one.latencies());
+    let there = other.latencies();
+    let here = one.latencies();
     assert_eq!((here.sent.count(), here.received.count()), (20, 0));
     assert_eq!((there.sent.count(), there.received.count()), (0, 20));
     assert_eq!(here.sent.sum(), receipts.iter().map(|receipt| receipt.total()).sum());
@@ -59,7 +62,8 @@ fn latencies_count_the_messages_that_were_delivered() {
 
 #[test]
 fn snapshots_can_be_taken_while_many_threads_send() {
-    let (one, other) = (blocking(), blocking());
+    let one = blocking();
+    let other = blocking();
     let to = other.local_addr();
     let taking = std::thread::spawn({
         let other = other.clone();

@@ -22,7 +22,8 @@ fn small(send_messages: usize) -> Endpoint {
 
 #[tokio::test]
 async fn streams_end_with_the_endpoint_and_stay_ended() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let mut messages = server.messages();
     let serving = tokio::spawn(server.requests().for_each(async |request| {
@@ -42,7 +43,8 @@ async fn streams_end_with_the_endpoint_and_stay_ended() {
 
 #[tokio::test]
 async fn a_stream_that_nobody_polls_keeps_no_message_from_others() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let mut idle = server.messages();
     assert!(idle.next().now_or_never().is_none());
     let other = server.clone();
@@ -55,7 +57,8 @@ async fn a_stream_that_nobody_polls_keeps_no_message_from_others() {
 
 #[tokio::test]
 async fn calls_are_a_stream_of_their_responses() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let requests = (0..8).map(|n| (server.local_addr(), bytes(1_000, n)));
     let mut calls = client.call_many(requests).begin();
     assert_eq!(calls.size_hint(), (8, Some(8)));
@@ -88,7 +91,8 @@ fn a_sink_is_not_ready_while_the_endpoint_is_full() {
 #[tokio::test]
 async fn a_flushed_sink_has_delivered_everything() {
     const MESSAGES: u64 = 100;
-    let (client, server) = (small(2), endpoint());
+    let client = small(2);
+    let server = endpoint();
     let mut sink = client.sink(server.local_addr());
     assert_eq!(sink.peer(), server.local_addr());
     let mut messages = stream::iter(0..MESSAGES).map(|n| Ok(Bytes::from(bytes(2_000, n))));
@@ -101,7 +105,8 @@ async fn a_flushed_sink_has_delivered_everything() {
 
 #[tokio::test]
 async fn a_sink_reports_each_failure_once_and_remains_usable() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let soon = Duration::from_millis(50);
     let options = SendOptions::default().deadline(soon);
@@ -119,7 +124,8 @@ async fn a_sink_reports_each_failure_once_and_remains_usable() {
 
 #[test]
 fn iterators_of_blocking_endpoints_end_with_them() {
-    let (client, server) = (endpoint().blocking(), endpoint().blocking());
+    let client = endpoint().blocking();
+    let server = endpoint().blocking();
     let to = server.local_addr();
     let served = server.requests();
     let serving = thread::spawn(move || {

@@ -31,7 +31,8 @@ async fn a_client_is_ready_while_one_more_call_may_be_in_flight() {
         tuning: Tuning { send_messages: Some(1), ..Tuning::default() },
         ..Config::default()
     };
-    let (caller, callee) = (builder().config(config).build().unwrap(), endpoint());
+    let caller = builder().config(config).build().unwrap();
+    let callee = endpoint();
     let mut one = caller.client(callee.local_addr());
     assert!(is_ready(&mut one) && is_ready(&mut one), "it keeps its room");
     let mut two = one.clone();
@@ -52,7 +53,8 @@ async fn a_client_is_ready_while_one_more_call_may_be_in_flight() {
 
 #[tokio::test]
 async fn a_service_that_fails_leaves_only_its_own_callers_unanswered() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let service = service_fn(async |request: RequestParts| match &request.bytes[..] {
         b"nonsense" => Err("that is nonsense"),
@@ -72,7 +74,8 @@ async fn a_service_that_fails_leaves_only_its_own_callers_unanswered() {
 
 #[tokio::test]
 async fn callers_of_a_service_that_sheds_load_may_call_again() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     fn overloaded(error: BoxError) -> BoxError {
         if error.is::<load_shed::error::Overloaded>() { Overloaded.into() } else { error }
@@ -124,11 +127,13 @@ impl Service<RequestParts> for Gate {
 
 #[tokio::test]
 async fn a_service_that_is_not_ready_takes_only_one_request() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let gate = Arc::new(AtomicU64::new(0));
     let serving = tokio::spawn({
-        let (server, gate) = (server.clone(), Gate(gate.clone()));
+        let server = server.clone();
+        let gate = Gate(gate.clone());
         async move { server.serve_with(8, gate).await }
     });
     let mut calls = client.call_many([(to, "one"), (to, "two"), (to, "three")]).begin();
@@ -154,10 +159,12 @@ async fn a_service_that_is_not_ready_takes_only_one_request() {
 
 #[tokio::test]
 async fn a_service_that_is_never_ready_ends_with_its_endpoint() {
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let serving = tokio::spawn({
-        let (server, gate) = (server.clone(), Gate(Arc::default()));
+        let server = server.clone();
+        let gate = Gate(Arc::default());
         async move { server.serve_with(8, gate).await }
     });
     let stuck = tokio::spawn(async move { client.call(to, "a request").await });

@@ -12,7 +12,8 @@ use tracing::Level;
 pub(crate) fn each_send_is_a_span_with_its_outcome_and_each_message_that_came_an_event() {
     let log = Log::default();
     tracing::subscriber::set_global_default(log.clone()).unwrap();
-    let (one, other) = (blocking(), blocking());
+    let one = blocking();
+    let other = blocking();
     let to = other.local_addr();
     one.send(to, bytes(777, 1)).unwrap();
     let message = other.recv().unwrap();

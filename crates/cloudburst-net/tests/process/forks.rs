@@ -16,14 +16,16 @@ use std::time::Duration;
 const FORKS: usize = 20;
 
 pub(crate) fn an_endpoint_fails_in_a_fork_and_does_not_hang() {
-    let (one, other) = (blocking(), blocking());
+    let one = blocking();
+    let other = blocking();
     let to = other.local_addr();
     let done = AtomicBool::new(false);
     let sent = thread::scope(|scope| {
         // Keeps locks held when the process is forked.
         let senders: Vec<_> = (0..2)
             .map(|seed| {
-                let (one, done) = (&one, &done);
+                let one = &one;
+                let done = &done;
                 scope.spawn(move || {
                     let mut sent = 0;
                     while !done.load(Ordering::SeqCst) {

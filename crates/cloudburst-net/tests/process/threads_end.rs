@@ -17,7 +17,8 @@ fn count(what: &str) -> usize {
 pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
     let before = (count("task"), count("fd"));
 
-    let (one, other) = (blocking(), blocking());
+    let one = blocking();
+    let other = blocking();
     let clone = one.clone();
     one.send(other.local_addr(), bytes(5_000, 1)).unwrap();
     assert_eq!(count("task"), before.0 + 4, "two threads an endpoint");
@@ -26,7 +27,8 @@ pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
     drop((clone, other));
     assert_eq!((count("task"), count("fd")), before, "the last drop waits for the threads");
 
-    let (one, other) = (blocking(), blocking());
+    let one = blocking();
+    let other = blocking();
     let soon = SendOptions::default().deadline(Duration::from_millis(50));
     one.with(soon).call(other.local_addr(), "nobody answers").unwrap_err();
     assert_eq!(count("task"), before.0 + 4, "calls need none");
@@ -37,7 +39,8 @@ pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
         tuning: Tuning { send_messages: Some(1), ..Tuning::default() },
         ..Config::default()
     };
-    let (one, other) = (builder().config(config).build().unwrap().blocking(), blocking());
+    let one = builder().config(config).build().unwrap().blocking();
+    let other = blocking();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let sending = one.try_send(silent.local_addr().unwrap(), "under way").unwrap();
     one.with(soon).send(other.local_addr(), "waits in vain").unwrap_err();
@@ -49,10 +52,12 @@ pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
     drop((one, other, sending, silent));
     assert_eq!((count("task"), count("fd")), before, "and ends with the endpoint");
 
-    let (one, other) = (endpoint(), endpoint());
+    let one = endpoint();
+    let other = endpoint();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let to = other.local_addr();
-    let (sender, service) = (one.clone(), other.clone());
+    let sender = one.clone();
+    let service = other.clone();
     runtime.spawn(async move { sender.send(to, bytes(1_000_000, 1)).await });
     runtime.spawn(async move { service.serve(1, |_| std::future::pending::<Vec<u8>>()).await });
     let caller = one.clone();

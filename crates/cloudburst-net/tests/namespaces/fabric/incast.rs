@@ -50,7 +50,8 @@ pub(crate) fn incast(
     let fabric = Fabric::up(topology)?;
     // Taken before there are any packets, so that none is missing from one of the counts.
     let capture = |node| fabric.namespace(node)?.capture();
-    let (leaving, arriving) = (capture(Node::Leaf(1))?, capture(Node::Host(SINK))?);
+    let leaving = capture(Node::Leaf(1))?;
+    let arriving = capture(Node::Host(SINK))?;
     let policy = BurstPolicy::Pulled { window: Some(window) };
     let build = |bind: Ipv4Addr| {
         let fabric = switches.clone();

@@ -9,7 +9,8 @@ use std::net::{IpAddr, UdpSocket};
 
 pub(crate) fn explicit_paths_share_the_spines_evenly() -> Result<(), Failed> {
     let fabric = Fabric::up(&Topology { hosts_decapsulate: true, ..small() })?;
-    let (from, to) = (fabric.host(FROM)?, fabric.host(TO)?);
+    let from = fabric.host(FROM)?;
+    let to = fabric.host(TO)?;
     let ids = to.path_addresses();
     let v4: Vec<IpAddr> = ids.iter().copied().map(IpAddr::from).collect();
     let v6: Vec<IpAddr> = to.path_addresses_v6().into_iter().map(IpAddr::from).collect();
@@ -39,9 +40,10 @@ pub(crate) fn explicit_paths_share_the_spines_evenly() -> Result<(), Failed> {
 
 pub(crate) fn hashed_paths_use_every_spine() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
-    let (from, to) = (fabric.host(FROM)?, fabric.host(TO)?);
-    let (v4, v6): ([IpAddr; 2], [IpAddr; 2]) =
-        ([from.v4().into(), to.v4().into()], [from.v6().into(), to.v6().into()]);
+    let from = fabric.host(FROM)?;
+    let to = fabric.host(TO)?;
+    let v4: [IpAddr; 2] = [from.v4().into(), to.v4().into()];
+    let v6: [IpAddr; 2] = [from.v6().into(), to.v6().into()];
     let hashed = [
         (PathMap::ecmp(16), v4),
         (PathMap::ecmp(16), v6),
@@ -75,7 +77,8 @@ fn uses_every_spine(
 
 pub(crate) fn the_dscps_queue_has_all_and_nothing_else() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
-    let (from, to) = (fabric.host(FROM)?, fabric.host(TO)?);
+    let from = fabric.host(FROM)?;
+    let to = fabric.host(TO)?;
     let map = PathMap::ecmp(16);
     let pair = Pair::new(&fabric, builder(from.v4()).paths(map), to.v4().into())?;
     let stranger = from.run(|| UdpSocket::bind((from.v4(), 0)))??;

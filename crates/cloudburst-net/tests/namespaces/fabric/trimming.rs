@@ -14,7 +14,9 @@ fn switches(trim_dscp: Option<u8>) -> Fabric {
 
 pub(crate) fn trimmed_symbols_of_an_incast_are_losses_and_no_dead_paths() -> Result<(), Failed> {
     // A busy host may start the senders of short messages one after the other, so that no queue is full.
-    let (mut seen_trimmed, mut port_trimmed, mut port_dropped) = (0, 0, 0);
+    let mut seen_trimmed = 0;
+    let mut port_trimmed = 0;
+    let mut port_dropped = 0;
     for len in [20_000, 93_000] {
         let trimming =
             Topology { trim: Some(Trim { bytes: 128, dscp: DSCP }), ..Topology::default() };

@@ -51,7 +51,8 @@ fn errors(endpoint: &blocking::Endpoint) -> RefusedDatagrams {
 /// deadline.
 fn outlives(down: &str, up: &str) -> Result<(), Failed> {
     let wire = Wire::up()?;
-    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
+    let sender = endpoint(&wire.left, |on| on)?;
+    let receiver = endpoint(&wire.right, |on| on)?;
     let message = bytes(3_000_000, 1);
     let sending = sender.with(within(PATIENCE)).try_send(receiver.local_addr(), message.clone())?;
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
@@ -70,7 +71,8 @@ fn outlives(down: &str, up: &str) -> Result<(), Failed> {
 
 fn outlives_that_of_the_receiver() -> Result<(), Failed> {
     let wire = Wire::up()?;
-    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
+    let sender = endpoint(&wire.left, |on| on)?;
+    let receiver = endpoint(&wire.right, |on| on)?;
     let to = receiver.local_addr();
     let message = bytes(3_000_000, 1);
     let sending = sender.with(within(PATIENCE)).try_send(to, message.clone())?;
@@ -92,8 +94,10 @@ fn outlives_that_of_the_receiver() -> Result<(), Failed> {
 
 fn an_interface_that_stays_down_is_named() -> Result<(), Failed> {
     let wire = Wire::up()?;
-    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
-    let (known, unknown) = (receiver.local_addr(), "10.9.0.2:9".parse()?);
+    let sender = endpoint(&wire.left, |on| on)?;
+    let receiver = endpoint(&wire.right, |on| on)?;
+    let known = receiver.local_addr();
+    let unknown = "10.9.0.2:9".parse()?;
     sender.send(known, "hello")?;
     expect(&receiver, b"hello")?;
     wire.left.command("ip", "link set wire down")?;
@@ -116,7 +120,8 @@ fn an_interface_that_stays_down_is_named() -> Result<(), Failed> {
 
 fn a_firewall_of_this_host_is_named() -> Result<(), Failed> {
     let wire = Wire::up()?;
-    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
+    let sender = endpoint(&wire.left, |on| on)?;
+    let receiver = endpoint(&wire.right, |on| on)?;
     let to = receiver.local_addr();
     wire.left.command("nft", "add table inet wall")?;
     wire.left.command(
@@ -134,7 +139,8 @@ fn a_firewall_of_this_host_is_named() -> Result<(), Failed> {
 /// Packets that have become too long go in fragments.
 fn a_send_outlives_a_smaller_mtu() -> Result<(), Failed> {
     let wire = Wire::up()?;
-    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
+    let sender = endpoint(&wire.left, |on| on)?;
+    let receiver = endpoint(&wire.right, |on| on)?;
     let message = bytes(3_000_000, 1);
     let sending = sender.with(within(PATIENCE)).try_send(receiver.local_addr(), message.clone())?;
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
@@ -148,8 +154,8 @@ fn a_full_socket_buffer_is_loss() -> Result<(), Failed> {
     let wire = Wire::up()?;
     // Packets in this queue fill the buffer of the socket.
     wire.left.command("tc", "qdisc add dev wire root tbf rate 50mbit burst 5000 limit 10000000")?;
-    let (sender, receiver) =
-        (endpoint(&wire.left, |on| on.socket_buffers(10_000))?, endpoint(&wire.right, |on| on)?);
+    let sender = endpoint(&wire.left, |on| on.socket_buffers(10_000))?;
+    let receiver = endpoint(&wire.right, |on| on)?;
     let message = bytes(1_000_000, 1);
     sender.send(receiver.local_addr(), message.clone())?;
     expect(&receiver, &message)?;
@@ -161,7 +167,8 @@ fn a_full_socket_buffer_is_loss() -> Result<(), Failed> {
 fn a_full_queue_is_loss() -> Result<(), Failed> {
     let wire = Wire::up()?;
     wire.left.command("tc", "qdisc add dev wire root tbf rate 50mbit burst 5000 limit 5000")?;
-    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
+    let sender = endpoint(&wire.left, |on| on)?;
+    let receiver = endpoint(&wire.right, |on| on)?;
     let message = bytes(1_000_000, 1);
     let receipt = sender.send(receiver.local_addr(), message.clone())?;
     expect(&receiver, &message)?;

@@ -25,7 +25,8 @@ fn fast(end: &End) -> Result<blocking::Endpoint, Failed> {
 
 /// A pair with long trains from left to right.
 fn pair(wire: &Wire) -> Result<(blocking::Endpoint, blocking::Endpoint), Failed> {
-    let (sender, receiver) = (fast(&wire.left)?, fast(&wire.right)?);
+    let sender = fast(&wire.left)?;
+    let receiver = fast(&wire.right)?;
     let to = receiver.local_addr();
     eventually("its trains are long", || {
         sender.send(to, bytes(LARGE, 1)).is_ok()

@@ -70,7 +70,8 @@ fn two_behind_one_masquerade() -> Result<(), Failed> {
     });
     let server = server(&gateway.server, "ecmp:4")?;
     let [first, second] = clients;
-    let (first, second) = (first?, second?);
+    let first = first?;
+    let second = second?;
     for client in [&first, &second, &first, &second] {
         converse(client, &server, to)?;
     }
