@@ -174,9 +174,9 @@ pub enum Indeterminate {
     /// No STOP came before the deadline.
     #[error("no STOP came before the deadline")]
     Deadline,
-    /// As [`Deadline`](Self::Deadline), and the receiver had no room when it last answered: its
+    /// As [`Deadline`](Self::Deadline), and the receiver was full when it last answered: its
     /// application does not take messages, or not fast enough.
-    #[error("no STOP came before the deadline: the receiver had no room when it last answered")]
+    #[error("no STOP came before the deadline: the receiver was full when it last answered")]
     Busy,
     /// As [`Deadline`](Self::Deadline), and the last packets to the peer did not leave this host.
     #[error("no STOP came before the deadline, and this host could not send the last packets: {0}")]

@@ -44,7 +44,9 @@ impl IntoFuture for Connect<'_> {
     type IntoFuture = BoxFuture<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let (endpoint, peer, settings) = (self.endpoint.clone(), self.peer, self.settings);
+        let endpoint = self.endpoint.clone();
+        let peer = self.peer;
+        let settings = self.settings;
         Box::pin(async move { endpoint.connect_with(peer, settings.now()).await })
     }
 }
@@ -87,20 +89,14 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let client = Endpoint::builder().bind(loopback).security(security.clone()).build()?;
-    /// # let server = Endpoint::builder().bind(loopback).security(security).build()?;
+    /// # cloudburst_net::doc::run(async |client, server| {
     /// client.connect(server.local_addr()).await?; // while the application starts
     ///
     /// client.send(server.local_addr(), "hello").await?; // one round trip
     /// assert_eq!(server.recv().await?.bytes, "hello");
     /// assert_eq!(client.counters().sender.sessions_opened, 1);
     /// # Ok(())
-    /// # }
+    /// # });
     /// ```
     pub fn connect(&self, peer: SocketAddr) -> Connect<'_> {
         Connect { endpoint: self, peer, settings: Settings::default() }

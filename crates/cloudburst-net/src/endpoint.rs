@@ -65,19 +65,13 @@ pub struct Endpoint {
 /// # Example
 ///
 /// ```
-/// # use cloudburst_net::{Endpoint, Security};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?, build()?);
+/// # cloudburst_net::doc::run(async |client, server| {
 /// client.send(server.local_addr(), "hello").await?;
 /// let counters = client.counters();
 /// assert_eq!(counters.sender.delivered, 1);
 /// println!("{} datagrams in {} system calls", counters.io.datagrams_sent, counters.io.batches_sent);
 /// # Ok(())
-/// # }
+/// # });
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -177,20 +171,14 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
+    /// # cloudburst_net::doc::run(async |client, server| {
     /// client.send(server.local_addr(), "hello").await?;
     /// for path in client.paths(server.local_addr()) {
     ///     let via = path.via.egress;
     ///     println!("egress {via}: {} sent, {} of 1,000 lost", path.sent, path.loss_permille);
     /// }
     /// # Ok(())
-    /// # }
+    /// # });
     /// ```
     pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
         self.here().map(|engine| engine.paths(crate::io::plain(peer))).unwrap_or_default()
@@ -213,11 +201,8 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, PathMap, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let endpoint =
-    ///     Endpoint::builder().bind(loopback).paths(PathMap::ecmp(16)).security(security).build()?;
+    /// # use cloudburst_net::PathMap;
+    /// # let endpoint = cloudburst_net::doc::endpoint();
     /// endpoint.set_paths(PathMap::ecmp(8))?;
     /// assert!(endpoint.set_paths(PathMap::ecmp(64)).is_err()); // more ports than were opened
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -240,18 +225,12 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
     /// # use std::time::Duration;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
+    /// # cloudburst_net::doc::run(async |client, server| {
     /// let receipt = client.send(server.local_addr(), "hello").deadline(Duration::from_secs(1)).await?;
     /// println!("{} bytes in {} packets, {:?}", receipt.bytes, receipt.packets, receipt.total());
     /// # Ok(())
-    /// # }
+    /// # });
     /// ```
     pub fn send(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Outgoing<Plain<'_>> {
         Outgoing::new(Plain { endpoint: self, peer, bytes: bytes.into() })
@@ -266,19 +245,13 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
+    /// # cloudburst_net::doc::run(async |client, server| {
     /// client.send(server.local_addr(), "hello").await?;
     /// let message = server.recv().await?;
     /// assert_eq!(message.bytes, "hello");
     /// server.send(message.peer, "hello yourself").await?;
     /// # Ok(())
-    /// # }
+    /// # });
     /// ```
     pub async fn recv(&self) -> Result<Message, Closed> {
         let _ = self.inner.join_runtime();
@@ -321,21 +294,16 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Closed, Endpoint, Security};
+    /// # use cloudburst_net::{Closed, doc};
     /// # use std::time::Duration;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
+    /// # doc::run(async |client, server| {
     /// client.send(server.local_addr(), "hello").await?;
     /// if !client.shutdown(Duration::from_secs(10)).await {
     ///     eprintln!("some messages had not ended");
     /// }
     /// assert_eq!(client.recv().await, Err(Closed));
     /// # Ok(())
-    /// # }
+    /// # });
     /// ```
     pub async fn shutdown(&self, within: Duration) -> bool {
         let (done, wait) = oneshot::channel();
@@ -386,20 +354,14 @@ impl Outgoing<Plain<'_>> {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
+    /// # cloudburst_net::doc::run(async |client, server| {
     /// let peer = server.local_addr();
     /// let (one, two) = (client.send(peer, "one").begin()?, client.send(peer, "two").begin()?);
     /// // Both are on their way.
     /// one.await?;
     /// two.await?;
     /// # Ok(())
-    /// # }
+    /// # });
     /// ```
     pub fn begin(self) -> Result<Sending, SendError> {
         let Plain { endpoint, peer, bytes } = self.operation;
@@ -413,7 +375,8 @@ impl IntoFuture for Outgoing<Plain<'_>> {
 
     fn into_future(self) -> Self::IntoFuture {
         let Plain { endpoint, peer, bytes } = self.operation;
-        let (endpoint, settings) = (endpoint.clone(), self.settings);
+        let endpoint = endpoint.clone();
+        let settings = self.settings;
         Box::pin(async move {
             let options = settings.now();
             endpoint.inner.send_when_possible(peer, Role::Plain, bytes, options).await?.await

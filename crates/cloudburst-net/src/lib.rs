@@ -117,6 +117,8 @@ pub mod blocking;
 mod builder;
 mod calls;
 mod connect;
+#[doc(hidden)]
+pub mod doc;
 mod driver;
 mod endpoint;
 mod error;

@@ -255,10 +255,8 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
     /// # use std::{thread, time::Duration};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let endpoint = Endpoint::builder().bind("127.0.0.1:0".parse()?).security(security).build()?;
+    /// # let endpoint = cloudburst_net::doc::endpoint();
     /// let mut metrics = endpoint.metrics().label("service", "search");
     /// let publisher = thread::spawn(move || {
     ///     while metrics.publish() {
@@ -267,7 +265,6 @@ impl Endpoint {
     /// });
     /// drop(endpoint);
     /// publisher.join().unwrap();
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn metrics(&self) -> Metrics {
         describe();
@@ -329,7 +326,8 @@ impl Metrics {
             }
         }
         self.publish_paths(&endpoint, &view.peers);
-        (self.counters, self.latencies) = (counters, latencies);
+        self.counters = counters;
+        self.latencies = latencies;
         let goes_on = !endpoint.inner.is_closed().unwrap_or(true);
         if !goes_on {
             self.clear_gauges();
@@ -372,7 +370,8 @@ impl Metrics {
             // The gauges of an egress without paths in use become 0.
             states.entry(egress).or_default();
         }
-        (self.paths, self.egresses) = (counted, states);
+        self.paths = counted;
+        self.egresses = states;
         self.set_path_gauges();
     }
 

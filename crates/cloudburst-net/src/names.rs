@@ -21,7 +21,8 @@ impl Endpoint {
     /// The error of the resolver; [`io::ErrorKind::NotFound`] if it knows no usable address.
     pub async fn resolve(&self, name: impl Into<String>) -> io::Result<SocketAddr> {
         let (found, wait) = oneshot::channel();
-        let (name, local) = (name.into(), self.local_addr());
+        let name = name.into();
+        let local = self.local_addr();
         // Once, and not in each send, where it would hide seconds in a message of microseconds. The
         // system's resolver blocks, hence a thread.
         let resolve = move || drop(found.send(resolve(&name, local)));

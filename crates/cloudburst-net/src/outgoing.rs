@@ -19,19 +19,13 @@ use std::time::Instant;
 /// # Example
 ///
 /// ```
-/// # use cloudburst_net::{Endpoint, Security};
 /// # use std::time::Duration;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?, build()?);
+/// # cloudburst_net::doc::run(async |client, server| {
 /// let peer = server.local_addr();
 /// client.send(peer, "urgent").priority(7).deadline(Duration::from_secs(1)).await?;
 /// assert_eq!(server.recv().await?.bytes, "urgent");
 /// # Ok(())
-/// # }
+/// # });
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing is sent before it is awaited or begun"]
@@ -115,7 +109,8 @@ mod tests {
 
     #[test]
     fn of_several_deadlines_the_last_counts() {
-        let (soon, past) = (Duration::from_secs(1), Instant::now());
+        let soon = Duration::from_secs(1);
+        let past = Instant::now();
         let deadline = |outgoing: Outgoing<()>| outgoing.settings.now().deadline;
         let outgoing = || Outgoing::new(()).deadline_at(past);
         assert_eq!(deadline(outgoing()), Some(Duration::ZERO));

@@ -63,14 +63,18 @@ impl Qlog {
     pub(crate) fn start(dir: &Path, local: SocketAddr) -> io::Result<Self> {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let wall_clock = since_epoch.unwrap_or_default();
-        let (at, port) = (wall_clock.as_millis(), local.port());
+        let at = wall_clock.as_millis();
+        let port = local.port();
         // Endpoints of one process may have the same port, at different addresses.
         static FILES: AtomicU64 = AtomicU64::new(0);
-        let (process, file) = (process::id(), FILES.fetch_add(1, Relaxed));
+        let process = process::id();
+        let file = FILES.fetch_add(1, Relaxed);
         let name = format!("cloudburst-{at}-{process}-{file}-{port}.sqlog");
-        let (began, file) = (UdpIo::time(), File::create_new(dir.join(name))?);
+        let began = UdpIo::time();
+        let file = File::create_new(dir.join(name))?;
         let (events, queue) = mpsc::sync_channel(QUEUE);
-        let (dropped, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let dropped = Arc::new(AtomicU64::new(0));
+        let over = Arc::new(AtomicBool::new(false));
         let mut log = Log { out: BufWriter::new(file), began, bytes: 0, dropped: dropped.clone() };
         log.write(&header(local, wall_clock))?;
         let until = over.clone();

@@ -39,7 +39,8 @@ impl Sending {
         endpoint: &Arc<Inner>,
         span: Span,
     ) -> Self {
-        let (endpoint, process) = (Arc::downgrade(endpoint), endpoint.process.clone());
+        let process = endpoint.process.clone();
+        let endpoint = Arc::downgrade(endpoint);
         Self { id, outcome, endpoint, process, span, ended: false }
     }
 

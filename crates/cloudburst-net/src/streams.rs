@@ -55,21 +55,15 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
     /// # use futures_util::StreamExt;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
+    /// # cloudburst_net::doc::run(async |client, server| {
     /// for number in 0..3 {
     ///     client.send(server.local_addr(), number.to_string()).await?;
     /// }
     /// let lengths = server.messages().map(|message| message.bytes.len());
     /// assert_eq!(lengths.take(3).collect::<Vec<_>>().await, [1, 1, 1]);
     /// # Ok(())
-    /// # }
+    /// # });
     /// ```
     pub fn messages(&self) -> Incoming<Message> {
         let next = async |endpoint: Self| Some((endpoint.recv().await.ok()?, endpoint));
@@ -88,20 +82,15 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Bytes, Endpoint, Security};
+    /// # use cloudburst_net::{Bytes, doc};
     /// # use futures_util::{SinkExt, StreamExt, stream};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
+    /// # doc::run(async |client, server| {
     /// let mut numbers = stream::iter(0..100).map(|number| Ok(Bytes::from(number.to_string())));
     /// let mut sink = client.sink(server.local_addr());
     /// sink.send_all(&mut numbers).await?; // Ok: the server has all of them
     /// assert_eq!(server.messages().take(100).count().await, 100);
     /// # Ok(())
-    /// # }
+    /// # });
     /// ```
     pub fn sink(&self, peer: SocketAddr) -> PeerSink {
         PeerSink {
@@ -161,7 +150,8 @@ impl Sink<Bytes> for PeerSink {
     }
 
     fn start_send(mut self: Pin<&mut Self>, bytes: Bytes) -> Result<(), SendError> {
-        let (peer, options) = (self.peer, self.options);
+        let peer = self.peer;
+        let options = self.options;
         // `poll_ready` cannot reserve capacity, because it does not know the length yet. The one
         // message that finds none waits here.
         match self.endpoint.inner.try_send(peer, Role::Plain, bytes.clone(), &options) {

@@ -37,11 +37,7 @@ use std::{io, thread};
 /// # Example
 ///
 /// ```
-/// # use cloudburst_net::{Endpoint, Security};
-/// # let security = Security::pre_shared([7; 32]);
-/// # let loopback = "127.0.0.1:0".parse()?;
-/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-/// # let (client, server) = (build()?.blocking(), build()?.blocking());
+/// # let (client, server) = cloudburst_net::doc::pair();
 /// let peer = server.local_addr();
 /// client.connect(peer)?;
 /// let receipt = client.send(peer, "hello")?;
@@ -193,11 +189,7 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// # let (client, server) = cloudburst_net::doc::pair();
     /// let peer = server.local_addr();
     /// let (one, two) = (client.try_send(peer, "one")?, client.try_send(peer, "two")?);
     /// // Both are on their way.
@@ -284,11 +276,7 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// # let (client, server) = cloudburst_net::doc::pair();
     /// let address = server.local_addr();
     /// let service = server.clone();
     /// let thread = std::thread::spawn(move || {

@@ -45,7 +45,8 @@ impl IntoFuture for Outgoing<Call<'_>> {
 
     fn into_future(self) -> Self::IntoFuture {
         let Call { endpoint, peer, bytes } = self.operation;
-        let (endpoint, settings) = (endpoint.clone(), self.settings);
+        let endpoint = endpoint.clone();
+        let settings = self.settings;
         Box::pin(async move { endpoint.call_with(peer, bytes, settings.now()).await })
     }
 }
@@ -84,20 +85,14 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let client = Endpoint::builder().bind(loopback).security(security.clone()).build()?;
-    /// # let server = Endpoint::builder().bind(loopback).security(security).build()?;
+    /// # cloudburst_net::doc::run(async |client, server| {
     /// let address = server.local_addr();
     /// tokio::spawn(async move {
     ///     server.serve(100, |request| async move { request.bytes.to_ascii_uppercase() }).await
     /// });
     /// assert_eq!(client.call(address, "hello").await?, "HELLO");
     /// # Ok(())
-    /// # }
+    /// # });
     /// ```
     pub fn call(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Outgoing<Call<'_>> {
         Outgoing::new(Call { endpoint: self, peer, bytes: bytes.into() })

@@ -37,15 +37,10 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Bytes, Endpoint, Security};
+    /// # use cloudburst_net::{Bytes, doc};
     /// # use std::time::Duration;
     /// # use tower::{Service, ServiceBuilder, ServiceExt};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
+    /// # doc::run(async |client, server| {
     /// # let address = server.local_addr();
     /// # tokio::spawn(async move {
     /// #     server.serve(100, |request| async move { request.bytes.to_ascii_uppercase() }).await
@@ -57,7 +52,7 @@ impl Endpoint {
     /// let answer = service.ready().await?.call(Bytes::from("hello")).await?;
     /// assert_eq!(answer, "HELLO");
     /// # Ok(())
-    /// # }
+    /// # });
     /// ```
     pub fn client(&self, peer: SocketAddr) -> Client {
         let options = SendOptions::default();
@@ -104,7 +99,9 @@ impl Service<Bytes> for Client {
     }
 
     fn call(&mut self, request: Bytes) -> Self::Future {
-        let (endpoint, peer, options) = (self.endpoint.clone(), self.peer, self.options);
+        let endpoint = self.endpoint.clone();
+        let peer = self.peer;
+        let options = self.options;
         match self.permit.take() {
             Some(permit) => {
                 Box::pin(

@@ -151,14 +151,8 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
     /// # use std::time::Duration;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
+    /// # cloudburst_net::doc::run(async |client, server| {
     /// # let servers = [server.local_addr(); 3];
     /// # tokio::spawn(async move { server.serve(3, |request| async move { request.bytes }).await });
     /// let queries = servers.map(|server| (server, "query"));
@@ -168,7 +162,7 @@ impl Endpoint {
     ///     assert!(response.result.is_ok());
     /// }
     /// # Ok(())
-    /// # }
+    /// # });
     /// ```
     pub fn call_many<B: Into<Bytes>>(
         &self,
@@ -198,7 +192,8 @@ impl Endpoint {
             };
             calls.push((peer, call));
         }
-        let (endpoint, process) = (Arc::downgrade(&self.inner), self.inner.process.clone());
+        let endpoint = Arc::downgrade(&self.inner);
+        let process = self.inner.process.clone();
         Calls { ended, left: calls.len(), calls, endpoint, process }
     }
 

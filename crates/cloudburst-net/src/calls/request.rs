@@ -135,7 +135,8 @@ impl Request {
         options: SendOptions,
     ) -> Result<Receipt, SendError> {
         let endpoint = self.upgrade()?;
-        let (options, frame) = (self.options(options)?, self.frame(&endpoint, bytes.as_deref())?);
+        let options = self.options(options)?;
+        let frame = self.frame(&endpoint, bytes.as_deref())?;
         let peer = self.request.peer;
         let sending =
             endpoint.inner.send_when_possible(peer, Role::Response, frame, options).await?;
@@ -176,7 +177,8 @@ impl Request {
         let frame = self.frame(&endpoint, bytes.as_deref())?;
         let peer = self.request.peer;
         let begin = |options: &SendOptions| {
-            let (request, deadline) = (self.request.clone(), self.deadline);
+            let request = self.request.clone();
+            let deadline = self.deadline;
             let interest = self.interest.0.clone();
             let endpoint_here = self.endpoint.clone();
             let on_end = move |outcome| {
@@ -328,22 +330,16 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let client = Endpoint::builder().bind(loopback).security(security.clone()).build()?;
-    /// # let server = Endpoint::builder().bind(loopback).security(security).build()?;
+    /// # cloudburst_net::doc::run(async |client, server| {
     /// let address = server.local_addr();
     /// let job = tokio::spawn(async move { client.call(address, "a job").await });
     /// let request = server.recv_request().await?;
-    /// assert_eq!(request.bytes(), "a job");
-    /// // Only now does the caller hear that it is done.
-    /// request.accept().await?;
-    /// assert_eq!(job.await??, "");
+    /// println!("{} waits until {:?}", request.peer(), request.deadline());
+    /// let answer = request.bytes().to_ascii_uppercase();
+    /// request.reply(answer).await?; // or `refuse`, if there is too much work
+    /// assert_eq!(job.await??, "A JOB");
     /// # Ok(())
-    /// # }
+    /// # });
     /// ```
     pub async fn recv_request(&self) -> Result<Request, Closed> {
         let _ = self.inner.join_runtime();

@@ -114,28 +114,21 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, RequestParts, Security};
+    /// # use cloudburst_net::{RequestParts, doc};
     /// # use std::time::Duration;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
+    /// # doc::run(async |client, server| {
     /// let address = server.local_addr();
-    /// let serving = tokio::spawn({
-    ///     let server = server.clone();
-    ///     async move {
-    ///         let handler = |request: RequestParts| async move { request.bytes.to_ascii_uppercase() };
-    ///         server.serve(100, handler).await
-    ///     }
+    /// let service = server.clone();
+    /// let serving = tokio::spawn(async move {
+    ///     let handler = async |request: RequestParts| request.bytes.to_ascii_uppercase();
+    ///     service.serve(100, handler).await
     /// });
     /// assert_eq!(client.call(address, "hello").await?, "HELLO");
     ///
     /// assert!(server.shutdown(Duration::from_secs(1)).await); // ends `serve`
     /// serving.await?;
     /// # Ok(())
-    /// # }
+    /// # });
     /// ```
     pub async fn serve<F, R>(&self, limit: usize, mut handler: F)
     where
@@ -163,19 +156,14 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, Overloaded, RequestParts, Security, SendError};
+    /// # use cloudburst_net::{Overloaded, RequestParts, SendError, doc};
     /// # use std::error::Error;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
+    /// # doc::run(async |client, server| {
     /// # let address = server.local_addr();
-    /// # let has_room = || false;
+    /// # let is_overloaded = || true;
     /// let double = async |request: RequestParts| -> Result<String, Box<dyn Error + Send + Sync>> {
     ///     let number: u32 = str::from_utf8(&request.bytes)?.parse()?;
-    ///     if number > 1_000 && !has_room() {
+    ///     if number > 1_000 && is_overloaded() {
     ///         return Err(Overloaded.into());
     ///     }
     ///     Ok((2 * number).to_string())
@@ -189,7 +177,7 @@ impl Endpoint {
     ///     } => {}
     /// }
     /// # Ok(())
-    /// # }
+    /// # });
     /// ```
     pub async fn try_serve<F, R>(&self, limit: usize, mut handler: F)
     where
@@ -220,16 +208,11 @@ impl Endpoint {
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, RequestParts, Security};
+    /// # use cloudburst_net::{RequestParts, doc};
     /// # use std::convert::Infallible;
     /// # use std::time::Duration;
     /// # use tower::{ServiceBuilder, service_fn};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
-    /// # let (client, server) = (build()?, build()?);
+    /// # doc::run(async |client, server| {
     /// # let address = server.local_addr();
     /// let service = ServiceBuilder::new()
     ///     .rate_limit(1_000, Duration::from_secs(1))
@@ -239,7 +222,7 @@ impl Endpoint {
     /// tokio::spawn(async move { server.serve_with(100, service).await });
     /// assert_eq!(client.call(address, "hello").await?, "HELLO");
     /// # Ok(())
-    /// # }
+    /// # });
     /// ```
     #[cfg(feature = "tower")]
     pub async fn serve_with<S>(&self, limit: usize, service: S) -> Result<(), S::Error>

@@ -176,7 +176,8 @@ mod tests {
     #[test]
     fn a_sender_that_leaves_the_queue_wakes_the_next() {
         let waiters = Arc::new(Waiters::default());
-        let (first, second) = (waiters.join(Process::this()), waiters.join(Process::this()));
+        let first = waiters.join(Process::this());
+        let second = waiters.join(Process::this());
         let mut two = pin!(second.wait());
         assert!(!is_woken(&mut two));
         drop(first);

@@ -193,7 +193,8 @@ mod tests {
 
     #[test]
     fn an_io_error_has_the_kind_of_the_systems_error_and_contains_the_build_error() {
-        let (addr, source) = ("127.0.0.1:7".parse().unwrap(), Errno::EADDRINUSE.into());
+        let addr = "127.0.0.1:7".parse().unwrap();
+        let source = Errno::EADDRINUSE.into();
         let error = io::Error::from(BuildError::Bind { addr, source });
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
         assert!(error.get_ref().unwrap().is::<BuildError>());
@@ -238,7 +239,8 @@ mod tests {
             "the system refuses a thread: Resource temporarily unavailable (os error 11)"
         );
         assert!(refused(Errno::EMFILE).contains("`ulimit -n`"), "{}", refused(Errno::EMFILE));
-        let (addr, source) = ("127.0.0.1:7".parse().unwrap(), Errno::EMFILE.into());
+        let addr = "127.0.0.1:7".parse().unwrap();
+        let source = Errno::EMFILE.into();
         let bind = BuildError::Bind { addr, source }.to_string();
         assert!(bind.contains("`ulimit -n`"), "{bind}");
     }

@@ -537,7 +537,8 @@ mod tests {
 
     #[test]
     fn an_error_prints_its_cause_once() {
-        let (peer, local) = (SocketAddr::from(([10, 0, 0, 1], 7)), LocalError::Denied);
+        let peer = SocketAddr::from(([10, 0, 0, 1], 7));
+        let local = LocalError::Denied;
         let option = ConfigError { field: "priority", value: "9".into(), expected: "at most 7" };
         for (error, cause) in [
             (SendError::PartlySent(local), local.to_string()),

@@ -127,10 +127,12 @@ fn headers(tos: u8, outer: Ipv4Addr, from: SocketAddrV4, to: SocketAddrV4, len: 
 /// An IPv4 header without options, not to be fragmented (RFC 791, RFC 6864).
 fn ipv4(tos: u8, len: usize, protocol: u8, from: Ipv4Addr, to: Ipv4Addr) -> [u8; IP_LEN] {
     let mut header = [0; IP_LEN];
-    (header[0], header[1]) = (0x45, tos);
+    header[0] = 0x45;
+    header[1] = tos;
     header[2..4].copy_from_slice(&(len as u16).to_be_bytes());
     header[6] = 0x40;
-    (header[8], header[9]) = (TTL, protocol);
+    header[8] = TTL;
+    header[9] = protocol;
     header[12..16].copy_from_slice(&from.octets());
     header[16..].copy_from_slice(&to.octets());
     let sum = checksum(&header);
@@ -177,9 +179,11 @@ mod tests {
 
     #[test]
     fn both_ip_headers_have_the_dscp_of_the_packet_and_their_own_destination() {
-        let (from, to) = ("10.0.0.1:7".parse().unwrap(), "10.0.0.2:8".parse().unwrap());
+        let from = "10.0.0.1:7".parse().unwrap();
+        let to = "10.0.0.2:8".parse().unwrap();
         let headers = headers(46 << 2 | 2, [10, 3, 0, 1].into(), from, to, 100);
-        let (outer, inner) = (&headers[..IP_LEN], &headers[IP_LEN..2 * IP_LEN]);
+        let outer = &headers[..IP_LEN];
+        let inner = &headers[IP_LEN..2 * IP_LEN];
         assert_eq!((outer[1], inner[1]), (46 << 2 | 2, 46 << 2 | 2));
         assert_eq!((&outer[16..], &inner[16..]), (&[10, 3, 0, 1][..], &[10, 0, 0, 2][..]));
         assert_eq!(headers[2 * IP_LEN..], [0, 7, 0, 8, 0, 108, 0, 0]);

@@ -147,9 +147,11 @@ mod tests {
 
     #[test]
     fn the_dscp_of_trimmed_packets_is_not_foreign() {
-        let (from, symbol) = ("10.0.0.1:1".parse().unwrap(), [0x25]);
+        let from = "10.0.0.1:1".parse().unwrap();
+        let symbol = [0x25];
         let foreign = |trimmed| {
-            let (dscps, meter) = (Dscps::new(&[46, 43], trimmed).unwrap(), Meter::default());
+            let dscps = Dscps::new(&[46, 43], trimmed).unwrap();
+            let meter = Meter::default();
             for dscp in [46, 43, 48] {
                 dscps.note(&meter, dscp << 2, 1, from, &symbol);
             }
@@ -162,8 +164,10 @@ mod tests {
 
     #[test]
     fn a_packet_with_the_dscp_of_its_socket_needs_no_control_message() {
-        let (v4, v6) = ("10.0.0.1:1".parse().unwrap(), "[fd00::1]:1".parse().unwrap());
-        let (one, two) = (dscps([43]), dscps([46, 43]));
+        let v4 = "10.0.0.1:1".parse().unwrap();
+        let v6 = "[fd00::1]:1".parse().unwrap();
+        let one = dscps([43]);
+        let two = dscps([46, 43]);
         for class in 0..3 {
             assert_eq!(one.mark(marking(class, Ecn::NotEct), v4), None);
             assert_eq!(one.mark(marking(class, Ecn::Ect0), v4), Some(Mark::V4(43 << 2 | 2)));

@@ -94,7 +94,8 @@ impl Inbox {
             return false;
         }
         let mut batches = self.take_batches();
-        let (mut came, mut more) = (0, ready.is_full());
+        let mut came = 0;
+        let mut more = ready.is_full();
         for (number, failed) in ready.egresses() {
             let Some(egress) = sockets.egress(number) else { continue };
             if failed {

@@ -36,7 +36,8 @@ impl Sockets {
         contents: &[u8],
     ) -> Result<(), LocalError> {
         let number = usize::from(transmit.via.egress);
-        let (size, len) = (transmit.segment_size.max(1), transmit.len.min(contents.len()));
+        let size = transmit.segment_size.max(1);
+        let len = transmit.len.min(contents.len());
         let remote = transmit.via.remote;
         let (egress, label) = match self.egress(transmit.via.egress) {
             Some(egress) => (egress, 0),

@@ -294,8 +294,8 @@ mod tests {
 
     #[test]
     fn ipv4_addresses_are_mapped_only_inside_dual_stack_sockets() {
-        let (v4, v6): (SocketAddr, SocketAddr) =
-            ("10.0.0.1:7".parse().unwrap(), "[fe80::1]:7".parse().unwrap());
+        let v4: SocketAddr = "10.0.0.1:7".parse().unwrap();
+        let v6: SocketAddr = "[fe80::1]:7".parse().unwrap();
         let both = Family::of("[::]:0".parse().unwrap());
         assert_eq!(both.to_socket(v4), "[::ffff:10.0.0.1]:7".parse().unwrap());
         assert_eq!(plain(both.to_socket(v4)), v4);

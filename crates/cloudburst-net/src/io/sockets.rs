@@ -106,7 +106,8 @@ impl Sockets {
     /// The numbers of the egresses, including those of the destinations `outer` of outer headers,
     /// as far as there are numbers for them.
     pub(super) fn numbers(&self, outer: &[Ipv4Addr]) -> EgressNumbers {
-        let (sockets, labels) = (self.egresses.len() as u16, self.labels.len() as u16);
+        let sockets = self.egresses.len() as u16;
+        let labels = self.labels.len() as u16;
         let numbers = self.encapsulator.as_ref().map(|by| by.numbers(outer)).unwrap_or_default();
         let egress = |(ip, number)| (ip, sockets + labels + number);
         EgressNumbers {

@@ -173,7 +173,8 @@ mod tests {
         let waiter = Arc::new(waiter());
         let (woken, ends) = channel();
         let wait = || {
-            let (waiter, woken) = (waiter.clone(), woken.clone());
+            let waiter = waiter.clone();
+            let woken = woken.clone();
             thread::spawn(move || {
                 waiter.wait(Duration::from_secs(60)).unwrap();
                 woken.send(()).unwrap();

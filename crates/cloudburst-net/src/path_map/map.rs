@@ -142,20 +142,6 @@ impl PathMap {
     /// # Errors
     ///
     /// If the file cannot be read or parsed, or has an invalid map.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, PathMap, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let dir = tempfile::tempdir()?;
-    /// # let file = dir.path().join("paths.toml");
-    /// std::fs::write(&file, "[[to]]\nprefix = '0.0.0.0/0'\npaths = 'ecmp:4'\n")?;
-    /// let paths = PathMap::file(&file)?;
-    /// let endpoint = Endpoint::builder().bind(loopback).paths(paths).security(security).build()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn file(path: impl AsRef<Path>) -> Result<Self, PathMapError> {
         Table::read(path.as_ref()).map(|table| Self(Form::File(Arc::new(table))))
     }

@@ -53,7 +53,8 @@ impl Addresses {
 
     /// How `address` relates to the endpoint.
     pub(crate) fn naming(&self, address: SocketAddr) -> Naming {
-        let (ip, port) = (address.ip().to_canonical(), address.port());
+        let ip = address.ip().to_canonical();
+        let port = address.port();
         // Scope ids mean something on one host only. An address in `known_as` may be shared by
         // several hosts, so it is not this host's own, even if an interface has it.
         if self.known_as.iter().any(|known| known.ip() == ip && known.port() == port) {

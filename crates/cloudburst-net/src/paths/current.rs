@@ -123,7 +123,8 @@ mod tests {
         let builder = Endpoint::builder().bind(loopback).security(Security::pre_shared([7; 32]));
         let endpoint = builder.build().unwrap();
         endpoint.set_paths(PathMap::ecmp(4)).unwrap();
-        let (paths, engine) = (&endpoint.inner.paths, &endpoint.inner.engine);
+        let paths = &endpoint.inner.paths;
+        let engine = &endpoint.inner.engine;
         assert_eq!(paths.replace_watched(PathMap::ecmp(2), 0, engine), None);
         assert_eq!(paths.lock().whole, PathMap::ecmp(4));
     }

@@ -245,7 +245,8 @@ mod tests {
     #[test]
     fn an_address_keeps_its_place_in_the_prefix() {
         let net = |text: &str| text.parse().unwrap();
-        let (v4, v6): (IpAddr, IpAddr) = ("10.1.2.9".parse().unwrap(), "fd00::9".parse().unwrap());
+        let v4: IpAddr = "10.1.2.9".parse().unwrap();
+        let v6: IpAddr = "fd00::9".parse().unwrap();
         assert_eq!(address_in(&net("10.101.2.0/24"), v4), "10.101.2.9".parse().ok());
         assert_eq!(address_in(&net("10.200.0.0/13"), v4), "10.201.2.9".parse().ok());
         assert_eq!(address_in(&net("fd01::/64"), v6), "fd01::9".parse().ok());

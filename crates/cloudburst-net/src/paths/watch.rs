@@ -32,7 +32,8 @@ impl Watch {
         replace: impl Fn(PathMap) -> Option<Result<(), PathMapError>> + Send + 'static,
     ) -> io::Result<Option<Self>> {
         let Some((path, text)) = map.source() else { return Ok(None) };
-        let (path, text) = (path.to_owned(), text.to_owned());
+        let path = path.to_owned();
+        let text = text.to_owned();
         let (stop, stopped) = channel();
         let watch = move || watch(&path, text, &stopped, &replace);
         thread::Builder::new().name("cbrst-paths".into()).spawn(watch)?;
