@@ -236,8 +236,8 @@ pub struct Receipt {
     /// Symbols known to have arrived on each path, as of the receiver's last answer. A path without
     /// arrivals has no entry.
     pub arrivals: Vec<Arrivals>,
-    /// The time from when the endpoint had room for the message to its first packet on the wire:
-    /// waiting for a session, for other messages, for the rate. A send that first waits for room
+    /// The time from when the endpoint had capacity for the message to its first packet on the wire:
+    /// waiting for a session, for other messages, for the rate. A send that first waits for capacity
     /// ([`Limits::send_messages`](crate::config::Limits::send_messages) and `send_bytes`) takes longer by
     /// that wait. Measured by the driver's clock, to the nanosecond.
     pub waited: Duration,
@@ -253,7 +253,7 @@ impl Receipt {
         self.packets as f64 / self.source_symbols.max(1) as f64
     }
 
-    /// Returns the time from when there was room for the message to STOP: the sum of [`waited`](Self::waited) and
+    /// Returns the time from when there was capacity for the message to STOP: the sum of [`waited`](Self::waited) and
     /// [`completed_in`](Self::completed_in).
     pub fn total(&self) -> Duration {
         self.waited.saturating_add(self.completed_in)

@@ -38,7 +38,7 @@ impl<I: PacketIo> Engine<I> {
         self.shared.report();
         self.shared.pump(Who::Other);
         let drained = loop {
-            // Refuses requests that could not be refused before, for want of room.
+            // Refuses requests that could not be refused before, for lack of capacity.
             if self.readable(Role::Request) > 0 {
                 coupling::close(&mut &self.shared.parts, self.shared.io.now());
                 self.shared.report();
@@ -68,7 +68,7 @@ impl<I: PacketIo> Engine<I> {
         // If another thread has stopped the engine, everything looks ended because it was cut off:
         // the answer of that thread counts.
         let drained = *self.shared.drained.get_or_init(|| drained);
-        // Nothing signals that symbols have ceased to arrive, so wait out the quiet time.
+        // Nothing signals that symbols have ceased to arrive, so wait out the idle time.
         loop {
             let sending = self.shared.parts.lock_sending();
             let last = self.shared.parts.lock_receiver().last_symbol();

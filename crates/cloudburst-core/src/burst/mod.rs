@@ -1,6 +1,6 @@
 //! Two threads: one encodes and sends, the other receives and decodes. The paper (section IV-A) has four.
 //!
-//! [`Engine`] drives the parts of an [`Transceiver`] over any [`PacketIo`], through the same functions
+//! [`Engine`] drives the parts of a [`Transceiver`] over any [`PacketIo`], through the same functions
 //! as [`Transceiver`] itself:
 //!
 //! ```text
@@ -54,7 +54,7 @@ impl<'a> Datagrams<'a> {
         Self { via, segment_size: bytes.len(), bytes, ce: false }
     }
 
-    /// CallTable `handle` with each datagram. Empty bytes are one empty datagram.
+    /// Calls `handle` with each datagram. Empty bytes are one empty datagram.
     pub fn for_each(self, mut handle: impl FnMut(Via, &mut [u8])) {
         if self.bytes.is_empty() {
             handle(self.via, &mut []);
@@ -89,7 +89,7 @@ pub trait PacketIo: Send + Sync + 'static {
     /// `timeout` of zero does not wait. Several threads may call this at once.
     fn wait(&self, timeout: Duration) -> Self::Ready;
 
-    /// CallTable `deliver` with the datagrams that have arrived, and does not wait for more.
+    /// Calls `deliver` with the datagrams that have arrived, and does not wait for more.
     fn take(&self, ready: Self::Ready, deliver: &mut dyn FnMut(Datagrams<'_>));
 
     /// Makes each [`wait`](Self::wait) under way return, and one more that begins later, so that a

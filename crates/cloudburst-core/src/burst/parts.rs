@@ -242,7 +242,8 @@ impl Halves for BatchParts<'_> {
     }
 
     fn both(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>) {
-        (self.sender, self.receiver) = (None, None);
+        self.sender = None;
+        self.receiver = None;
         (SenderGuard(self.parts.lock_sending()), self.parts.lock_receiver())
     }
 }

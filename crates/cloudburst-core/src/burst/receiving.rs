@@ -118,12 +118,15 @@ impl<I: PacketIo> Shared<I> {
     }
 
     pub(super) fn take(&self, timeout: Duration) -> Option<Instant> {
-        let (mut now, mut came, mut since) = (Instant::ZERO, None, 0);
+        let mut now = Instant::ZERO;
+        let mut came = None;
+        let mut since = 0;
         let ready = self.io.wait(timeout);
         let _in_hand = self.in_hand.read().expect("holders of this lock do not panic");
         self.io.take(ready, &mut |datagrams| {
             if came.is_none() || since >= CLOCK_EVERY {
-                (now, since) = (self.io.now(), 0);
+                now = self.io.now();
+                since = 0;
                 came.get_or_insert(now);
             }
             since += datagrams.count();
@@ -155,7 +158,8 @@ impl<I: PacketIo> Shared<I> {
             return false;
         }
         let outer = REPORTS.replace(here);
-        let (mut readable, mut ended) = (false, false);
+        let mut readable = false;
+        let mut ended = false;
         while let Some(event) = coupling::poll_event(&mut &self.parts) {
             match event {
                 Event::Readable(role) => {

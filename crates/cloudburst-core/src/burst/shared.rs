@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, OnceLock, RwLock};
 use std::thread::Thread;
 
-/// EngineEvent that may end a caller's wait.
+/// An event that may end a caller's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineEvent {
     /// Another message of this role is in the application's queue.
     Readable(Role),
-    /// Sends or connects have ended: there may be room for more.
+    /// Sends or connects have ended: there may be capacity for more.
     Capacity,
 }
 

@@ -93,7 +93,8 @@ impl SourceBlock {
         trailer: &[u8],
         memory: Vec<u8>,
     ) -> Result<Self, ShapeError> {
-        let (got, block) = (data.len() + trailer.len(), shape.len());
+        let got = data.len() + trailer.len();
+        let block = shape.len();
         if got > block {
             return Err(ShapeError::DataTooLong { got, block });
         }

@@ -204,7 +204,9 @@ impl Decoder {
     /// far needed.
     pub fn reset(&mut self, code: Code, shape: BlockShape) {
         // The tables are cleared when the first symbol arrives.
-        (self.code, self.shape, self.work) = (code, shape, Work::default());
+        self.code = code;
+        self.shape = shape;
+        self.work = Work::default();
     }
 
     /// [Resets](Self::reset) the decoder, and frees tables that exceed the [`memory`](Self::memory) of the
@@ -213,7 +215,8 @@ impl Decoder {
         self.reset(code, shape);
         let fits = Self::tables(code, shape);
         if self.lt.memory() + self.linear.memory() > fits + fits / 4 {
-            (self.lt, self.linear) = (LtDecoder::default(), LinearDecoder::default());
+            self.lt = LtDecoder::default();
+            self.linear = LinearDecoder::default();
         }
     }
 

@@ -48,7 +48,9 @@ const fn double(a: u8) -> u8 {
 
 /// Multiplies as polynomials, by definition.
 const fn slow_mul(a: u8, b: u8) -> u8 {
-    let (mut product, mut power, mut left) = (0, a, b);
+    let mut product = 0;
+    let mut power = a;
+    let mut left = b;
     while left != 0 {
         if left & 1 == 1 {
             product ^= power;
@@ -147,11 +149,12 @@ mod tests {
     #[test]
     fn tables_and_matrices_multiply() {
         for factor in 0..=255_u8 {
-            let (table, matrix) =
-                (&NIBBLE_PRODUCTS[usize::from(factor)], MATRICES[usize::from(factor)]);
+            let table = &NIBBLE_PRODUCTS[usize::from(factor)];
+            let matrix = MATRICES[usize::from(factor)];
             for byte in 0..=255_u8 {
                 let expected = slow_mul(factor, byte);
-                let (low, high) = (usize::from(byte & 15), usize::from(byte >> 4));
+                let low = usize::from(byte & 15);
+                let high = usize::from(byte >> 4);
                 assert_eq!(table[low] ^ table[16 + high], expected);
                 let bit = |row: u32| (matrix >> (8 * (7 - row))) as u8 & byte;
                 let product: u32 = (0..8).map(|row| (bit(row).count_ones() & 1) << row).sum();

@@ -119,7 +119,9 @@ impl LinearDecoder {
         }
         self.catch_up(kernel, slab);
         let id = |slot: usize| self.held[slot].id;
-        let (rows, n, missing) = (self.rows, self.source_symbols, self.repairs);
+        let rows = self.rows;
+        let n = self.source_symbols;
+        let missing = self.repairs;
         self.multiplications +=
             workspace::with(|workspace| workspace.solver.solve(kernel, rows, n, missing, id, slab));
     }
@@ -173,7 +175,8 @@ impl LinearDecoder {
     #[inline(never)]
     fn receive_repair(&mut self, kernel: Kernel, id: u32, payload: &[u8], slab: &mut Slab) -> bool {
         if self.rows.is_cauchy(id) {
-            let (word, bit) = (id as usize / 128, 1 << (id % 128));
+            let word = id as usize / 128;
+            let bit = 1 << (id % 128);
             if self.cauchy[word] & bit != 0 || !self.raises_rank(kernel, id) {
                 return false;
             }

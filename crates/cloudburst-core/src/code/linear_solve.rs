@@ -146,7 +146,8 @@ impl Solver {
             let mut from = ArrayVec::<&[u8], MAX_SOURCE_SYMBOLS>::new();
             let symbols = slab.symbols_mut().enumerate().filter(|(slot, _)| slots.contains(*slot));
             for ((_, symbol), aside) in symbols.zip(self.scratch.chunks_exact_mut(strip)) {
-                let (symbol, aside) = (&mut symbol[start..start + len], &mut aside[..len]);
+                let symbol = &mut symbol[start..start + len];
+                let aside = &mut aside[..len];
                 aside.copy_from_slice(symbol);
                 symbol.fill(0);
                 to.push(symbol);
@@ -192,7 +193,8 @@ mod tests {
         let mut rng = SplitMix64::new(2);
         for n in [1, 2, 3, 7, 64, 128] {
             // Random rows: about one set in 250 is not independent.
-            let (missing, ids) = (IndexSet::all(n), draw(&mut rng, n, 256..1000));
+            let missing = IndexSet::all(n);
+            let ids = draw(&mut rng, n, 256..1000);
             let mut solver = Solver::default();
             let row = |&id: &u32| Rows::Rlf256.coefficients(id, n);
             solver.invert(Kernel::fastest(), missing, ids.iter().map(row));

@@ -36,7 +36,7 @@ pub(super) struct Recycled {
 }
 
 impl Recycled {
-    /// Adds `path` for `trains` that arrived on it, capped to leave room for other paths.
+    /// Adds `path` for `trains` that arrived on it, capped to leave capacity for other paths.
     pub(super) fn add(&mut self, now: Instant, path: usize, trains: u32) {
         // One report would otherwise fill the ring with one path.
         for _ in 0..trains.clamp(1, (ENTRIES / SPREAD) as u32) {
@@ -63,7 +63,9 @@ impl Recycled {
         usable: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         if now.saturating_since(self.added_at) >= MAX_AGE {
-            (self.unused, self.len, self.head) = (0, 0, 0);
+            self.unused = 0;
+            self.len = 0;
+            self.head = 0;
         }
         let oldest_first = (0..ENTRIES).map(|back| (self.head + back) % ENTRIES);
         let unused = oldest_first.filter(|entry| self.unused & (1 << entry) != 0);
@@ -104,7 +106,9 @@ impl Recycled {
     /// Forgets a path whose number is reassigned to another one.
     pub(super) fn forget(&mut self, path: usize) {
         if self.ring[..self.len].iter().any(|&known| usize::from(known) == path) {
-            (self.unused, self.len, self.head) = (0, 0, 0);
+            self.unused = 0;
+            self.len = 0;
+            self.head = 0;
         }
     }
 }

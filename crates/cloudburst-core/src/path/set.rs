@@ -239,7 +239,8 @@ impl PathSet {
         if let Some(at) = reused {
             // The peer keeps counting packets under this number.
             let numbered = self.health[at].numbered;
-            (self.paths[at], self.health[at]) = (fresh, Health { numbered, ..Health::default() });
+            self.paths[at] = fresh;
+            self.health[at] = Health { numbered, ..Health::default() };
             if let Some(recycled) = &mut self.recycled {
                 recycled.forget(at);
             }
@@ -261,8 +262,8 @@ impl PathSet {
             path.removed = removed;
         }
         let in_use = || self.paths.iter().filter(|path| !path.removed);
-        (self.used, self.degraded) =
-            (in_use().count(), in_use().filter(|path| path.degraded).count());
+        self.used = in_use().count();
+        self.degraded = in_use().filter(|path| path.degraded).count();
     }
 
     /// Returns the number of paths in use, at least one: the trains in a scheduling quantum.
@@ -380,7 +381,8 @@ impl PathSet {
     /// next in the order.
     fn next_at(&mut self, now: Instant) -> usize {
         let Some(recycled) = &mut self.recycled else { return self.next_path() };
-        let (paths, living) = (&self.paths, self.used - self.degraded);
+        let paths = &self.paths;
+        let living = self.used - self.degraded;
         let alive = if living == 0 { self.used } else { living };
         let usable = |at: usize| !paths[at].removed && !paths[at].degraded;
         let explores = recycled.explores();

@@ -144,7 +144,8 @@ impl Shape {
     ///
     /// The last digit, which changes with each turn, chooses the uplink of the TOR.
     pub(super) fn reverse(&self, turn: u64) -> u64 {
-        let (mut rest, mut path) = (turn, 0);
+        let mut rest = turn;
+        let mut path = 0;
         for &ways in self.fan_outs() {
             path = path * u64::from(ways) + rest % u64::from(ways);
             rest /= u64::from(ways);

@@ -18,7 +18,7 @@ use core::time::Duration;
 use std::net::SocketAddr;
 
 /// The maximum time for which a withdrawal is sent. A withdrawal precedes everything else and takes
-/// the room of a message, but only saves work for the callee: a callee that does not answer needs
+/// the capacity of a message, but only saves work for the callee: a callee that does not answer needs
 /// no withdrawal.
 const WITHDRAW_FOR: Duration = Duration::from_secs(1);
 
@@ -217,7 +217,7 @@ fn refuse(sender: &Sender, request: RequestId, refusal: fn(CallId) -> Bytes) -> 
 }
 
 /// Begins to close. Messages under way continue, and so do the requests that the application has
-/// taken. All other requests are refused, as far as there is room for the refusals. Another call
+/// taken. All other requests are refused, as far as there is capacity for the refusals. Another call
 /// refuses those that are left and those that have arrived since.
 pub(crate) fn close(parts: &mut impl Parts, now: Instant) {
     let (mut calls, mut sender, mut receiver) = parts.all();
@@ -249,14 +249,14 @@ pub(crate) fn stop(parts: &mut impl Parts, now: Instant) {
     }
     drop(sender);
     close(parts, now);
-    // Drops the requests that there is no room to refuse: the deadlines of their callers end them.
+    // Drops the requests that there is no capacity to refuse: the deadlines of their callers end them.
     while parts.receiver().recv(Role::Request).is_some() {}
     let open = parts.calls().release_all();
     for (request, deadline) in open {
         let bytes = response(request.call, None);
         parts.sender().send_call_ending(now, request.peer, Role::Response, bytes, deadline);
     }
-    // Last, so that they take no room from what callers wait for.
+    // Last, so that they take no capacity from what callers wait for.
     for (call, callee, until) in at_callees {
         withdraw(&mut parts.sender(), now, call, callee, until);
     }
@@ -324,7 +324,8 @@ mod tests {
         let address = |host: u8| SocketAddr::from(([10, 0, 0, host], 7));
         let endpoint = |host: u8| {
             let security = Security::pre_shared([7; 32]);
-            let (seed, map) = (Seed::new([host; 32]), Box::new(Egresses(1)));
+            let seed = Seed::new([host; 32]);
+            let map = Box::new(Egresses(1));
             Transceiver::new(
                 Instant::ZERO,
                 Config::default(),

@@ -55,7 +55,7 @@ impl<R: Copy + Ord, T: Copy + Ord> FairQueue<R, T> {
     ///
     /// The caller must [move](Self::served) it to the end of those that wait.
     pub(super) fn next(&mut self) -> Option<T> {
-        // CallTable while the queue is empty must change nothing, however often a driver makes them.
+        // Calls while the queue is empty must change nothing, however often a driver makes them.
         let longest = self.longest_waiting()?;
         self.served += 1;
         if self.served.is_multiple_of(LONGEST_WAITING_EVERY) {

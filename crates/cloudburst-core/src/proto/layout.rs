@@ -92,7 +92,8 @@ impl Layout {
         if block >= self.blocks {
             return None;
         }
-        let (small, large) = (self.total / self.blocks, self.total % self.blocks);
+        let small = self.total / self.blocks;
+        let large = self.total % self.blocks;
         let start = block * small + block.min(large);
         Some(start..start + small + usize::from(block < large))
     }

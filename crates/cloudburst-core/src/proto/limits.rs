@@ -50,9 +50,9 @@ pub(super) const ENDING_BYTES: usize = 64;
 /// them may exceed. Responses therefore get through even if the application takes no plain messages
 /// or requests.
 pub(super) const BACKLOG_SHARE: usize = 4;
-/// Messages that may begin ahead of an older one that waits for their room.
+/// Messages that may begin ahead of an older one that waits for their capacity.
 pub(super) const MAX_OVERTAKEN: u64 = 16;
-/// How long room is kept for a message after its sender's last request. Senders repeat it at least
+/// How long capacity is kept for a message after its sender's last request. Senders repeat it at least
 /// once every [`MAX_STRETCH`] times [`MAX_BACKOFF`].
 pub(super) const WAITER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Endings of a peer that are always remembered, whatever other peers do.
@@ -64,7 +64,7 @@ pub(super) const KEPT_ARRIVALS: usize = 32;
 pub(super) const MAX_CORRUPT: u8 = 2;
 
 /// The longest pause of a sender that hears nothing: the longest RTO, and the longest time between
-/// probes of a peer that is silent, or busy with few messages.
+/// probes of a peer that is unresponsive, or busy with few messages.
 pub(crate) const MAX_BACKOFF: Duration = Duration::from_millis(100);
 /// How many times longer than [`MAX_BACKOFF`] the pauses of a message to a busy peer may be if many
 /// others wait for the same peer. Two probes must fit into [`WAITER_TIMEOUT`], since one may be

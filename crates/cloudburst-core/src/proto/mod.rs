@@ -21,7 +21,7 @@
 //! The following holds for any order of inputs:
 //!
 //! - A message is in the application's queue before its STOP can leave, because the queue is part
-//!   of the endpoint. [`Transceiver::recv`] takes messages from it and frees room.
+//!   of the endpoint. [`Transceiver::recv`] takes messages from it and frees capacity.
 //! - Once a datagram has been handed in, each half knows the peers that the other half has met
 //!   through it.
 //! - Answers leave with symbols for the same peer where they fit (a piggybacked ACK), and otherwise

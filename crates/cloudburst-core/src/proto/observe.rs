@@ -136,9 +136,9 @@ pub enum ReportKind {
     StopMessage,
     /// NACK: at least this many more symbols are needed.
     Nack(u32),
-    /// PULL: this many symbols may be sent in total, besides those that are sent unasked.
+    /// PULL: this many symbols may be sent in total, besides those that are sent unscheduled.
     Pull(u32),
-    /// There is no room at present.
+    /// There is no capacity at present.
     Busy,
     /// The message will never be delivered.
     Reject(RejectReason),
@@ -156,7 +156,7 @@ pub enum SendEnd {
         packets: usize,
         /// Symbols that a network without loss needs.
         needed: usize,
-        /// The time from when there was room for the message to STOP.
+        /// The time from when there was capacity for the message to STOP.
         took: Duration,
     },
     /// The message was not delivered.
@@ -240,7 +240,8 @@ pub(super) fn emit_path_changes(
 ) {
     let Some(observer) = observer else { return };
     for (number, (&(lost, was_degraded), path)) in before.iter().zip(paths).enumerate() {
-        let (packets, degraded) = (path.lost.wrapping_sub(lost) as i64, path.degraded);
+        let packets = path.lost.wrapping_sub(lost) as i64;
+        let degraded = path.degraded;
         let path = PathId(number as u16);
         if packets != 0 {
             observer.observe(Observation::Lost { peer, path, packets });

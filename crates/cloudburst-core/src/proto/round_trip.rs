@@ -22,7 +22,8 @@ impl RoundTrip {
             return;
         }
         if self.smoothed.is_zero() {
-            (self.smoothed, self.variation) = (rtt, rtt / 2);
+            self.smoothed = rtt;
+            self.variation = rtt / 2;
         } else {
             self.variation = (self.variation * 3 + self.smoothed.abs_diff(rtt)) / 4;
             self.smoothed = (self.smoothed * 7 + rtt) / 8;

@@ -41,7 +41,7 @@ pub struct Counters {
     pub sender: SenderCounters,
     /// The receiving half.
     pub receiver: ReceiverCounters,
-    /// CallTable.
+    /// Calls.
     pub calls: CallCounters,
 }
 
@@ -61,7 +61,7 @@ pub struct Counters {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Latencies {
-    /// Messages sent and delivered: from when there was room for the message to STOP
+    /// Messages sent and delivered: from when there was capacity for the message to STOP
     /// ([`Receipt::total`](crate::error::Receipt::total)).
     pub sent: LatencyHistogram,
     /// Messages received: from the first symbol to the one that completed the message.
@@ -365,7 +365,8 @@ impl Transceiver {
 
     /// The latencies of messages so far: a copy of about 54 KB.
     pub fn latencies(&self) -> Latencies {
-        let (sent, received) = (self.sender.latencies(), self.receiver.latencies());
+        let sent = self.sender.latencies();
+        let received = self.receiver.latencies();
         Latencies { sent: sent.clone(), received: received.clone() }
     }
 

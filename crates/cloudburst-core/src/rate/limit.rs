@@ -223,7 +223,8 @@ impl RateLimit {
                 if shares.helps(before) {
                     self.phase = Phase::Steady;
                     self.trial_wait = FIRST_TRIAL_WAIT;
-                    (self.step, self.raise_wait) = (FIRST_STEP, FIRST_RAISE_WAIT);
+                    self.step = FIRST_STEP;
+                    self.raise_wait = FIRST_RAISE_WAIT;
                     self.raise_at = now + self.raise_wait;
                 // Two lower rates without any effect are enough to call losses random.
                 } else if self.share > lowest * ALREADY && (first || shares.promises(before)) {
@@ -257,7 +258,8 @@ impl RateLimit {
                     let cut = if shares.marked >= TRIED_MARKS { CUT } else { 1.0 };
                     let tried = lowest.max(self.share * cut.min(1.0 - shares.lost));
                     if tried < self.share {
-                        let (from, before) = (self.share, shares);
+                        let from = self.share;
+                        let before = shares;
                         self.phase = Phase::Trial { from, lowest, before, first: true };
                         self.set(now, tried);
                     }
@@ -299,8 +301,10 @@ impl RateLimit {
 
     fn forget(&mut self, now: Instant) {
         self.set(now, 1.0);
-        (self.phase, self.random) = (Phase::Steady, 0.0);
-        (self.trial_wait, self.trial_at) = (FIRST_TRIAL_WAIT, now);
+        self.phase = Phase::Steady;
+        self.random = 0.0;
+        self.trial_wait = FIRST_TRIAL_WAIT;
+        self.trial_at = now;
         self.witnesses.clear();
     }
 }

@@ -139,7 +139,7 @@ pub enum Verdict<A = Vec<Arrivals>> {
         /// Arrivals of the whole message so far.
         arrivals: A,
     },
-    /// The receiver has no room now: pause, then probe.
+    /// The receiver has no capacity now: pause, then probe.
     Busy,
     /// The message will never be delivered.
     Reject(RejectReason),

@@ -18,7 +18,8 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], WireError> {
         let Some((head, rest)) = self.rest.split_at_checked(count) else {
-            let (needed, got) = (self.taken + count, self.taken + self.rest.len());
+            let needed = self.taken + count;
+            let got = self.taken + self.rest.len();
             return Err(WireError::TooShort { needed, got });
         };
         self.rest = rest;

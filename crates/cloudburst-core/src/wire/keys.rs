@@ -173,7 +173,8 @@ impl SessionKeys {
     /// Derives the keys from the secrets of a handshake. Packets carry the session id of their
     /// receiver: that of the `initiator`, or that of the `responder`.
     pub fn new(secrets: &SessionSecrets, initiator: SessionId, responder: SessionId) -> Self {
-        let (forth, back) = ((&secrets.k1, responder), (&secrets.k2, initiator));
+        let forth = (&secrets.k1, responder);
+        let back = (&secrets.k2, initiator);
         let flow = |symbols: (&[u8; 32], SessionId), answers: (&[u8; 32], SessionId)| FlowKeys {
             symbols: DirectionKey::derive("cloudburst v2 symbols", symbols.0, symbols.1),
             answers: DirectionKey::derive("cloudburst v2 answers", answers.0, answers.1),
@@ -212,7 +213,8 @@ impl HeaderKey {
 
 impl DigestKey {
     fn derive(secret: &[u8; 32]) -> Self {
-        let (mut key, mut seed) = ([0; 32], [0; 8]);
+        let mut key = [0; 32];
+        let mut seed = [0; 8];
         let mut hasher = blake3::Hasher::new_derive_key("cloudburst v2 digests");
         let mut output = hasher.update(secret).finalize_xof();
         output.fill(&mut key);

@@ -229,7 +229,8 @@ mod tests {
 
     #[test]
     fn keys_change_with_the_epoch_and_the_opener_follows() {
-        let (mut sealer, mut opener) = (Sealer::new(direction()), Opener::new(direction()));
+        let mut sealer = Sealer::new(direction());
+        let mut opener = Opener::new(direction());
         let mut open = |number: u64, mut packet: Vec<u8>| {
             opener.open(number, &mut packet, PREFIX_LEN).map(|payload| payload.to_vec())
         };
@@ -249,7 +250,8 @@ mod tests {
 
     #[test]
     fn a_packet_opens_however_many_were_lost_before_it() {
-        let (mut sealer, mut opener) = (Sealer::new(direction()), Opener::new(direction()));
+        let mut sealer = Sealer::new(direction());
+        let mut opener = Opener::new(direction());
         let far = EPOCH_PACKETS * 9;
         for number in [far, far - 1, EPOCH_PACKETS * 900, MAX_NUMBER - 1] {
             let mut packet = seal_as(&mut sealer, number);
@@ -266,7 +268,8 @@ mod tests {
     #[test]
     fn a_trimmed_header_is_believed_once_and_burns_no_number() {
         let direction = direction();
-        let (mut sealer, key) = (Sealer::new(direction.clone()), direction.header_key());
+        let mut sealer = Sealer::new(direction.clone());
+        let key = direction.header_key();
         let mut opener = Opener::with_header_tags(direction.clone());
         let packet = seal_as(&mut sealer, 7);
         let header = &packet[..PREFIX_LEN];

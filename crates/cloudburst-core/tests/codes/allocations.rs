@@ -14,9 +14,11 @@ static MESSAGE: LazyLock<Bytes> = LazyLock::new(|| message(128 * SIZE));
 /// symbols have ESIs from `repairs` on.
 fn transfer(code: Code, n: usize, percent: u64, repairs: u32, decoder: &mut Decoder, seed: u64) {
     let mut losses = SplitMix64::new(seed);
-    let (shape, data) = (shape(n, SIZE), MESSAGE.slice(..n * SIZE));
+    let shape = shape(n, SIZE);
+    let data = MESSAGE.slice(..n * SIZE);
     let encoder = Encoder::new(code, shape, data.clone()).unwrap();
-    let (mut index_set, mut payload) = ([0; 16], [0; SIZE]);
+    let mut index_set = [0; 16];
+    let mut payload = [0; SIZE];
     let index_set = &mut index_set[..code.index_set_len(n)];
     decoder.reset(code, shape);
     let ids = (0..n as u32).filter(|_| losses.below(100) >= percent).chain(repairs..);
@@ -62,7 +64,8 @@ fn a_decoder_holds_no_more_than_it_says() {
         for (n, size) in [(1, 1), (2, 100), (64, 1), (128, 200)] {
             let shape = shape(n, size);
             let encoder = Encoder::new(code, shape, message(n * size)).unwrap();
-            let (mut index_set, mut payload) = ([0; 16], vec![0; size]);
+            let mut index_set = [0; 16];
+            let mut payload = vec![0; size];
             let index_set = &mut index_set[..code.index_set_len(n)];
             let mut receive = |decoder: &mut Decoder| {
                 // ESIs that permit no short cut.

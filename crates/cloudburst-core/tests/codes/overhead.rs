@@ -62,7 +62,8 @@ fn dense_repairs_of_lost_source_symbols_cost_little_and_sparse_ones_much() {
     // 5 % of 64 symbols: three of them.
     let lost = |id: u32| !matches!(id, 9 | 30 | 51);
     let mean = |name: &str| mean_needed(name.parse().unwrap(), 64, 64, lost);
-    let (dense, sparse) = (mean("lt-systematic"), mean("lt-systematic:d=5"));
+    let dense = mean("lt-systematic");
+    let sparse = mean("lt-systematic:d=5");
     assert!((65.0..66.2).contains(&dense), "{dense}");
     assert!((76.0..92.0).contains(&sparse), "{sparse}");
     assert!((mean("rlf256") - 64.0).abs() < 0.05);

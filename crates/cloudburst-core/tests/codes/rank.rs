@@ -71,7 +71,9 @@ fn check(code: Code, n: usize, symbols: impl Iterator<Item = (u32, Vec<u8>, Vec<
 
 /// A payload and the row of its coefficients, from any index set.
 fn xor_symbol(n: usize, set: &[usize]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
-    let (mut index_set, mut payload, mut row) = (vec![0; n.div_ceil(8)], vec![0; 5], vec![0; n]);
+    let mut index_set = vec![0; n.div_ceil(8)];
+    let mut payload = vec![0; 5];
+    let mut row = vec![0; n];
     for &i in set {
         index_set[i / 8] |= 0x80 >> (i % 8);
         row[i] = 1;

@@ -160,7 +160,8 @@ fn a_payload_buffer_of_another_size_is_a_bug_of_the_caller() {
 fn every_kernel_makes_the_same_symbols_and_decodes_them() {
     for code in codes() {
         for (n, size) in [(1, 70), (5, 1), (14, 300), (128, 200)] {
-            let (shape, data) = (shape(n, size), message(n * size - size / 2));
+            let shape = shape(n, size);
+            let data = message(n * size - size / 2);
             let expected = Encoder::new(code, shape, data.clone()).unwrap();
             for kernel in Kernel::available() {
                 let encoder =

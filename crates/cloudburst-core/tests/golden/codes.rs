@@ -146,7 +146,8 @@ fn check_hashes(vectors: &Vectors, name: &str) {
             let (index_set, payload) = symbol(&encoder, id);
             hasher.update(&index_set).update(&payload);
         }
-        let (key, hash) = (format!("{n}x{size}"), hasher.finalize().to_hex());
+        let key = format!("{n}x{size}");
+        let hash = hasher.finalize().to_hex();
         assert_eq!(rows.next(), Some((key.as_str(), hash.as_str())), "{name}");
     }
     assert_eq!(rows.next(), None);

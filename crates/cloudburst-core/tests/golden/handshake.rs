@@ -69,7 +69,8 @@ fn accept_fields() -> AcceptFields {
 
 fn retry() -> Retry {
     let vectors = vectors();
-    let (section, token) = (vectors.section("RETRY"), vectors.section("token"));
+    let section = vectors.section("RETRY");
+    let token = vectors.section("token");
     let observed = address(section, "observed_ip", "observed_port");
     let key = TokenKey::new(token.bytes("token_key"));
     Retry {
@@ -109,7 +110,8 @@ fn check(name: &str, write: impl FnOnce(&HelloKey, &mut Vec<u8>)) {
 fn hello() {
     let vectors = vectors();
     let section = vectors.section("HELLO");
-    let (direction, count) = (current(), section.int("count"));
+    let direction = current();
+    let count = section.int("count");
     assert_eq!(direction.session, SessionId(section.int("current")));
     let mut sealer = Sealer::new(direction);
     assert_eq!(sealer.next_number(), section.number("number"));
@@ -130,7 +132,8 @@ fn open_and_accept() {
 
 #[test]
 fn secrets_of_the_session() {
-    let (vectors, (_, secrets)) = (vectors(), accept());
+    let vectors = vectors();
+    let (_, secrets) = accept();
     let keys = vectors.section("keys");
     assert_eq!(
         (hex(&secrets.k1), hex(&secrets.k2)),

@@ -135,7 +135,8 @@ fn answer(section: &Section, reports: Vec<Report>) -> Vec<u8> {
 
 #[test]
 fn session_ids_and_digests() {
-    let (keys, vectors) = (keys(), vectors());
+    let keys = keys();
+    let vectors = vectors();
     let [forward, backward] = [&keys.forward, &keys.backward]
         .map(|flow| [flow.symbols.session.0, flow.answers.session.0]);
     assert_eq!(forward, [0xb1b2_b3b4, 0xa1a2_a3a4], "the receiver's of each packet");
@@ -163,7 +164,8 @@ fn symbols() {
     let view = SymbolView::parse(&packet).unwrap();
     let (_, lt) = symbol_fields(vectors().section("SYMBOL lt:d=5"));
     assert_eq!((view.header, view.index_set), (lt, &[0b0100_0000][..]));
-    let (number, payload_at) = (view.prefix.number, view.payload_at);
+    let number = view.prefix.number;
+    let payload_at = view.payload_at;
     let mut opener = Opener::new(keys().forward.symbols);
     let mut forged = packet.clone();
     forged[PREFIX_LEN] ^= 1;

@@ -103,7 +103,8 @@ fn links_by_layer(
 #[test]
 fn theorem_2_in_fat_trees_of_4_to_24_ports() {
     for n in fat_trees() {
-        let (fabric, half) = (Fabric::fat_tree(n.into()), usize::from(n / 2));
+        let fabric = Fabric::fat_tree(n.into());
+        let half = usize::from(n / 2);
         let order = drb(Shape::fat_tree(n).unwrap());
         let tors = [1, fabric.tors.len() - 1];
         for start in 0..fabric.cores as u64 {
@@ -125,7 +126,8 @@ fn theorem_2_in_vl2s_with_virtual_spines() {
     for [d0, d1, d2] in VL2S {
         let fabric = Fabric::vl2(d0.into(), d1.into(), d2.into());
         let order = drb(Shape::vl2(d0, d1, d2).unwrap());
-        let (ways, all) = (usize::from(d0), usize::from(d0 * d1 / 2));
+        let ways = usize::from(d0);
+        let all = usize::from(d0 * d1 / 2);
         for start in 0..fabric.cores as u64 {
             let tors = [0, fabric.tors.len() - 1];
             let layers = links_by_layer(&fabric, order, start, tors);
@@ -169,7 +171,8 @@ fn theorem_3_in_vl2s() {
         for spine in 0..fabric.cores {
             let found = fabric.shortest_to_core(spine);
             for &(i, j) in &pairs {
-                let ((up, ways_up), (down, ways_down)) = (found[i], found[j]);
+                let (up, ways_up) = found[i];
+                let (down, ways_down) = found[j];
                 assert_eq!(ways_up * ways_down, 1, "{i} to {j} via {spine}");
                 assert_eq!(up + down, apart[i][j].0, "a detour from {i} to {j} via {spine}");
             }
@@ -195,7 +198,8 @@ fn through_a_whole_spine_of_a_vl2_there_are_many_ways() {
 #[test]
 fn a_path_of_a_vl2_is_the_virtual_spine_and_the_uplink_that_its_shape_says() {
     for [d0, d1, d2] in VL2S.map(|ports| ports.map(usize::from)) {
-        let (fabric, half) = (Fabric::vl2(d0, d1, d2), d1 / 2);
+        let fabric = Fabric::vl2(d0, d1, d2);
+        let half = d1 / 2;
         for path in 0..fabric.cores {
             let [(_, at_tor), (_, above)] = fabric.links(0, path);
             assert_eq!((at_tor, above), (path / half, path % half));

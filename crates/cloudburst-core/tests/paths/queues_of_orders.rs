@@ -11,7 +11,8 @@ fn drb(n: usize) -> Order {
 
 /// The most packets of one pair in a row on one uplink of its TOR, in ten rounds.
 fn longest_run(n: usize, order: Order, seed: u64) -> usize {
-    let (half, paths) = (n / 2, n * n / 4);
+    let half = n / 2;
+    let paths = n * n / 4;
     let mut sequence = Sequence::new(order, paths, seed).unwrap();
     let uplinks: Vec<usize> = (0..10 * paths).map(|_| sequence.next_path() / half).collect();
     uplinks.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap()

@@ -19,9 +19,11 @@ fn both_ends_of_a_clean_network_count_the_same() {
     assert!(pair.a.endpoint.peers().is_empty());
     let receipts: Vec<Receipt> = (0..5).map(|seed| pair.deliver(message(10_000, seed))).collect();
     pair.run_for(Duration::from_millis(1));
-    let (at_a, at_b) = (peer_of(&mut pair, Side::A), peer_of(&mut pair, Side::B));
+    let at_a = peer_of(&mut pair, Side::A);
+    let at_b = peer_of(&mut pair, Side::B);
     assert_eq!((at_a.peer, at_b.peer), (Side::B.address(0), Side::A.address(0)));
-    let (sent, received) = (at_a.sent, at_b.received);
+    let sent = at_a.sent;
+    let received = at_b.received;
     assert_eq!((sent.delivered, sent.bytes_delivered), (5, 50_000));
     assert_eq!((received.delivered, received.bytes_delivered), (5, 50_000));
     assert_eq!((sent.rejected, sent.unknown, sent.unfinished, sent.retries), (0, 0, 0, 0));
@@ -46,7 +48,8 @@ fn losses_show_as_gaps_and_what_is_late_fills_them() {
         pair.deliver(message(50_000, seed));
     }
     pair.run_for(Duration::from_millis(1));
-    let (sent, received) = (peer_of(&mut pair, Side::A).sent, peer_of(&mut pair, Side::B).received);
+    let sent = peer_of(&mut pair, Side::A).sent;
+    let received = peer_of(&mut pair, Side::B).received;
     let lost = sent.symbols_sent - received.symbols_received;
     // No packet overtakes the last ones on each of the four paths.
     assert!(lost > 50 && (lost - 4..=lost).contains(&received.missing_symbols), "{received:?}");
@@ -96,7 +99,8 @@ fn no_more_peers_are_told_of_than_may_be_remembered() {
     let mut pair = Pair::new(setup);
     for port in 0..10 {
         let elsewhere = ([10, 0, 0, 9], 8000 + port).into();
-        let (now, options) = (pair.now, SendOptions::default());
+        let now = pair.now;
+        let options = SendOptions::default();
         let id = pair.a.endpoint.send(now, elsewhere, message(1, 0), &options).unwrap();
         pair.a.endpoint.cancel(id);
         pair.drain();
@@ -118,7 +122,8 @@ fn histograms_have_every_delivered_message_and_agree_with_the_receipts() {
     assert_eq!(latencies.sent.count(), 201);
     assert_eq!(latencies.received.count(), 0, "nothing came in here");
     for (quantile, rank) in [(0.5, 100), (0.99, 198), (1.0, 200)] {
-        let (exact, told) = (totals[rank - 1], latencies.sent.quantile(quantile).unwrap());
+        let exact = totals[rank - 1];
+        let told = latencies.sent.quantile(quantile).unwrap();
         let off = told.as_secs_f64() / exact.as_secs_f64();
         assert!((0.9..1.1).contains(&off), "{quantile}: {told:?} for {exact:?}");
     }

@@ -77,7 +77,8 @@ fn sources(
 
 #[test]
 fn the_peer_gets_everything_from_the_address_that_it_knows() {
-    let (mut client, mut server) = (endpoint(1, 2), endpoint(2, 4));
+    let mut client = endpoint(1, 2);
+    let mut server = endpoint(2, 4);
     send(&mut client, SERVER, 1_000);
     let [answers, _] = sources(&mut client, &mut server, SERVER);
     assert_eq!(answers, [Some(SERVER)].into());
@@ -96,7 +97,8 @@ fn the_peer_gets_everything_from_the_address_that_it_knows() {
 
 #[test]
 fn a_peer_that_was_sent_to_before_is_sent_to_from_the_address_that_it_knows() {
-    let (mut client, mut server) = (endpoint(1, 1), endpoint(2, 1));
+    let mut client = endpoint(1, 1);
+    let mut server = endpoint(2, 1);
     send(&mut server, CLIENT, 1_000);
     let mut lost = Vec::new();
     assert_eq!(server.poll_transmit(NOW, &mut lost).unwrap().via.local, None);
@@ -107,7 +109,8 @@ fn a_peer_that_was_sent_to_before_is_sent_to_from_the_address_that_it_knows() {
 
 #[test]
 fn an_address_of_one_path_is_answered_from_and_takes_no_answers_to_messages() {
-    let (mut client, mut server) = (endpoint(1, 1), endpoint(2, 1));
+    let mut client = endpoint(1, 1);
+    let mut server = endpoint(2, 1);
     send(&mut client, SERVER, 1_000);
     let [answers, _] = sources(&mut client, &mut server, OTHER);
     assert_eq!(answers, [Some(OTHER)].into());
@@ -118,7 +121,8 @@ fn an_address_of_one_path_is_answered_from_and_takes_no_answers_to_messages() {
 
 #[test]
 fn who_begins_leaves_its_address_to_the_system() {
-    let (mut client, mut server) = (endpoint(1, 2), endpoint(2, 2));
+    let mut client = endpoint(1, 2);
+    let mut server = endpoint(2, 2);
     send(&mut client, SERVER, 20_000);
     let mut symbols = 0;
     for _ in 0..4 {

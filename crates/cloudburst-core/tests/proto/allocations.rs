@@ -86,7 +86,8 @@ impl Ends {
     fn send(&mut self, bytes: &Bytes, messages: usize) -> Counted {
         let Self { now, sender, receiver, batches } = self;
         let mut counted = Counted { sender: 0, receiver: 0 };
-        let (mut received, mut ended) = (0, 0);
+        let mut received = 0;
+        let mut ended = 0;
         let sending = allocation_counter::measure(|| {
             for _ in 0..messages {
                 sender.send(*now, address(2), bytes.clone(), &SendOptions::default()).unwrap();

@@ -28,7 +28,8 @@ fn symbols(pair: &mut Pair) -> Vec<(u64, u8, u16, u16)> {
     let sent = packets.into_iter().zip(batches).filter(|((side, ..), _)| *side == Side::A);
     let symbols = sent.filter_map(|((_, _, packet), batch)| {
         let symbol = SymbolView::parse(&packet).ok()?;
-        let (prefix, header) = (symbol.prefix, symbol.header);
+        let prefix = symbol.prefix;
+        let header = symbol.header;
         assert_eq!(batch.marking.class, Class(prefix.class));
         Some((header.message.0, prefix.class, prefix.path.0, header.path_number))
     });
@@ -57,7 +58,8 @@ fn whole_messages_are_of_the_class_of_their_size() {
 fn the_header_of_a_call_is_not_counted() {
     for (length, class) in [(10_000, 1), (10_001, 2)] {
         let mut pair = pair("left:10000", quiet());
-        let (now, options) = (pair.now, SendOptions::default());
+        let now = pair.now;
+        let options = SendOptions::default();
         let call = pair.a.endpoint.prepare(None, &message(length, 1));
         pair.a.endpoint.call(now, Side::B.address(0), &call, &options).unwrap();
         pair.settle();

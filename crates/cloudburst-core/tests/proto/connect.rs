@@ -119,7 +119,8 @@ fn nobody_there_is_told_at_the_deadline_and_nothing_is_left() {
 
 #[test]
 fn a_connect_whose_packets_do_not_leave_this_host_blames_it() {
-    let (mut now, mut buffer) = (Instant::from_nanos(1), Vec::new());
+    let mut now = Instant::from_nanos(1);
+    let mut buffer = Vec::new();
     let mut endpoint = endpoint(Config::default());
     let id = endpoint.connect(now, Side::B.address(0), None).unwrap();
     loop {
@@ -138,7 +139,8 @@ fn a_connect_whose_packets_do_not_leave_this_host_blames_it() {
 
 #[test]
 fn a_peer_that_speaks_another_version_is_named_to_connects_and_to_messages() {
-    let (mut now, mut packet) = (Instant::from_nanos(1_000_000_000), Vec::new());
+    let mut now = Instant::from_nanos(1_000_000_000);
+    let mut packet = Vec::new();
     let mut endpoint = endpoint(Config::default());
     let peer = Side::B.address(0);
     let id = endpoint.connect(now, peer, Some(SECOND)).unwrap();
@@ -193,7 +195,8 @@ fn a_session_that_its_peer_opened_is_there_at_once() {
 #[test]
 fn a_handshake_that_the_peer_begins_ends_a_connect() {
     let mut pair = Pair::new(Setup::default());
-    let (now, mut buffer) = (pair.now, Vec::new());
+    let now = pair.now;
+    let mut buffer = Vec::new();
     let id = connect(&mut pair, None);
     // The first HELLOs are lost.
     while pair.a.endpoint.poll_transmit(now, &mut buffer).is_some() {
@@ -211,7 +214,8 @@ fn a_stale_session_is_asked_after() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(1, 0));
     pair.run_for(31 * SECOND);
-    let (asked, start) = (hellos(&pair), pair.now);
+    let asked = hellos(&pair);
+    let start = pair.now;
     let id = connect(&mut pair, None);
     assert_eq!(pair.a.endpoint.poll_event(), None);
     assert_eq!(ended(&mut pair, id), Ok(()));
@@ -322,7 +326,8 @@ fn a_connect_takes_the_room_of_a_message_and_keeps_its_peer() {
     let mut pair = Pair::new(Setup { a, ..Setup::default() });
     let nobody = SocketAddr::from(([11, 0, 0, 1], 9));
     pair.a.endpoint.connect(pair.now, nobody, Some(SECOND)).unwrap();
-    let (now, to) = (pair.now, Side::B.address(0));
+    let now = pair.now;
+    let to = Side::B.address(0);
     let no_room = Err(StartError::Full { messages: 1, bytes: 0 });
     assert_eq!(pair.a.endpoint.connect(now, to, None), no_room, "for another peer");
     pair.a.endpoint.connect(now, nobody, Some(SECOND)).unwrap();
@@ -358,7 +363,8 @@ fn run_alone(endpoint: &mut Transceiver, now: Instant, own: SocketAddr) {
 
 #[test]
 fn an_endpoint_connects_to_itself() {
-    let (now, own) = (Instant::from_nanos(1_000_000_000), Side::A.address(0));
+    let now = Instant::from_nanos(1_000_000_000);
+    let own = Side::A.address(0);
     let mut endpoint = endpoint(Config::default());
     let id = endpoint.connect(now, own, None).unwrap();
     run_alone(&mut endpoint, now, own);

@@ -55,7 +55,8 @@ fn what_a_second_copy_of_a_sender_says_is_neither_delivered_nor_taken_for_delive
 #[test]
 fn two_copies_of_a_sender_seal_different_packets_under_the_same_number_and_key() {
     let [mut pair, mut copy] = copies();
-    let (first, second) = (symbols(&mut pair, 1).0, symbols(&mut copy, 2).0);
+    let first = symbols(&mut pair, 1).0;
+    let second = symbols(&mut copy, 2).0;
     let (number, first) = first.first_key_value().unwrap();
     let [first, second] = [first, &second[number]].map(|packet| {
         let view = SymbolView::parse(packet).unwrap();

@@ -121,7 +121,8 @@ fn symbols_are_spread_evenly_over_all_paths() {
     }
     let stats = pair.a.endpoint.paths(Side::B.address(0));
     let sent: Vec<u64> = stats.iter().map(|path| path.sent).collect();
-    let (min, max) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
+    let min = sent.iter().min().unwrap();
+    let max = sent.iter().max().unwrap();
     assert!(*max - *min <= 16 * 4, "{sent:?}");
     assert!(stats.iter().all(|path| path.arrived > 0 && path.last_heard.is_some()));
 }

@@ -135,7 +135,9 @@ fn what_this_host_does_not_send_is_blamed_on_it_while_that_lasts() {
     let outcome = |takes: fn(usize) -> bool| {
         let mut pair = Pair::new(Setup::default());
         pair.send(message(10, 1));
-        let (mut now, mut buffer, mut batches) = (pair.now, Vec::new(), 0);
+        let mut now = pair.now;
+        let mut buffer = Vec::new();
+        let mut batches = 0;
         loop {
             let endpoint = &mut pair.a.endpoint;
             while let Some(transmit) = endpoint.poll_transmit(now, &mut buffer) {
@@ -215,7 +217,8 @@ fn a_full_sender_refuses_until_something_ends() {
     let mut pair = Pair::new(Setup { a, ..Setup::default() });
     pair.send(message(10, 1));
     pair.send(message(10, 2));
-    let (now, to) = (pair.now, Side::B.address(0));
+    let now = pair.now;
+    let to = Side::B.address(0);
     let full = pair.a.endpoint.send(now, to, Bytes::new(), &SendOptions::default());
     assert_eq!(full, Err(StartError::Full { messages: 2, bytes: 20 }));
     pair.settle();
@@ -232,7 +235,8 @@ fn a_closing_receiver_takes_no_new_message_and_finishes_the_others() {
     let late = pair.send(message(10, 2));
     assert_eq!(pair.outcome(late), Outcome::Rejected(Rejection::ByPeer(RejectReason::Closing)));
     assert!(matches!(pair.outcome(begun), Outcome::Delivered(_)));
-    let (now, to) = (pair.now, Side::A.address(0));
+    let now = pair.now;
+    let to = Side::A.address(0);
     let refused = pair.b.endpoint.send(now, to, Bytes::new(), &SendOptions::default());
     assert_eq!(refused, Err(StartError::Closing));
 }
@@ -241,7 +245,8 @@ fn a_closing_receiver_takes_no_new_message_and_finishes_the_others() {
 fn an_order_that_is_not_for_these_paths_is_refused_by_the_sender() {
     let config = Config { order: "drb:fat-tree:8".parse().unwrap(), ..Setup::default().a };
     let mut pair = Pair::new(Setup { a: config, ..Setup::default() });
-    let (now, to) = (pair.now, Side::B.address(0));
+    let now = pair.now;
+    let to = Side::B.address(0);
     let refused = pair.a.endpoint.send(now, to, Bytes::new(), &SendOptions::default());
     assert_eq!(
         refused.unwrap_err().to_string(),

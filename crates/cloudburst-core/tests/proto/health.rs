@@ -112,7 +112,8 @@ fn a_path_is_degraded_within_a_few_round_trips_and_has_its_share_again_within_a_
         pair.run_for(Duration::from_millis(10));
         let more = paths(&pair).iter().zip(before).map(|(path, before)| path.sent - before);
         let more: Vec<u64> = more.collect();
-        let (least, most) = (*more.iter().min().unwrap(), *more.iter().max().unwrap());
+        let least = *more.iter().min().unwrap();
+        let most = *more.iter().max().unwrap();
         assert!(least * 10 > most * 7, "full shares: {more:?}");
         pair.settle();
         assert_eq!(pair.a.delivered(), 3_010);

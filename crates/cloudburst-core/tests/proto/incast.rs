@@ -320,9 +320,12 @@ fn run(incast: Incast) -> Tally {
         switch.send(sender, 5_000, None);
         switch.settle();
     }
-    let (before, retries) = (switch.dropped(), switch.retries());
-    let (trimmed, earlier) = (switch.trimmed(), switch.hosts[0].endpoint.counters().receiver);
-    (switch.openings_dropped, switch.spared_dropped) = (0, 0);
+    let before = switch.dropped();
+    let retries = switch.retries();
+    let trimmed = switch.trimmed();
+    let earlier = switch.hosts[0].endpoint.counters().receiver;
+    switch.openings_dropped = 0;
+    switch.spared_dropped = 0;
     for sender in senders {
         switch.send(sender, incast.bytes, Some(incast.policy));
     }
@@ -355,7 +358,8 @@ fn run(incast: Incast) -> Tally {
         floor: Duration::from_nanos(wire * 1_000_000_000 / RATE),
         times,
     };
-    let (median, last) = (tally.median(), tally.last());
+    let median = tally.median();
+    let last = tally.last();
     println!(
         "{incast:?}: {} sent, {needed} needed, {:.3} ({:.3} beyond openings), {} dropped ({} of them ECT), \
          {} trimmed, p50 {median:?}, \
@@ -446,7 +450,8 @@ fn with_probes_no_short_message_waits_for_a_timer() {
     assert!(pulled.last() <= pulled.floor.mul_f64(1.15), "{:?}", pulled.last());
     assert_eq!(pulled.retries, 0, "no timer of a sender expired");
     let burst = Incast { queue: 8, policy: BurstPolicy::default(), ..incast(16, 20_000) };
-    let (without, with) = (run(burst), run(Incast { probe: true, ..burst }));
+    let without = run(burst);
+    let with = run(Incast { probe: true, ..burst });
     assert!(pulled.sent * 2 < without.sent);
     assert!(with.last() <= without.last().mul_f64(1.1), "{:?}", with.last());
 }
@@ -465,7 +470,8 @@ fn selective_dropping_spares_what_is_pulled_and_probes_so_that_no_message_waits_
     for (senders, bytes, queue) in [(16, 20_000, 8), (20, 400_000, 8), (70, 70_000, 20)] {
         let queue = Incast { queue, one_queue: true, ..incast(senders, bytes) };
         let bursts = Incast { policy: BurstPolicy::default(), ..queue };
-        let (without, pulled) = (run(bursts), run(queue));
+        let without = run(bursts);
+        let pulled = run(queue);
         let with = run(Incast { aeolus: true, ..queue });
         assert!(without.retries > 0 && pulled.retries > 0, "otherwise, timers expire");
         assert_eq!(with.retries, 0, "no message waits for a timer");

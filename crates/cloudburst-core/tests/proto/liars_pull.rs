@@ -56,7 +56,8 @@ impl Victim {
 
     /// The symbols that leave within `time`.
     fn symbols(&mut self, time: Duration) -> usize {
-        let (until, mut symbols) = (self.now + time, 0);
+        let until = self.now + time;
+        let mut symbols = 0;
         loop {
             let mut packet = Vec::new();
             while let Some(transmit) = self.sender.poll_transmit(self.now, &mut packet) {
@@ -87,7 +88,8 @@ impl Victim {
     }
 
     fn report(&mut self, report: Report) {
-        let (session, number) = (self.sealer.session(), self.sealer.next_number());
+        let session = self.sealer.session();
+        let number = self.sealer.next_number();
         let mut packet = Vec::new();
         Prefix::answer(0, PathId(0), session, number).write(&mut packet);
         report.write(&mut packet);

@@ -65,7 +65,8 @@ impl Star {
         let mut network = Network::new(1, LinkConfig { delay, ..LinkConfig::default() });
         // One at a time, so that trains grow and the host knows that nothing is lost.
         for (peer, seed) in (1..=peers).flat_map(|peer| (0..20).map(move |seed| (peer, seed))) {
-            let (endpoint, bytes) = (&mut hosts[0].endpoint, message(93_000, seed));
+            let endpoint = &mut hosts[0].endpoint;
+            let bytes = message(93_000, seed);
             endpoint.send(now, address(peer), bytes, &SendOptions::default()).unwrap();
             drive::drain(&mut hosts, &mut network, now, 0, &mut Nobody);
             while hosts[0].endpoint.unfinished() > 0 {
@@ -86,7 +87,8 @@ impl Star {
 
     /// The trains that are sent now. They are lost.
     fn trains(&mut self) -> Vec<Train> {
-        let (mut trains, mut buffer) = (Vec::new(), Vec::new());
+        let mut trains = Vec::new();
+        let mut buffer = Vec::new();
         while let Some(transmit) = self.hosts[0].endpoint.poll_transmit(self.now, &mut buffer) {
             let id = |packet| SymbolView::parse(packet).unwrap().header.message;
             let packets = buffer.chunks(transmit.segment_size).map(id).collect();

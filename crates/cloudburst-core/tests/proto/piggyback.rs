@@ -78,7 +78,8 @@ fn send_without_stop(a: &mut Host, b: &mut Host, len: usize) {
 
 #[test]
 fn a_stop_is_the_short_last_datagram_of_a_batch_and_is_sent_once() {
-    let (mut a, mut b) = (Host::new(1), Host::new(2));
+    let mut a = Host::new(1);
+    let mut b = Host::new(2);
     send_without_stop(&mut a, &mut b, 1_000);
     b.send(&a, 5_000);
     let (kinds, _) = b.pass(&mut [&mut a]).unwrap();
@@ -99,7 +100,8 @@ fn an_answer_that_cannot_leave_with_symbols_lets_one_batch_pass_and_no_more() {
     send_without_stop(&mut a, &mut b, 20_000);
     (0..3).for_each(|_| b.send(&a, 1));
     let sent: Vec<Kind> = b.pass_all(&mut a).concat();
-    let (symbol, answer) = (Kind::Symbol, Kind::Answer);
+    let symbol = Kind::Symbol;
+    let answer = Kind::Answer;
     assert_eq!(sent, [symbol, answer, answer, symbol, symbol]);
 }
 
@@ -107,7 +109,8 @@ fn an_answer_that_cannot_leave_with_symbols_lets_one_batch_pass_and_no_more() {
 fn an_answer_that_left_with_symbols_counts_against_the_rate_of_answers() {
     // Less than two answers may leave at once.
     let slow = Config { capacity: 1_500_000.into(), ..Config::default() };
-    let (mut a, mut b) = (Host::new(1), Host::with(2, 1, slow, ListenPorts::one(7000)));
+    let mut a = Host::new(1);
+    let mut b = Host::with(2, 1, slow, ListenPorts::one(7000));
     a.send(&b, 1_000);
     // The answers to the handshake have used up the rate. Later there is room for more.
     meet(&mut a, &mut b);
@@ -129,7 +132,9 @@ fn an_answer_that_left_with_symbols_counts_against_the_rate_of_answers() {
 
 #[test]
 fn nothing_joins_what_is_for_another_peer_or_a_handshake() {
-    let (mut a, mut b, mut c) = (Host::new(1), Host::new(2), Host::new(3));
+    let mut a = Host::new(1);
+    let mut b = Host::new(2);
+    let mut c = Host::new(3);
     send_without_stop(&mut a, &mut b, 1_000);
     b.send(&c, 1_000);
     let (kinds, to) = b.pass(&mut [&mut a, &mut c]).unwrap();

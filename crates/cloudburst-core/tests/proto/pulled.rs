@@ -57,12 +57,15 @@ fn each_lost_symbol_is_pulled_anew_and_no_other() {
     for (paths, share) in [(1, 0.01), (1, 0.1), (4, 0.01), (4, 0.1), (16, 0.01), (16, 0.1)] {
         let mut pair = pair(paths);
         pair.set_links(Side::A, None, &lossy(share));
-        let (mut sent, mut needed, mut lost) = (0, 0, 0);
+        let mut sent = 0;
+        let mut needed = 0;
+        let mut lost = 0;
         for _ in 0..20 {
             let before = pair.link_stats(Side::A).lost;
             let receipt = deliver(&mut pair, 256_000);
             lost += (pair.link_stats(Side::A).lost - before) as usize;
-            (sent, needed) = (sent + receipt.packets, needed + receipt.source_symbols);
+            sent += receipt.packets;
+            needed += receipt.source_symbols;
         }
         let more = sent - needed - lost.min(sent - needed);
         assert!(more * 500 <= needed, "{paths} paths: {sent} sent, {needed} needed, {lost} lost");
@@ -81,10 +84,12 @@ fn pulls_that_are_lost_held_back_or_copied_cost_time_and_no_packets() {
     for (name, link) in faults {
         let mut pair = pair(4);
         pair.set_links(Side::B, None, &link);
-        let (mut sent, mut needed) = (0, 0);
+        let mut sent = 0;
+        let mut needed = 0;
         for _ in 0..20 {
             let receipt = deliver(&mut pair, 256_000);
-            (sent, needed) = (sent + receipt.packets, needed + receipt.source_symbols);
+            sent += receipt.packets;
+            needed += receipt.source_symbols;
         }
         assert!(sent * 100 <= needed * 103, "{name}: {sent} sent, {needed} needed");
     }

@@ -115,8 +115,8 @@ impl Net {
     fn new(config: &Config, hosts: usize, rate: u64) -> Self {
         let config = config.clone();
         let host = |number| {
-            let (security, seed) =
-                (Security::pre_shared([7; 32]), Seed::new([number as u8 + 1; 32]));
+            let security = Security::pre_shared([7; 32]);
+            let seed = Seed::new([number as u8 + 1; 32]);
             Transceiver::new(
                 Instant::ZERO,
                 config.clone(),
@@ -216,7 +216,8 @@ impl Net {
     fn arrive(&mut self, mut flying: Flying) {
         let Flying { to, via, ce, down, .. } = flying;
         if down {
-            let (host, packet) = (&mut self.hosts[to], &mut flying.packet);
+            let host = &mut self.hosts[to];
+            let packet = &mut flying.packet;
             if ce {
                 host.handle_marked(self.now, via, packet);
             } else {
@@ -248,10 +249,12 @@ impl Net {
                 };
                 let SocketAddr::V4(remote) = transmit.via.remote else { continue };
                 let to = usize::from(remote.ip().octets()[3]) - 1;
-                let (path, egress) = (transmit.via.egress, remote.port() - 7000);
+                let path = transmit.via.egress;
+                let egress = remote.port() - 7000;
                 let via = Via { egress, local: None, remote: address(from, path) };
                 let ect = transmit.marking.ecn == Ecn::Ect0;
-                let (packet, ce) = (packet.to_vec(), marked && ect);
+                let packet = packet.to_vec();
+                let ce = marked && ect;
                 self.fly(at, Flying { from, to, via, path, ect, ce, down: false, packet });
             }
             buffer.clear();
@@ -319,7 +322,8 @@ fn a_capacity_ten_times_too_high_is_found_out_and_costs_little() {
     });
     assert_eq!((without.1, without.2), (1e10, 0));
     assert!((0.7e9..1.6e9).contains(&with.1), "{} b/s", with.1);
-    let (waste, bounded) = (without.0.sent_per_needed(), with.0.sent_per_needed());
+    let waste = without.0.sent_per_needed();
+    let bounded = with.0.sent_per_needed();
     assert!(waste > 2.0 && bounded < 1.3, "{waste} and {bounded}");
     assert!(with.0.p99() <= without.0.p99(), "{:?} and {:?}", with.0.p99(), without.0.p99());
 }
@@ -340,7 +344,8 @@ fn random_losses_do_not_lower_the_rate() {
         [(10, (|_, _, _| 0.1) as Losses), (20, |_, _, _| 0.2), (40, |_, _, _| 0.4)]
     {
         let mut net = Net::new(&adaptive(GIGABIT), 4, GIGABIT);
-        (net.loss, net.rng) = (loss, SplitMix64::new(percent));
+        net.loss = loss;
+        net.rng = SplitMix64::new(percent);
         (1..4).for_each(|peer| net.repeat(0, peer));
         let mean = net.run_for(millis(1_000));
         println!(
@@ -377,7 +382,8 @@ fn an_incast_at_one_receiver_does_not_lower_the_rate_to_others() {
         let mean = net.run_for(millis(500));
         (mean, net.take_done(0, 9).p99())
     };
-    let ((mean, with), (_, without)) = (run(true), run(false));
+    let (mean, with) = run(true);
+    let (_, without) = run(false);
     println!("to the other: p99 {with:?} with, {without:?} without; mean rate {mean}");
     assert!(mean > 0.97e9 && with < without * 5 / 4, "{mean} b/s, {with:?} and {without:?}");
 }

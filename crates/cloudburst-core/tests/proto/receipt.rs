@@ -30,8 +30,8 @@ fn a_message_that_finds_a_session_and_an_idle_link_does_not_wait() {
 fn a_message_behind_others_waits_for_its_turn_until_its_first_packet() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(1, 0));
-    let (called_at, ids) =
-        (pair.now, [pair.send(message(93_000, 1)), pair.send(message(93_000, 2))]);
+    let called_at = pair.now;
+    let ids = [pair.send(message(93_000, 1)), pair.send(message(93_000, 2))];
     let [first, second] = ids.map(|id| match pair.outcome(id) {
         Outcome::Delivered(receipt) => receipt,
         other => panic!("{other:?}"),

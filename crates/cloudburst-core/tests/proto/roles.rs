@@ -13,7 +13,8 @@ use core::time::Duration;
 
 fn call(pair: &mut Pair, bytes: &Bytes) -> CallId {
     let call = pair.a.endpoint.prepare(None, bytes);
-    let (to, options) = (Side::B.address(0), SendOptions::default());
+    let to = Side::B.address(0);
+    let options = SendOptions::default();
     pair.a.endpoint.call(pair.now, to, &call, &options).unwrap();
     call.id()
 }
@@ -25,7 +26,8 @@ fn a_request_is_answered_by_the_response_to_it() {
     let calls: Vec<CallId> = bytes.iter().map(|bytes| call(&mut pair, bytes)).collect();
     pair.run(|pair| pair.b.requests.len() == calls.len());
     for request in core::mem::take(&mut pair.b.requests).iter().rev() {
-        let (now, options) = (pair.now, SendOptions::default());
+        let now = pair.now;
+        let options = SendOptions::default();
         pair.b.endpoint.reply(now, request, Some(&request.bytes), &options).unwrap();
     }
     pair.settle();
@@ -41,7 +43,8 @@ fn a_call_that_nobody_answers_ends_by_its_deadline() {
     let mut pair = Pair::new(Setup::default());
     let patience = Duration::from_millis(300);
     let request = pair.a.endpoint.prepare(Some(patience), b"a request");
-    let (now, to) = (pair.now, Side::B.address(0));
+    let now = pair.now;
+    let to = Side::B.address(0);
     let options = SendOptions::default().deadline(patience);
     pair.a.endpoint.call(now, to, &request, &options).unwrap();
     pair.run(|pair| !pair.a.answers.is_empty());
@@ -60,7 +63,8 @@ fn a_call_has_one_deadline_whatever_its_options_say() {
         (0..4).for_each(|path| pair.set_down(path, true));
         let patience = Duration::from_millis(300);
         let request = pair.a.endpoint.prepare(Some(patience), b"a request");
-        let (now, to) = (pair.now, Side::B.address(0));
+        let now = pair.now;
+        let to = Side::B.address(0);
         let mut options = SendOptions::default();
         options.deadline = deadline;
         pair.a.endpoint.call(now, to, &request, &options).unwrap();
@@ -154,7 +158,8 @@ fn roles_are_bits_3_and_4_of_the_flags() {
 /// B's application has received the request of A's call, which has the deadline `patience`.
 fn taken(pair: &mut Pair, patience: Duration) -> CallId {
     let call = pair.a.endpoint.prepare(Some(patience), b"a request");
-    let (to, options) = (Side::B.address(0), SendOptions::default());
+    let to = Side::B.address(0);
+    let options = SendOptions::default();
     pair.a.endpoint.call(pair.now, to, &call, &options).unwrap();
     pair.run(|pair| !pair.b.requests.is_empty() && pair.a.endpoint.unfinished() == 0);
     call.id()
@@ -237,7 +242,8 @@ fn a_request_that_is_withdrawn_leaves_the_queue() {
 fn what_was_answered_or_is_not_known_to_be_there_is_not_withdrawn() {
     let mut pair = Pair::new(Setup::default());
     let id = taken(&mut pair, Duration::from_secs(10));
-    let (now, options) = (pair.now, SendOptions::default());
+    let now = pair.now;
+    let options = SendOptions::default();
     pair.b.endpoint.reply(now, &pair.b.requests[0].clone(), Some(b""), &options).unwrap();
     pair.settle();
     let sent = pair.a.counters().sender.symbols_sent;
@@ -254,7 +260,8 @@ fn what_was_answered_or_is_not_known_to_be_there_is_not_withdrawn() {
 fn an_overloaded_application_refuses_a_request_on_which_it_has_not_acted() {
     let mut pair = Pair::new(Setup::default());
     let id = taken(&mut pair, Duration::from_secs(10));
-    let (request, options) = (pair.b.requests[0].clone(), SendOptions::default());
+    let request = pair.b.requests[0].clone();
+    let options = SendOptions::default();
     pair.b.endpoint.refuse(pair.now, &request, &options).unwrap();
     pair.settle();
     assert_eq!(pair.a.answers[&id], Err(CallFailure::Overloaded));
@@ -283,7 +290,8 @@ fn a_closing_callee_refuses_what_its_application_has_not_taken() {
     assert_eq!(pair.b.counters().calls.requests_refused, 1);
     // It can still answer the requests that it holds.
     let request = pair.b.requests[0].clone();
-    let (now, options) = (pair.now, SendOptions::default());
+    let now = pair.now;
+    let options = SendOptions::default();
     pair.b.endpoint.reply(now, &request, Some(b"yes"), &options).unwrap();
     pair.settle();
     assert_eq!(pair.a.answers[&first], Ok(Bytes::from_static(b"yes")));
@@ -320,7 +328,8 @@ fn callers_whose_responses_a_stop_cuts_off_are_told_at_once() {
     let calls: Vec<CallId> = (0..3).map(|seed| call(&mut pair, &message(100, seed))).collect();
     pair.run(|pair| pair.b.requests.len() == calls.len());
     let long = message(900_000, 1);
-    let (now, options) = (pair.now, SendOptions::default());
+    let now = pair.now;
+    let options = SendOptions::default();
     let requests = pair.b.requests.clone();
     for (request, bytes) in requests.iter().zip([Some(&long[..]), Some(b"short"), None]) {
         pair.b.endpoint.reply(now, request, bytes, &options).unwrap();
@@ -353,7 +362,8 @@ fn an_endpoint_that_stops_tells_everybody_at_once() {
     assert_eq!(pair.outcome(begun), Outcome::Rejected(closing));
     assert!(pair.now.saturating_since(start) < Duration::from_millis(10), "at once");
     assert!(matches!(pair.b.outcomes[&own], Outcome::Rejected(Rejection::Cancelled)));
-    let (now, options) = (pair.now, SendOptions::default());
+    let now = pair.now;
+    let options = SendOptions::default();
     let request = pair.b.requests[0].clone();
     let refused = pair.b.endpoint.reply(now, &request, None, &options);
     assert_eq!(refused, Err(StartError::Closing));

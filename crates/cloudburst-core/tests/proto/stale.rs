@@ -34,8 +34,8 @@ fn late_answers_in_a_stale_session_leave_its_handshake_alone() {
     pair.run_for((idle_since + Duration::from_millis(34_990)).saturating_since(pair.now));
     assert!(pair.a.counters().sender.handshakes_sent > hellos, "the session is stale");
 
-    let (late, symbols) =
-        (pair.a.counters().sender.late_answers, pair.a.counters().sender.symbols_sent);
+    let late = pair.a.counters().sender.late_answers;
+    let symbols = pair.a.counters().sender.symbols_sent;
     pair.run(|pair| pair.a.counters().sender.late_answers > late + 1);
     assert_eq!(pair.a.counters().sender.symbols_sent, symbols, "nothing is begun in it");
     pair.set_links(Side::A, None, &Setup::default().link);

@@ -37,7 +37,8 @@ impl Star {
     pub(crate) fn new(config: &Config, peers: usize) -> Self {
         let config = config.clone();
         let host = |seed| {
-            let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed as u8 + 1; 32]));
+            let security = Security::pre_shared([7; 32]);
+            let seed = Seed::new([seed as u8 + 1; 32]);
             Transceiver::new(
                 Instant::ZERO,
                 config.clone(),
@@ -85,7 +86,8 @@ impl Star {
 
     /// Sends a message and waits until it is delivered. Returns how long that took.
     pub(crate) fn deliver(&mut self, peer: usize, length: usize) -> Duration {
-        let (id, sent_at) = (self.send(peer, length), self.now);
+        let id = self.send(peer, length);
+        let sent_at = self.now;
         self.run(|star| star.outcomes.contains_key(&id));
         assert!(matches!(self.outcomes[&id], Outcome::Delivered(_)), "{:?}", self.outcomes[&id]);
         self.now.saturating_since(sent_at)

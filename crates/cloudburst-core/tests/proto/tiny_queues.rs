@@ -155,7 +155,8 @@ impl Fabric {
     /// The links on the path of a symbol.
     fn way(&self, packet: &[u8]) -> [usize; 4] {
         let [from, to, spine] = [0, 1, 2].map(|at| usize::from(packet[at]));
-        let (hosts, paths) = (self.hosts.len(), usize::from(self.load.paths));
+        let hosts = self.hosts.len();
+        let paths = usize::from(self.load.paths);
         let up = hosts + spine % paths;
         [from, up, up + paths, hosts + 2 * paths + to]
     }
@@ -258,7 +259,8 @@ impl Fabric {
             client.sent += 1;
             let to = if self.load.incast { SENDERS } else { SENDERS + number };
             let bytes = message(self.load.bytes, client.sent as u64);
-            let (now, endpoint) = (self.now, &mut self.hosts[number].endpoint);
+            let now = self.now;
+            let endpoint = &mut self.hosts[number].endpoint;
             let id = endpoint.send(now, address(to, 0), bytes, &SendOptions::default()).unwrap();
             client.under_way = Some(id);
             self.serve(number, |host, out| host.drain(now, out));
@@ -314,11 +316,14 @@ fn tally(load: Load, train: usize) -> Tally {
 /// Asserts that learned trains do as well as trains of four, except for the cost of trying longer
 /// ones.
 fn compare(load: Load) {
-    let (mut fixed, mut learned) = (tally(load, 4), tally(load, 64));
+    let mut fixed = tally(load, 4);
+    let mut learned = tally(load, 64);
     assert_eq!(fixed.longest, 4);
-    let (few, more) = (fixed.drops(), learned.drops());
+    let few = fixed.drops();
+    let more = learned.drops();
     assert!(more <= 1.1 * few + TRIES, "{few} and {more} dropped for each that is needed");
-    let (short, long) = (fixed.percentile(99), learned.percentile(99));
+    let short = fixed.percentile(99);
+    let long = learned.percentile(99);
     assert!(long <= short.mul_f64(1.1), "p99 {short:?} and {long:?}");
 }
 

@@ -111,7 +111,8 @@ fn a_slow_link_gets_short_trains_at_its_rate() {
     let sent = tap.iter().filter(|(side, ..)| *side == Side::A);
     let bytes: usize = sent.map(|(_, _, packet)| packet.len() + 28).sum();
     let within = |time: Duration| (CAPACITY as f64 / 8.0 * time.as_secs_f64()) as usize;
-    let (bucket, train) = (within(Duration::from_micros(500)), 4 * 1_500);
+    let bucket = within(Duration::from_micros(500));
+    let train = 4 * 1_500;
     assert!(bytes <= within(time) + bucket + train, "{bytes}");
     assert!(bytes >= within(time), "{bytes}: the link was idle");
     assert_eq!(longest(&mut pair), 4);

@@ -161,7 +161,8 @@ impl Peer {
     }
 
     fn verdicts(&mut self) -> Vec<Verdict> {
-        let (mut verdicts, mut packet) = (Vec::new(), Vec::new());
+        let mut verdicts = Vec::new();
+        let mut packet = Vec::new();
         while self.endpoint.poll_transmit(self.now, &mut packet).is_some() {
             let (prefix, reports) = answer::parse(&packet).unwrap();
             let at = packet.len() - TAG_LEN;

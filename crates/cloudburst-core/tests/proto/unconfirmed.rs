@@ -10,7 +10,8 @@ use core::time::Duration;
 #[test]
 fn a_session_that_was_said_to_be_alive_is_still_held_when_it_is_used() {
     let mut pair = Pair::new(Setup::default());
-    let (ok, lost) = (Setup::default().link, lossy(1.0));
+    let ok = Setup::default().link;
+    let lost = lossy(1.0);
     // HELLO and OPEN arrive, but no symbol.
     let id = pair.send(message(10, 1));
     pair.run_for(Duration::from_micros(170));

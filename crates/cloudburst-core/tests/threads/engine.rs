@@ -119,7 +119,8 @@ fn pair() -> (End, End) {
 fn what_is_reported_as_delivered_is_in_the_applications_queue() {
     let (a, b) = pair();
     let taking = {
-        let (engine, readable) = (b.engine.clone(), b.readable.clone());
+        let engine = b.engine.clone();
+        let readable = b.readable.clone();
         std::thread::spawn(move || {
             (0..2_000).for_each(|_| {
                 readable.recv_timeout(Duration::from_secs(30)).unwrap();

@@ -87,7 +87,8 @@ impl PacketIo for Wire {
 
 fn endpoint(seed: u8) -> Transceiver {
     let config = Config { capacity: 20_000_000_000.into(), ..Config::default() };
-    let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed; 32]));
+    let security = Security::pre_shared([7; 32]);
+    let seed = Seed::new([seed; 32]);
     Transceiver::new(
         Instant::ZERO,
         config,
@@ -150,7 +151,8 @@ impl Twins {
     }
 
     fn send(&mut self, bytes: Vec<u8>) {
-        let (now, options) = (self.stage.now(), SendOptions::default());
+        let now = self.stage.now();
+        let options = SendOptions::default();
         self.endpoint.send(now, PEER.into(), bytes.clone().into(), &options).unwrap();
         let sees = self.engine_sees.clone();
         let on_end = Box::new(move |outcome| drop(sees.send(Seen::Ended(outcome))));
@@ -159,7 +161,8 @@ impl Twins {
     }
 
     fn call(&mut self, bytes: &[u8]) {
-        let (now, options) = (self.stage.now(), SendOptions::default());
+        let now = self.stage.now();
+        let options = SendOptions::default();
         let request = self.endpoint.prepare(None, bytes);
         self.endpoint.call(now, PEER.into(), &request, &options).unwrap();
         let request = self.engine.calls(|calls| calls.prepare(None, bytes));
@@ -188,7 +191,8 @@ impl Twins {
 
     /// Both applications take messages, and reply to requests.
     fn respond(&mut self) {
-        let (now, options) = (self.stage.now(), SendOptions::default());
+        let now = self.stage.now();
+        let options = SendOptions::default();
         while let Some(message) = self.endpoint.recv() {
             self.saw.push(Seen::Message(message.bytes));
         }
@@ -201,7 +205,8 @@ impl Twins {
             let same = self.engine.recv_request(|_| Box::new(|| {})).unwrap();
             self.engine_sees.send(Seen::Request(same.bytes.clone())).unwrap();
             let frame = cloudburst_core::proto::response(same.call, Some(&same.bytes));
-            let (role, sees) = (Role::Response, self.engine_sees.clone());
+            let role = Role::Response;
+            let sees = self.engine_sees.clone();
             let on_end = Box::new(move |outcome| drop(sees.send(Seen::Ended(outcome))));
             self.engine.send(same.peer, role, frame, &options, on_end).unwrap();
             self.engine.release(same.id());
@@ -247,7 +252,8 @@ impl Twins {
 
     /// The engine sends all packets of the endpoint too, in the same order.
     fn compare(&mut self, symbols_alone: bool) {
-        let (now, mut buffer) = (self.stage.now(), Vec::new());
+        let now = self.stage.now();
+        let mut buffer = Vec::new();
         loop {
             let transmit = if symbols_alone {
                 self.endpoint.poll_symbols(now, &mut buffer)
@@ -274,7 +280,8 @@ impl Twins {
 
     /// The peer receives packets, answers them, and echoes requests.
     fn serve(&mut self, packets: &[Packet]) {
-        let (now, options) = (self.stage.now(), SendOptions::default());
+        let now = self.stage.now();
+        let options = SendOptions::default();
         for (via, packet) in packets {
             self.peer.handle_datagram(now, *via, &mut packet.clone());
         }
@@ -317,7 +324,8 @@ fn the_same_inputs_at_the_same_times_make_the_same_packets_and_events() {
                 1 if busy => twins.call(&vec![step as u8; rng.below(5_000) as usize]),
                 2 if busy => {
                     let bytes = vec![step as u8; rng.below(5_000) as usize];
-                    let (now, options) = (twins.stage.now(), SendOptions::default());
+                    let now = twins.stage.now();
+                    let options = SendOptions::default();
                     if rng.below(2) == 0 {
                         let call = twins.peer.prepare(None, &bytes);
                         twins.peer.call(now, SELF.into(), &call, &options).unwrap();

@@ -76,7 +76,8 @@ impl PacketIo for Wire {
 
 fn endpoint(seed: u8) -> Transceiver {
     let config = Config::default();
-    let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed; 32]));
+    let security = Security::pre_shared([7; 32]);
+    let seed = Seed::new([seed; 32]);
     Transceiver::new(
         Instant::ZERO,
         config,
@@ -117,7 +118,8 @@ fn hear(server: &mut Transceiver, now: Instant, from_client: &Receiver<Vec<u8>>)
 
 /// The packets that `server` has to send.
 fn says(server: &mut Transceiver, now: Instant) -> Vec<Vec<u8>> {
-    let (mut packets, mut buffer) = (Vec::new(), Vec::new());
+    let mut packets = Vec::new();
+    let mut buffer = Vec::new();
     while let Some(transmit) = server.poll_transmit(now, &mut buffer) {
         packets.extend(buffer.chunks(transmit.segment_size).map(<[u8]>::to_vec));
         buffer.clear();
@@ -133,7 +135,8 @@ fn a_stop_that_another_thread_has_in_hand_is_believed_before_the_deadline() {
     let on_end = Box::new(move |outcome| ended.send(outcome).unwrap());
     engine.send(SERVER.into(), Role::Plain, "a message".into(), &options, on_end).unwrap();
 
-    let (mut server, now) = (endpoint(2), Instant::from_nanos(1_000_000_000));
+    let mut server = endpoint(2);
+    let now = Instant::from_nanos(1_000_000_000);
     // HELLO and its answer, then the symbol and its STOP.
     while clock.looks.load(SeqCst) == 0 && outcomes.is_empty() {
         hear(&mut server, now, &from_client);

@@ -134,7 +134,8 @@ impl Server {
 }
 
 fn endpoint(seed: u8, config: Config) -> Transceiver {
-    let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed; 32]));
+    let security = Security::pre_shared([7; 32]);
+    let seed = Seed::new([seed; 32]);
     Transceiver::new(
         Instant::ZERO,
         config,
@@ -166,7 +167,8 @@ fn server_that_looks(
 
 /// The packets that `client` has to send.
 fn packets(client: &mut Transceiver, now: Instant) -> Vec<Vec<u8>> {
-    let (mut packets, mut buffer) = (Vec::new(), Vec::new());
+    let mut packets = Vec::new();
+    let mut buffer = Vec::new();
     while let Some(transmit) = client.poll_transmit(now, &mut buffer) {
         packets.extend(buffer.chunks(transmit.segment_size).map(<[u8]>::to_vec));
         buffer.clear();
@@ -178,7 +180,8 @@ fn packets(client: &mut Transceiver, now: Instant) -> Vec<Vec<u8>> {
 fn whoever_takes_packets_forgets_what_has_expired() {
     let config = Config::default();
     let server = server(config.clone(), drop);
-    let (mut client, to) = (endpoint(1, config.clone()), SocketAddr::from(SERVER));
+    let mut client = endpoint(1, config.clone());
+    let to = SocketAddr::from(SERVER);
     let options = SendOptions::default();
     client.send(server.clock.now(), to, vec![7; 93_000].into(), &options).unwrap();
     server.meet(&mut client);
@@ -242,7 +245,8 @@ fn what_another_thread_took_is_seen_before_this_one_sleeps() {
         let busy_poll = Duration::from_millis(20);
         let config = Config { busy_poll, ..Config::default() };
         let server = server(config.clone(), drop);
-        let (mut client, to) = (endpoint(1, config), SocketAddr::from(SERVER));
+        let mut client = endpoint(1, config);
+        let to = SocketAddr::from(SERVER);
         let mut send = |bytes: &'static str| {
             let options = SendOptions::default();
             client.send(server.clock.now(), to, bytes.into(), &options).unwrap();
@@ -284,12 +288,14 @@ fn who_is_woken_by_a_message_may_make_room_and_reply_at_once() {
         }
         let engine = woken.get().unwrap().upgrade().unwrap();
         let message = engine.recv().unwrap();
-        let (role, options) = (Role::Plain, SendOptions::default());
+        let role = Role::Plain;
+        let options = SendOptions::default();
         engine.send(message.peer, role, "a reply".into(), &options, Box::new(drop)).unwrap();
         delivered.send(message.bytes).unwrap();
     });
     engine.set(Arc::downgrade(&server.engine)).unwrap();
-    let (mut client, to) = (endpoint(1, config), SocketAddr::from(SERVER));
+    let mut client = endpoint(1, config);
+    let to = SocketAddr::from(SERVER);
     for bytes in ["one", "two"] {
         let options = SendOptions::default();
         client.send(server.clock.now(), to, bytes.into(), &options).unwrap();
@@ -298,7 +304,8 @@ fn who_is_woken_by_a_message_may_make_room_and_reply_at_once() {
     for symbol in packets(&mut client, server.clock.now()) {
         server.inbox.send(symbol).unwrap();
     }
-    let (taking, taken) = (server.engine.clone(), unbounded());
+    let taking = server.engine.clone();
+    let taken = unbounded();
     let thread = std::thread::spawn(move || taken.0.send(taking.take()).unwrap());
     assert_eq!(taken.1.recv_timeout(Duration::from_secs(20)), Ok(true), "it does not hang");
     thread.join().unwrap();
@@ -314,7 +321,8 @@ fn who_is_woken_by_a_message_may_make_room_and_reply_at_once() {
 #[test]
 fn who_is_woken_by_a_message_may_end_the_endpoint() {
     let engine = Arc::new(OnceLock::<Weak<Engine<Wire>>>::new());
-    let (gate, woken) = (Arc::new(Mutex::new(None)), engine.clone());
+    let gate = Arc::new(Mutex::new(None));
+    let woken = engine.clone();
     let opens = gate.clone();
     let config = Config::default();
     let Server { clock, inbox, outbox, gate: closed, engine: server } =
@@ -325,9 +333,11 @@ fn who_is_woken_by_a_message_may_end_the_endpoint() {
         });
     *gate.lock().unwrap() = Some(closed);
     engine.set(Arc::downgrade(&server)).unwrap();
-    let (mut client, now) = (endpoint(1, config), clock.now());
+    let mut client = endpoint(1, config);
+    let now = clock.now();
     client.send(now, SERVER.into(), "the last one".into(), &SendOptions::default()).unwrap();
-    let (taking, taken) = (server.clone(), unbounded());
+    let taking = server.clone();
+    let taken = unbounded();
     let thread = std::thread::spawn(move || {
         let via = Via { egress: 0, local: None, remote: SERVER.into() };
         for _ in 0..2 {
@@ -358,7 +368,8 @@ fn two_that_end_the_endpoint_at_once_do_not_wait_for_each_other() {
         engine.stop();
     });
     engine.set(Arc::downgrade(&server.engine)).unwrap();
-    let (mut client, now) = (endpoint(1, config), server.clock.now());
+    let mut client = endpoint(1, config);
+    let now = server.clock.now();
     client.send(now, SERVER.into(), "a message".into(), &SendOptions::default()).unwrap();
     server.meet(&mut client);
     let symbol = packets(&mut client, now).swap_remove(0);
@@ -392,7 +403,8 @@ fn looks_of_the_sending_thread(messages: u64) -> usize {
     let looks = Looks { report, hold: hold.clone() };
     let server = server_that_looks(config.clone(), drop, Some(looks));
     reports.recv_timeout(Duration::from_secs(20)).expect("it looks for work when it starts");
-    let (mut client, now) = (endpoint(1, config), server.clock.now());
+    let mut client = endpoint(1, config);
+    let now = server.clock.now();
     for number in 0..messages {
         client.send(now, SERVER.into(), "a message".into(), &SendOptions::default()).unwrap();
         if number == 0 {

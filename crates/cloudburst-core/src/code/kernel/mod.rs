@@ -285,13 +285,15 @@ mod tests {
                     let from: Vec<&[u8]> = aligned.iter().map(|from| from.get(len)).collect();
                     let (sum, products) = outputs.split_at_mut(1);
                     kernel.add(sum[0].get_mut(len), &from);
-                    let (mut first, mut rest) = (SOURCES, products);
+                    let mut first = SOURCES;
+                    let mut rest = products;
                     for count in [1, 2, 3, 4] {
                         let (some, others) = rest.split_at_mut(count);
                         let mut to: Vec<_> = some.iter_mut().map(|to| to.get_mut(len)).collect();
                         let factors = &factors[first..first + to.len() * SOURCES];
                         kernel.add_products(&mut to, &from, factors);
-                        (first, rest) = (first + factors.len(), others);
+                        first += factors.len();
+                        rest = others;
                     }
                     for ((output, untouched), after) in
                         outputs.iter_mut().zip(&untouched).zip(&after)
@@ -368,7 +370,8 @@ mod tests {
                 for i in 0..len {
                     let [a, b, c] = [0, 1, 2].map(|payload_index| payload(payload_index)[i]);
                     // The second sum adds the cell to itself, and leaves the payload.
-                    let (cell_1, cell_0) = (b, 0);
+                    let cell_1 = b;
+                    let cell_0 = 0;
                     let last = c ^ a ^ cell_0 ^ cell_1;
                     let after = [0, 1, 2].map(|index| payloads[1 + index * len + i]);
                     assert_eq!(after, [last ^ cell_1, 0, last], "{kernel}, {i} of {len} bytes");

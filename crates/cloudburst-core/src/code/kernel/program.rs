@@ -85,7 +85,8 @@ impl Program {
         let end = self.terms.len();
         if end > start || clear {
             debug_assert!(middle - start < 256 && end - middle < 256, "terms are counted in bytes");
-            let (payloads, cells) = ((middle - start) as u8, (end - middle) as u8);
+            let payloads = (middle - start) as u8;
+            let cells = (end - middle) as u8;
             self.sums.push(Sum { to, clear, payloads, cells });
         }
     }
@@ -103,7 +104,8 @@ impl Program {
 
     /// Returns the number of payloads and of cells that must exist.
     pub(super) fn extent(&self) -> (usize, usize) {
-        let (mut payloads, mut cells) = (0, 0);
+        let mut payloads = 0;
+        let mut cells = 0;
         for (sum, of_payloads, of_cells) in self.iter() {
             let (payload, cell) = match sum.to {
                 Place::Payload(index) => (Some(index), None),

@@ -73,7 +73,8 @@ impl PathSet {
         self.evident = self.evident.saturating_add(due);
         health.lost = u32::try_from(lost).map_or(health.due, |lost| lost.min(health.due));
         while health.due > LOSS_MEMORY {
-            (health.due, health.lost) = (health.due / 2, health.lost / 2);
+            health.due /= 2;
+            health.lost /= 2;
         }
         // A path is not reused while packets on it are marked (REPS).
         let marked = due > 0 && core::mem::take(&mut health.marked);
@@ -114,7 +115,9 @@ impl PathSet {
                 if health.train.on_arrived(due) {
                     // A longer train may overflow a queue: bursts carry repair symbols until the paths
                     // are clean again.
-                    (self.clean, self.clean_before, self.missing) = (0, 0, 0);
+                    self.clean = 0;
+                    self.clean_before = 0;
+                    self.missing = 0;
                 }
             }
         }

@@ -26,7 +26,7 @@ impl CallId {
     }
 }
 
-/// A request that is ready to be sent. It can be tried again until there is room for it.
+/// A request that is ready to be sent. It can be tried again until there is capacity for it.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub(super) id: CallId,
@@ -179,7 +179,9 @@ mod tests {
     use crate::id::MessageId;
     fn message(bytes: Bytes) -> Message {
         let peer = SocketAddr::from(([10, 0, 0, 1], 1));
-        let (id, role, arrived_at) = (MessageId(0), Role::Request, Instant::from_nanos(5));
+        let id = MessageId(0);
+        let role = Role::Request;
+        let arrived_at = Instant::from_nanos(5);
         Message { peer, id, role, arrived_at, bytes }
     }
 

@@ -323,7 +323,7 @@ impl CallTable {
         self.counters
     }
 
-    /// CallTable that wait for their responses.
+    /// Calls that wait for their responses.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -383,7 +383,8 @@ mod tests {
     }
 
     fn delivered() -> Outcome {
-        let (waited, completed_in) = (Duration::ZERO, Duration::ZERO);
+        let waited = Duration::ZERO;
+        let completed_in = Duration::ZERO;
         Outcome::Delivered(crate::error::Receipt {
             bytes: 1,
             blocks: 1,
@@ -446,7 +447,9 @@ mod tests {
 
     /// Offers the application the request of a caller with `call`.
     fn offered(calls: &mut CallTable, now: Instant, call: &Prepared) -> Option<RequestId> {
-        let (peer, id, role) = (callee(), MessageId(0), crate::wire::Role::Request);
+        let peer = callee();
+        let id = MessageId(0);
+        let role = crate::wire::Role::Request;
         let message = Message { peer, id, role, arrived_at: now, bytes: call.frame.clone() };
         let accepted = calls.accept(now, message);
         calls.check_invariants();

@@ -1,4 +1,4 @@
-//! Room for new messages: quotas, and a place in line for messages that were refused.
+//! Capacity for new messages: quotas, and a place in line for messages that were refused.
 
 use super::Receiver;
 use super::quota::{PeerKey, Usage};
@@ -11,8 +11,8 @@ use crate::time::Instant;
 use crate::wire::Role;
 use std::collections::BTreeMap;
 
-/// A message that was refused for want of room. Its sender keeps retrying. Once enough messages
-/// have overtaken it, room that becomes free is kept for it.
+/// A message that was refused for lack of capacity. Its sender keeps retrying. Once enough messages
+/// have overtaken it, capacity that becomes free is kept for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
     session: SessionId,
@@ -21,11 +21,11 @@ pub(super) struct Waiter {
     last_requested: Instant,
     /// How many messages of the peer, and of all peers, had begun before.
     before: [u64; 2],
-    /// Its key in the queue for shared room.
+    /// Its key in the queue for shared capacity.
     queue_key: Option<u64>,
 }
 
-/// Peers with a message that waits for shared room, oldest first.
+/// Peers with a message that waits for shared capacity, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct AdmissionQueue {
     queue: BTreeMap<u64, PeerKey>,
@@ -56,7 +56,7 @@ impl Waiter {
         now.saturating_since(self.last_requested) <= WAITER_TIMEOUT
     }
 
-    /// The room that is kept for it once `begun` messages have overtaken it.
+    /// The capacity that is kept for it once `begun` messages have overtaken it.
     const fn kept(&self, begun: u64) -> usize {
         if begun >= MAX_OVERTAKEN { self.memory + ENDING_BYTES } else { 0 }
     }
@@ -90,7 +90,7 @@ impl AdmissionQueue {
 }
 
 impl Receiver {
-    /// Whether a message may begin. If there is no room, the message waits for room from now on.
+    /// Whether a message may begin. If there is no capacity, the message waits for capacity from now on.
     pub(super) fn admit(&mut self, now: Instant, candidate: &Candidate) -> bool {
         if !self.has_backlog_capacity(&candidate.peer, candidate.role) {
             return false;
@@ -111,7 +111,8 @@ impl Receiver {
             kept(waiter, begun, 0, &peer.usage, self.config.limits.decode_bytes_per_peer);
         let kept_all = kept(first, begun, 1, &self.usage, self.config.limits.decode_bytes);
         let fits = |usage: Usage, kept: usize, limit: usize| {
-            let (taken, endings) = (usage.memory + kept, usage.endings * ENDING_BYTES);
+            let taken = usage.memory + kept;
+            let endings = usage.endings * ENDING_BYTES;
             // One message always fits, whatever its bookkeeping takes: otherwise it would never
             // arrive. Endings are forgotten only when all older messages have ended, so the oldest
             // message fits however many endings there are.
@@ -132,7 +133,7 @@ impl Receiver {
     }
 
     /// Whether more messages of a role may wait for the application. Each role has a share, so that
-    /// a role whose messages are not taken leaves room for the others. The share does not depend on
+    /// a role whose messages are not taken leaves capacity for the others. The share does not depend on
     /// a message's length, because short messages must not overtake long ones.
     pub(super) fn has_backlog_capacity(&self, peer: &PeerKey, role: Role) -> bool {
         let fits = |usage: &Usage, limit: usize| {
@@ -145,7 +146,7 @@ impl Receiver {
             && fits(&self.usage, self.config.limits.decode_bytes)
     }
 
-    /// The message that has waited longest for shared room.
+    /// The message that has waited longest for shared capacity.
     fn first_waiter(&mut self, now: Instant) -> Option<Waiter> {
         while let Some((&number, peer)) = self.admission_queue.queue.first_key_value() {
             step();
@@ -169,7 +170,7 @@ impl Receiver {
         }
     }
 
-    /// Handles a refusal for want of room. One message of each peer waits: the oldest refused one
+    /// Handles a refusal for lack of capacity. One message of each peer waits: the oldest refused one
     /// of a session.
     fn on_refused(&mut self, now: Instant, candidate: &Candidate, has_shared: bool) {
         let Candidate { peer: key, session, id, memory, .. } = *candidate;
@@ -188,7 +189,9 @@ impl Receiver {
         if waiter.session != session || waiter.id < id {
             return;
         }
-        (waiter.id, waiter.memory, waiter.last_requested) = (id, memory, now);
+        waiter.id = id;
+        waiter.memory = memory;
+        waiter.last_requested = now;
         if !has_shared && waiter.queue_key.is_none() {
             waiter.queue_key = Some(self.admission_queue.enter(key));
         } else if has_shared {

@@ -1,6 +1,7 @@
 //! What a receiver sends, and on which paths: ANSWERs, and answers to handshakes.
 
 use super::Receiver;
+use super::pulling::PullCredit;
 use super::routes::copies;
 use crate::id::{MessageId, PathId, SessionId};
 use crate::path::Via;
@@ -40,7 +41,8 @@ impl ArrivalCounts {
     pub(super) fn add(&mut self, path: PathId, ce: bool) {
         let mark = u16::from(ce);
         if let Some(on) = self.0.iter_mut().find(|on| on.path == path) {
-            (on.count, on.marks) = (on.count.saturating_add(1), (on.marks << 1) | mark);
+            on.count = on.count.saturating_add(1);
+            on.marks = (on.marks << 1) | mark;
         } else if self.0.len() < MAX_COUNTED_PATHS {
             self.0.push(PathCount { path, count: 1, marks: mark });
         }
@@ -131,7 +133,7 @@ impl Receiver {
             let next = self.replies.queue(address).and_then(|queue| queue.pop_front());
             self.replies.end_turn();
             // The reply may be out of date: then the initiator retries.
-            if let Some(via) = next.and_then(|next| self.write_reply(next, buffer)) {
+            if let Some(via) = next.and_then(|(via, reply)| self.write_reply(via, reply, buffer)) {
                 let len = buffer.len() - start;
                 return Some(self.transmit_of(via, len));
             }
@@ -267,21 +269,21 @@ impl Receiver {
         Transmit { len: buffer.len(), ..batch }
     }
 
-    /// Raises the credit of a pending PULL for this block. Returns whether there is one.
+    /// Raises the credit of a pending PULL for the same block. Returns whether there is one.
     pub(super) fn raise_pending_pull(
         &mut self,
         name: SessionId,
         id: MessageId,
-        block: u32,
-        raised: (u32, bool),
+        raised: PullCredit,
     ) -> bool {
         let Some(queue) = self.answers.queue(name) else { return false };
         for pending in queue.iter_mut().rev().take(SEARCH_LIMIT) {
             if let Report::Message(known) = &mut pending.report
-                && (known.message, known.block) == (id, block)
+                && (known.message, known.block) == (id, raised.block)
                 && let Verdict::Pull { credit, fin, .. } = &mut known.verdict
             {
-                (*credit, *fin) = raised;
+                *credit = raised.credit;
+                *fin = raised.fin;
                 return true;
             }
         }
@@ -306,7 +308,8 @@ impl Receiver {
         }
         let path = symbol.map(|symbol| symbol.path);
         let again = symbol.is_some_and(|symbol| symbol.again);
-        let (message, block) = (answer.message, answer.block);
+        let message = answer.message;
+        let block = answer.block;
         let report = Report::Message(answer);
         let alternates = if again { copies(ANSWER_OVERHEAD + report.len(), limit) - 1 } else { 0 };
         let outbound = Outbound { path, report, routed: false, alternates };

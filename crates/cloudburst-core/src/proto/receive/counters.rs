@@ -13,7 +13,7 @@ use super::answers::{Report, Verdict};
 ///         eprintln!("{} handshakes were under another key", receiver.refused_handshakes);
 ///     }
 ///     if receiver.messages_dropped > 0 {
-///         eprintln!("{} messages found no room", receiver.messages_dropped);
+///         eprintln!("{} messages found no capacity", receiver.messages_dropped);
 ///     }
 /// }
 /// # check(&ReceiverCounters::default());
@@ -54,7 +54,7 @@ pub struct ReceiverCounters {
     pub answers_dropped: u64,
     /// Messages that were forgotten before they were complete (`Tuning::decode_timeout`).
     pub decoders_expired: u64,
-    /// Complete messages that the application did not take in time, or for which there was no room
+    /// Complete messages that the application did not take in time, or for which there was no capacity
     /// to wait.
     pub messages_dropped: u64,
     /// Blocks that were decoded and did not match their digest.
@@ -75,7 +75,7 @@ pub struct ReceiverCounters {
     /// OPEN packets that were meant for another address: see `Builder::known_as` in
     /// `cloudburst-net`.
     pub misdirected: u64,
-    /// Sessions for which there was no room.
+    /// Sessions for which there was no capacity.
     pub peers_refused: u64,
 }
 

@@ -7,7 +7,7 @@ use crate::proto::steps::step;
 use crate::time::Instant;
 use core::time::Duration;
 
-/// How far the order of quiet sessions may lag behind, so that it does not change with every
+/// How far the order of idle sessions may lag behind, so that it does not change with every
 /// packet.
 pub(super) const IDLE_GRAIN: Duration = Duration::from_secs(1);
 
@@ -35,8 +35,10 @@ impl Receiver {
     /// When [`handle_timeout`](Self::handle_timeout) is next due, or `poll_transmit` has something
     /// to send.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let (timers, pool) = (self.timers.next(), self.recycler.poll_timeout());
-        let (half_open, pull) = (self.half_open.next_expiry(), self.next_pull());
+        let timers = self.timers.next();
+        let pool = self.recycler.poll_timeout();
+        let half_open = self.half_open.next_expiry();
+        let pull = self.next_pull();
         let forgets = [timers, half_open, self.idle_expiry(), pool, pull];
         forgets.into_iter().flatten().chain(self.next_transmit()).min()
     }
@@ -55,13 +57,13 @@ impl Receiver {
         }
     }
 
-    /// When the session that has been quiet for the longest is forgotten.
+    /// When the session that has been idle for the longest is forgotten.
     fn idle_expiry(&self) -> Option<Instant> {
         self.idle.next().map(|heard| heard + IDLE_AFTER)
     }
 
-    /// Makes room for another session. Forgets the session that has been quiet longest, if it has
-    /// been quiet for so long that its peer checks it before using it again.
+    /// Makes capacity for another session. Forgets the session that has been idle longest, if it has
+    /// been idle for so long that its peer checks it before using it again.
     pub(super) fn evict_idle_session(&mut self, now: Instant) -> bool {
         let quiet = self.idle.next().map(|heard| now.saturating_since(heard));
         let stale = quiet.is_some_and(|quiet| quiet > STALE_AFTER + IDLE_GRAIN);

@@ -13,7 +13,7 @@ use crate::wire::symbol::MIN_SYMBOL_LEN;
 
 impl Receiver {
     /// Takes the next message of `role` from the application's queue, and delivers waiting messages
-    /// into the room. Responses and withdrawals have no queue: see [`ReceiverEvent`].
+    /// into the capacity that is free. Responses and withdrawals have no queue: see [`ReceiverEvent`].
     pub(crate) fn recv(&mut self, role: Role) -> Option<Message> {
         let message = self.inboxes[role as usize].pop()?;
         self.deliver_waiting(role);
@@ -43,7 +43,7 @@ impl Receiver {
         self.inboxes[role as usize].len()
     }
 
-    /// Delivers the waiting messages for which there is room, oldest first.
+    /// Delivers the waiting messages for which there is capacity, oldest first.
     pub(super) fn deliver_waiting(&mut self, role: Role) {
         while let Some((session, id)) = self.inboxes[role as usize].first_waiting() {
             let length = self.sessions.get(&session).and_then(|s| s.window.whole_length(id));
@@ -60,7 +60,7 @@ impl Receiver {
         }
     }
 
-    /// Whether the queue of `role` has room for `length` bytes. Responses and withdrawals need
+    /// Whether the queue of `role` has capacity for `length` bytes. Responses and withdrawals need
     /// none.
     fn has_capacity(&self, role: Role, length: usize) -> bool {
         let Limits { receive_messages, receive_bytes, .. } = self.config.limits;
@@ -73,13 +73,14 @@ impl Receiver {
         self.inboxes[role as usize].first_waiting().is_none()
     }
 
-    /// Delivers a complete message. If there is no room for it, it waits; if no more may wait, it
+    /// Delivers a complete message. If there is no capacity for it, it waits; if no more may wait, it
     /// is forgotten. Returns the verdict to send.
     pub(super) fn on_message_done(&mut self, name: SessionId, id: MessageId) -> Option<Verdict> {
         let session = self.sessions.get_mut(&name)?;
         let peer = session.key();
         let incoming = session.window.receiving(id)?;
-        let (role, length) = (incoming.role, incoming.length());
+        let role = incoming.role;
+        let length = incoming.length();
         self.pulls.leave(incoming, (name, id));
         if self.is_next(role) && self.has_capacity(role, length) {
             return self.deliver(name, id);
@@ -109,7 +110,8 @@ impl Receiver {
             session.counts.delivered += 1;
             session.counts.bytes_delivered += incoming.length() as u64;
         }
-        let (role, arrived_at) = (incoming.role, incoming.last_progress);
+        let role = incoming.role;
+        let arrived_at = incoming.last_progress;
         let bytes = incoming.take_bytes(&self.recycler.pool);
         self.recycler.put_message(incoming);
         self.counters.messages_delivered += 1;

@@ -49,7 +49,8 @@ impl Receiver {
                 continue;
             };
             self.recycler.put_message(incoming);
-            let (acknowledged, verdict) = (NONE_ACKNOWLEDGED, Verdict::Reject(reason));
+            let acknowledged = NONE_ACKNOWLEDGED;
+            let verdict = Verdict::Reject(reason);
             let answer = Answer { message, block: 0, acknowledged, verdict };
             self.answer(name, None, answer, MIN_SYMBOL_LEN);
         }
@@ -73,7 +74,8 @@ impl Receiver {
         let forgotten = self.update(name, |session| session.window.forget(id));
         let Some(mut incoming) = forgotten.flatten() else { return };
         self.detach(name, id, &mut incoming);
-        let (role, is_whole) = (incoming.role, incoming.is_whole());
+        let role = incoming.role;
+        let is_whole = incoming.is_whole();
         self.recycler.put_message(incoming);
         if is_whole {
             self.counters.messages_dropped += 1;

@@ -1,4 +1,4 @@
-//! Sessions: answering handshakes, confirming a session by its first packet, making room, forgetting.
+//! Sessions: answering handshakes, confirming a session by its first packet, evicting, forgetting.
 
 use super::Receiver;
 use super::answers::Report;
@@ -101,7 +101,7 @@ impl Receiver {
         // The first reply returns on the path by which its cause arrived.
         let mut return_path = if hello.count == 0 { 0 } else { self.next_return_path() };
         let reply = if let Some(Ok(peering)) = asked {
-            // A session that was refused for want of room gets no reply.
+            // A session that was refused for lack of capacity gets no reply.
             let session = self.sessions.get_mut(&name)?;
             // Half of its length is left for the answer, which takes a path of its own.
             let routes = session.learn_route(hello.path, via, packet.len() / 2, None);
@@ -215,14 +215,15 @@ impl Receiver {
             local: via.local.filter(|ip| !is_own || *ip == fields.addressed.ip().to_canonical()),
         };
         let opened_by = (via.remote.ip(), open.nonce);
-        self.half_open.insert(now, name, opened_by, unconfirmed, (key, message));
+        self.half_open.insert(now, name, opened_by, unconfirmed, key, message);
         Some(HandshakeReply::Accept(key, Accept { path: open.path, nonce: open.nonce, message }))
     }
 
     /// Classifies `addressed`, the address to which packets of `via` claim to have been sent. Every
     /// host has the loopback addresses, so packets to them must have come from this host.
     fn naming(&self, addressed: SocketAddr, via: Via) -> Naming {
-        let (to, from) = (addressed.ip(), via.remote.ip());
+        let to = addressed.ip();
+        let from = via.remote.ip();
         let source = SocketAddr::new(from, addressed.port());
         let of_any_host = to.is_loopback() || to.is_unspecified();
         if of_any_host && !from.is_loopback() && self.path_map.naming(source) != Naming::Own {
@@ -273,7 +274,8 @@ impl Receiver {
     /// Appends a reply to a handshake. Returns its path, or `None` if its session is gone.
     pub(super) fn write_reply(
         &mut self,
-        (via, reply): (Via, HandshakeReply),
+        via: Via,
+        reply: HandshakeReply,
         buffer: &mut Vec<u8>,
     ) -> Option<Via> {
         let keys = &self.identity.hello_keys;
@@ -291,7 +293,7 @@ impl Receiver {
     }
 
     /// Opens the first packet of a session. It shows that the peer has received our ACCEPT, so the
-    /// session begins. Returns the result of `open`, and the peer if there is room for the session.
+    /// session begins. Returns the result of `open`, and the peer if there is capacity for the session.
     /// Returns `None` if there is no such handshake.
     pub(super) fn confirm<T>(
         &mut self,
@@ -301,7 +303,7 @@ impl Receiver {
         open: impl FnOnce(&mut Opener) -> Result<T, OpenError>,
     ) -> Option<Confirmed<T>> {
         let pending = self.half_open.get_mut(now, name)?;
-        // A packet that was refused for want of room must not begin a session when it is replayed.
+        // A packet that was refused for lack of capacity must not begin a session when it is replayed.
         if pending.refused.is_some_and(|newest| number <= newest) {
             return Some(Err(OpenError::Replayed));
         }
@@ -318,17 +320,20 @@ impl Receiver {
         let Unconfirmed { mut session, backward, ports, local } =
             *self.half_open.get_mut(now, name)?.session.take()?;
         session.last_heard = now;
-        let (peer, incarnation, port) = (session.peer, session.incarnation, session.peer.port());
+        let peer = session.peer;
+        let incarnation = session.incarnation;
+        let port = session.peer.port();
         let capabilities = session.capabilities;
         self.insert_session(name, session);
         self.counters.sessions_confirmed += 1;
         emit(&self.observer, || Observation::SessionOpened { peer, sends: false });
-        let (flow, routes) = (backward, Vec::new());
+        let flow = backward;
+        let routes = Vec::new();
         let peering = Peering { peer, incarnation, flow, capabilities, port, ports, local, routes };
         Some(Ok((opened, Some(Box::new(peering)))))
     }
 
-    /// Adds a session, if there is room.
+    /// Adds a session, if there is capacity.
     fn enter(&mut self, now: Instant, name: SessionId, session: Session) {
         if !self.sessions.contains_key(&name) && self.has_session_capacity(now) {
             self.insert_session(name, session);
@@ -338,7 +343,7 @@ impl Receiver {
     /// Whether another session can be added. At the limit, one must have been idle for so long that
     /// its peer checks it before using it again.
     fn has_session_capacity(&mut self, now: Instant) -> bool {
-        // Room for accepted sessions, and for as many adopted ones.
+        // Capacity for accepted sessions, and for as many adopted ones.
         let full = self.sessions.len() >= self.config.limits.max_peers.saturating_mul(2);
         let has_capacity = !full || self.evict_idle_session(now);
         self.counters.peers_refused += u64::from(!has_capacity);

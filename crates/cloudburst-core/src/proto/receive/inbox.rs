@@ -4,18 +4,18 @@ use super::Message;
 use crate::id::{MessageId, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Messages of one role, and complete messages that wait for room among them.
+/// Messages of one role, and complete messages that wait for capacity among them.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     messages: VecDeque<Message>,
     bytes: usize,
-    /// Complete messages for which there is no room yet, oldest first.
+    /// Complete messages for which there is no capacity yet, oldest first.
     waiting: BTreeMap<u64, (SessionId, MessageId)>,
     waited: u64,
 }
 
 impl Inbox {
-    /// Whether there is room for a message of `length` bytes. One message always fits.
+    /// Whether there is capacity for a message of `length` bytes. One message always fits.
     pub(super) fn has_capacity(&self, length: usize, messages: usize, bytes: usize) -> bool {
         self.messages.len() < messages && (self.messages.is_empty() || self.bytes + length <= bytes)
     }
@@ -47,7 +47,7 @@ impl Inbox {
         self.messages.len()
     }
 
-    /// Adds a message that waits for room. Returns its key.
+    /// Adds a message that waits for capacity. Returns its key.
     pub(super) fn wait(&mut self, session: SessionId, id: MessageId) -> u64 {
         self.waited += 1;
         self.waiting.insert(self.waited, (session, id));

@@ -178,7 +178,8 @@ impl Incoming {
             && header.length as usize == self.layout.length()
             && Code::from_wire(header.code) == Some(self.code);
         let index = header.block as usize;
-        let (shape, range) = (self.layout.shape(index)?, self.layout.bytes(index)?);
+        let shape = self.layout.shape(index)?;
+        let range = self.layout.bytes(index)?;
         if !agrees {
             return None;
         }
@@ -319,11 +320,13 @@ impl Incoming {
             self.blocks = Vec::new();
         }
         self.arrivals.clear();
-        (self.pulling, self.probed) = (None, None);
+        self.pulling = None;
+        self.probed = None;
     }
 
     /// Reuses the lists of a finished message that has been [cleared](Self::clear).
     pub(super) fn inherit(&mut self, over: Self) {
-        (self.blocks, self.arrivals) = (over.blocks, over.arrivals);
+        self.blocks = over.blocks;
+        self.arrivals = over.arrivals;
     }
 }

@@ -34,7 +34,8 @@ impl Receiver {
 
     /// The sums of each peer and of all peers equal those of their sessions.
     fn check_sums(&self) {
-        let (mut all, mut peers) = (Usage::default(), HashMap::<PeerKey, (usize, Usage)>::new());
+        let mut all = Usage::default();
+        let mut peers = HashMap::<PeerKey, (usize, Usage)>::new();
         for session in self.sessions.values() {
             let usage = session.window.usage();
             all.replace(Usage::default(), usage);
@@ -49,9 +50,10 @@ impl Receiver {
         }
     }
 
-    /// Each message has a deadline, and each session without messages a place among the quiet ones.
+    /// Each message has a deadline, and each session without messages a place among the idle ones.
     fn check_deadlines(&self) {
-        let (mut messages, mut quiet) = (0, 0);
+        let mut messages = 0;
+        let mut quiet = 0;
         for (name, session) in &self.sessions {
             for (id, incoming) in session.window.messages() {
                 messages += 1;
@@ -74,7 +76,7 @@ impl Receiver {
     }
 
     /// Each message that waits for the application has its place, and so has each peer that waits
-    /// for room.
+    /// for capacity.
     fn check_waiting(&self) {
         let mut waiting = [0; Role::COUNT];
         for (name, session) in &self.sessions {

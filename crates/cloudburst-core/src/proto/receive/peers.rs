@@ -13,7 +13,7 @@ pub(super) struct Peer {
     pub(super) usage: Usage,
     /// Messages that have begun.
     pub(super) begun: u64,
-    /// The peer's message that waits for room.
+    /// The peer's message that waits for capacity.
     pub(super) waiter: Option<Waiter>,
 }
 
@@ -48,7 +48,7 @@ impl Receiver {
         self.sessions.insert(name, session);
     }
 
-    /// Forgets a quiet session, and its peer with the last one.
+    /// Forgets an idle session, and its peer with the last one.
     pub(super) fn forget(&mut self, name: SessionId) {
         let Some(session) = self.sessions.remove(&name) else { return };
         let usage = session.window.usage();

@@ -23,7 +23,8 @@ impl Receiver {
         if self.take_late(now, symbol) {
             return false;
         }
-        let (name, id) = (symbol.session, symbol.header.message);
+        let name = symbol.session;
+        let id = symbol.header.message;
         let Some(session) = self.sessions.get_mut(&name) else { return false };
         match session.window.receiving(id) {
             Some(incoming) if !incoming.agrees_with(&symbol.prefix) => {
@@ -61,15 +62,18 @@ impl Receiver {
         symbol: &Symbol<'_>,
         sent: u32,
     ) -> Option<()> {
-        let (name, id) = (symbol.session, symbol.header.message);
-        let (block, due) = (symbol.header.block, now + self.pulls.grace());
+        let name = symbol.session;
+        let id = symbol.header.message;
+        let block = symbol.header.block;
+        let due = now + self.pulls.grace();
         let session = self.sessions.get_mut(&name)?;
         let rto = session.pull_round_trip.rto();
         let incoming = session.window.receiving(id)?;
         // Otherwise the block is done, as its sender was told, or there is no such block.
         let _ = incoming.needed(block)?;
         let Some((pulling, layout)) = incoming.pulling() else {
-            let (prefix, packet_len) = (symbol.prefix, symbol.packet_len);
+            let prefix = symbol.prefix;
+            let packet_len = symbol.packet_len;
             incoming.probed = Some(PendingProbe { prefix, block, packet_len, due });
             self.pulls.update(incoming, rto, (name, id));
             return Some(());
@@ -83,7 +87,7 @@ impl Receiver {
     }
 
     /// Answers the probe of a message that is not pulled, if the answer is due.
-    pub(super) fn answer_probe(&mut self, now: Instant, (name, id): (SessionId, MessageId)) {
+    pub(super) fn answer_probe(&mut self, now: Instant, name: SessionId, id: MessageId) {
         let session = self.sessions.get_mut(&name);
         let incoming = session.and_then(|session| session.window.receiving(id));
         let Some(incoming) = incoming else { return };

@@ -98,7 +98,8 @@ impl Receiver {
         let mut incoming = self.admit_message(now, symbol)?;
         let Symbol { session: name, header, index_set, payload, .. } = symbol;
         let Some(session) = self.sessions.get(name) else { return Err(Verdict::Busy) };
-        let (key, pool) = (&session.digest, &mut self.recycler.pool);
+        let key = &session.digest;
+        let pool = &mut self.recycler.pool;
         let step = incoming.receive(now, header, index_set, payload, key, pool);
         if step.is_none() {
             self.recycler.put_message(incoming);
@@ -160,7 +161,8 @@ impl Receiver {
         if self.observer.is_some()
             && let Some(session) = self.sessions.get(&name)
         {
-            let (peer, bytes) = (session.peer, incoming.length());
+            let peer = session.peer;
+            let bytes = incoming.length();
             let started = || Observation::MessageStarted { peer, message: id, bytes, sends: false };
             emit(&self.observer, started);
         }

@@ -24,7 +24,7 @@ const MAX_SYMBOLS: u32 = 1 << 24;
 
 /// The state of a pulled message.
 ///
-/// A symbol is *outstanding* if it was sent unasked or pulled, and neither arrived nor counts as
+/// A symbol is *outstanding* if it was sent unscheduled or pulled, and neither arrived nor counts as
 /// lost. No symbol is pulled while the outstanding symbols fill the sender's window, nor of a block
 /// whose outstanding symbols are as many as it needs.
 #[derive(Debug, Default)]
@@ -106,7 +106,8 @@ impl Pulling {
         if symbol >= MAX_SYMBOLS {
             return 0;
         }
-        (self.since, self.stalls) = (now, 0);
+        self.since = now;
+        self.stalls = 0;
         if let Some((block, awaited, pulled_at)) = self.timed
             && block == index
             && symbol >= awaited
@@ -139,7 +140,8 @@ impl Pulling {
         if symbol >= MAX_SYMBOLS {
             return 0;
         }
-        (self.since, self.stalls) = (now, 0);
+        self.since = now;
+        self.stalls = 0;
         self.begin_up_to(index, layout);
         let lost_before = self.lost();
         if let Some(block) = self.blocks.iter_mut().find(|block| block.index == index) {
@@ -159,7 +161,8 @@ impl Pulling {
     fn begin(&mut self, layout: &Layout) -> bool {
         let shape = layout.shape(self.next as usize).filter(|_| !self.blocks.is_full());
         let Some(shape) = shape else { return false };
-        let (index, needed) = (self.next, shape.source_symbols() as u32);
+        let index = self.next;
+        let needed = shape.source_symbols() as u32;
         self.blocks.push(Block {
             index,
             needed,
@@ -178,7 +181,8 @@ impl Pulling {
 
     /// Forgets the outstanding symbols of block `index`, which is done.
     pub(super) fn on_block_done(&mut self, now: Instant, index: u32, layout: &Layout) {
-        (self.since, self.stalls) = (now, 0);
+        self.since = now;
+        self.stalls = 0;
         self.begin_up_to(index, layout);
         self.blocks.retain(|block| block.index != index);
         self.timed.take_if(|(block, ..)| *block == index);
@@ -424,7 +428,8 @@ mod tests {
 
     #[test]
     fn each_arrival_and_each_loss_is_pulled_for_once() {
-        let (mut pulling, layout) = (Pulling::default(), layout());
+        let mut pulling = Pulling::default();
+        let layout = layout();
         assert_eq!(arrive(&mut pulling, 0, 50), 0);
         let credit = |pulling: &mut Pulling| pulling.pull(at(9), &layout).map(|it| it.credit);
         assert_eq!([credit(&mut pulling), credit(&mut pulling)], [Some(1), None]);
@@ -437,7 +442,8 @@ mod tests {
 
     #[test]
     fn each_trimmed_symbol_is_pulled_for_once_and_those_before_it_are_still_in_flight() {
-        let (mut pulling, layout) = (Pulling::default(), layout());
+        let mut pulling = Pulling::default();
+        let layout = layout();
         let trim = |pulling: &mut Pulling, symbol| {
             let lost = pulling.on_trimmed(at(1), 0, symbol, 4, &layout);
             pulling.check_invariants(&layout);
@@ -460,7 +466,8 @@ mod tests {
 
     #[test]
     fn a_stall_gives_up_all_that_is_outstanding_behind_trimmed_symbols() {
-        let (mut pulling, layout) = (Pulling::default(), layout());
+        let mut pulling = Pulling::default();
+        let layout = layout();
         for symbol in [1, 2] {
             assert_eq!(pulling.on_trimmed(at(1), 0, symbol, 4, &layout), 1);
         }
@@ -471,7 +478,8 @@ mod tests {
 
     #[test]
     fn no_more_is_pulled_than_completes_the_block_and_then_of_the_next() {
-        let (mut pulling, layout) = (Pulling::default(), layout());
+        let mut pulling = Pulling::default();
+        let layout = layout();
         arrive(&mut pulling, 0, 3);
         let next = pulling.pull(at(9), &layout).unwrap();
         assert_eq!(next, PullCredit { block: 1, credit: 1, fin: false });
@@ -480,7 +488,8 @@ mod tests {
 
     #[test]
     fn a_stall_gives_up_what_is_outstanding_and_the_next_ones_one_symbol_each() {
-        let (mut pulling, layout) = (Pulling::default(), layout());
+        let mut pulling = Pulling::default();
+        let layout = layout();
         arrive(&mut pulling, 0, 50);
         pulling.pull(at(9), &layout).unwrap();
         let rto = Duration::from_micros(500);
@@ -498,8 +507,10 @@ mod tests {
 
     #[test]
     fn a_message_that_begins_with_a_probe_does_not_stall_before_that_is_due() {
-        let (mut pulling, layout) = (Pulling::default(), layout());
-        let (rto, now) = (Duration::from_micros(500), 60_000_000);
+        let mut pulling = Pulling::default();
+        let layout = layout();
+        let rto = Duration::from_micros(500);
+        let now = 60_000_000;
         pulling.on_probe(0, 4, 4, at(now), &layout);
         assert_eq!(pulling.stalls_at(rto, &layout), Some(at(now) + rto));
         assert_eq!(pulling.on_probes_due(at(now)), 4);
@@ -507,7 +518,8 @@ mod tests {
 
     #[test]
     fn probes_of_paths_and_retries_do_not_widen_the_window() {
-        let (mut pulling, layout) = (Pulling::default(), layout());
+        let mut pulling = Pulling::default();
+        let layout = layout();
         arrive(&mut pulling, 0, 50);
         let arrival =
             Arrival { block: 0, symbol: 1, unscheduled: 40, number: 1, horizon: 1, needed: 49 };
@@ -518,7 +530,8 @@ mod tests {
 
     #[test]
     fn a_probe_tells_what_was_lost_when_it_is_due() {
-        let (mut pulling, layout) = (Pulling::default(), layout());
+        let mut pulling = Pulling::default();
+        let layout = layout();
         pulling.on_probe(0, 4, 4, at(100), &layout);
         assert_eq!(pulling.probes_due(), Some(at(100)));
         assert_eq!(pulling.missing(&layout), None, "all may still come");

@@ -92,13 +92,15 @@ impl PullQueue {
             self.wanting.set(&mut pulling.queue_key, None, key);
         }
         self.timers.set(&mut incoming.pull_timer, None, key);
-        (incoming.pulling, incoming.probed) = (None, None);
+        incoming.pulling = None;
+        incoming.probed = None;
     }
 
     /// Panics unless the queue agrees with `messages`, all messages that are pulled or have a probe
     /// to answer.
     pub(super) fn check_invariants<'a>(&self, messages: impl Iterator<Item = (Key, &'a Incoming)>) {
-        let (mut places, mut timers) = (0, 0);
+        let mut places = 0;
+        let mut timers = 0;
         for (key, incoming) in messages {
             timers += usize::from(incoming.pull_timer.is_some());
             assert!(self.timers.has(incoming.pull_timer, key), "{key:?}: its timer");
@@ -131,7 +133,8 @@ impl Receiver {
         let (name, id) = key;
         let session = self.sessions.get_mut(&name)?;
         let rto = session.pull_round_trip.rto();
-        let (headers, header_tag) = (headers_to(&session.own), session.header_tag_len());
+        let headers = headers_to(&session.own);
+        let header_tag = session.header_tag_len();
         let incoming = session.window.receiving(id)?;
         let packet = incoming.packet_len();
         let (pulling, layout) = incoming.pulling()?;
@@ -140,8 +143,8 @@ impl Receiver {
         self.pulls.update(incoming, rto, key);
         self.pulls.downlink.charge(now, packet + header_tag + headers + FRAME);
         let arrivals = incoming.arrivals.report();
-        let PullCredit { block, credit, fin } = credit;
-        if !self.raise_pending_pull(name, id, block, (credit, fin)) {
+        if !self.raise_pending_pull(name, id, credit) {
+            let PullCredit { block, credit, fin } = credit;
             let verdict = Verdict::Pull { credit, fin, arrivals };
             let answer = Answer { message: id, block, acknowledged: NONE_ACKNOWLEDGED, verdict };
             self.answer(name, None, answer, packet);
@@ -153,7 +156,8 @@ impl Receiver {
     pub(super) fn handle_pull_timeout(&mut self, now: Instant) {
         while let Some(key) = self.pulls.timers.pop_due(now) {
             self.on_pull_timeout(now, key);
-            self.answer_probe(now, key);
+            let (name, id) = key;
+            self.answer_probe(now, name, id);
         }
         self.pull(now);
     }

@@ -22,7 +22,8 @@ pub(super) struct RoundRobin<K, V> {
 
 impl<K: Copy + Eq + Hash, V> RoundRobin<K, V> {
     pub(super) fn new(limit: usize) -> Self {
-        let (queues, ring) = (HashMap::new(), VecDeque::new());
+        let queues = HashMap::new();
+        let ring = VecDeque::new();
         Self { queues, ring, reserve: Vec::new(), limit }
     }
 

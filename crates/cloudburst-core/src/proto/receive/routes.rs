@@ -5,12 +5,12 @@ use crate::path::{MAX_LEVELS, PathMap, Via};
 use crate::proto::limits::MAX_ROUTES;
 use std::net::IpAddr;
 
-/// A route is quiet once this many symbols per route have arrived on other routes: one scheduling
+/// A route is suspect once this many symbols per route have arrived on other routes: one scheduling
 /// quantum of the sender, with the default packet trains.
 const SUSPECT_AFTER: u64 = 4;
-/// A quiet route is used in one of this many turns.
+/// A suspect route is used for one in this many answers.
 const SUSPECT_SKIPS: u32 = 16;
-/// RoundRobin by which each ACK request advances a quiet route.
+/// Answers by which each ACK request advances a suspect route.
 const SUSPECT_ADVANCE: u32 = 2;
 /// The maximum number of routes to a peer that the sending half is told of. They serve where its
 /// own paths do not lead.
@@ -51,7 +51,7 @@ struct Route {
     via: Via,
     /// The value of `symbols` when its last symbol arrived.
     last_symbol: u64,
-    /// RoundRobin that it has missed since it was last taken.
+    /// Answers for which it was skipped since it was last taken.
     skipped: u32,
     /// Bytes that may leave by it, as long as the peer's address is not validated.
     credit: usize,
@@ -59,7 +59,7 @@ struct Route {
     newest: [Option<Newest>; CLASSES],
 }
 
-/// The place of a symbol among those of its path.
+/// The position of a symbol among those of its path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathPosition {
     pub(super) class: u8,
@@ -87,7 +87,7 @@ const AMPLIFICATION: usize = 3;
 impl Routes {
     /// Records that an authentic packet of `len` bytes on the peer's path `path` arrived by `via`.
     /// `validated` says that the peer is known to receive there: a third party could have forwarded
-    /// the packet from elsewhere. `position` is its place on the path, if it shows that earlier
+    /// the packet from elsewhere. `position` is its position on the path, if it shows that earlier
     /// packets on the path have arrived or are lost. Returns whether the route is new.
     #[inline]
     pub(super) fn learn(
@@ -112,7 +112,8 @@ impl Routes {
                     known.credit
                 };
                 known.credit = before.saturating_add(credit);
-                (known.via, known.last_symbol) = (via, last_symbol);
+                known.via = via;
+                known.last_symbol = last_symbol;
                 (at, moved)
             }
             None if self.routes.len() < MAX_ROUTES => {
@@ -128,7 +129,7 @@ impl Routes {
         is_new
     }
 
-    /// Records the place of a packet on its path, which is the route `at`.
+    /// Records the position of a packet on its path, which is the route `at`.
     #[inline]
     fn count(&mut self, at: usize, PathPosition { class, path_number, packet }: PathPosition) {
         let class = usize::from(class);
@@ -151,15 +152,16 @@ impl Routes {
     }
 
     /// The packet number before which no symbol of `class` is still in flight, if paths keep the
-    /// order of packets of equal urgency: each path that is not quiet has brought a later one, of
+    /// order of packets of equal urgency: each path that is not suspect has brought a later one, of
     /// that class or of a less urgent one.
     pub(super) fn horizon(&self, class: u8) -> u64 {
-        let quiet = SUSPECT_AFTER * self.routes.len() as u64;
+        let suspect_after = SUSPECT_AFTER * self.routes.len() as u64;
         let heard = self.routes.iter().filter(|route| !self.is_suspect(route));
         let newest = heard.filter_map(|route| {
             let as_slow = route.newest.iter().zip(&self.of_class).skip(usize::from(class));
             // A path may bring packets of other classes alone.
-            let heard = as_slow.filter_map(|(newest, all)| newest.filter(|it| all - it.at < quiet));
+            let heard =
+                as_slow.filter_map(|(newest, all)| newest.filter(|it| all - it.at < suspect_after));
             heard.map(|newest| newest.packet).max()
         });
         newest.min().unwrap_or(0)
@@ -220,19 +222,20 @@ impl Routes {
     /// not always, because one may work in that direction only.
     pub(super) fn take(&mut self, len: usize) -> Option<(PathId, Via)> {
         let routes = self.routes.len();
-        let quiet = SUSPECT_AFTER * routes as u64;
+        let suspect_after = SUSPECT_AFTER * routes as u64;
         for _ in 0..routes {
             let at = self.next % routes;
             self.next = at + 1;
             let route = &mut self.routes[at];
             route.skipped += 1;
-            let heard = self.symbols - route.last_symbol < quiet || route.skipped >= SUSPECT_SKIPS;
+            let heard =
+                self.symbols - route.last_symbol < suspect_after || route.skipped >= SUSPECT_SKIPS;
             if heard && route.charge(len) {
                 route.skipped = 0;
                 return Some((PathId(at as u16), route.via));
             }
         }
-        // Symbols arrive by a route that there was no room for, or the other routes have no credit
+        // Symbols arrive by a route that there was no capacity for, or the other routes have no credit
         // left.
         let at = (self.next..self.next + routes)
             .map(|at| at % routes)

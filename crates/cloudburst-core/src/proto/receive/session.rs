@@ -40,7 +40,7 @@ pub(super) struct Session {
     pub(super) sealer: Sealer,
     pub(super) digest: DigestKey,
     pub(super) last_heard: Instant,
-    /// Its key in the order of quiet sessions: less than `IDLE_GRAIN` before `last_heard`.
+    /// Its key in the order of idle sessions: less than `IDLE_GRAIN` before `last_heard`.
     pub(super) idle_key: Option<Instant>,
     pub(super) counts: ReceivedFrom,
     pub(super) window: Window,
@@ -93,7 +93,7 @@ impl Session {
         if self.capabilities.has(Capabilities::TRIM) { HEADER_TAG_LEN } else { 0 }
     }
 
-    /// Records that an authentic packet arrived. `quiet` is the order of quiet sessions, in which
+    /// Records that an authentic packet arrived. `idle` is the order of idle sessions, in which
     /// this one is `name`.
     #[inline]
     pub(super) fn heard(&mut self, now: Instant, name: SessionId, idle: &mut Timers<SessionId>) {
@@ -104,7 +104,7 @@ impl Session {
     }
 
     /// Records that an authentic packet of `len` bytes on the peer's path `path` arrived by `via`.
-    /// `position` is its place on the path, if it counts there. Returns the routes if the sending
+    /// `position` is its position on the path, if it counts there. Returns the routes if the sending
     /// half must learn of them.
     #[inline]
     pub(super) fn learn_route(
@@ -142,7 +142,8 @@ impl Session {
         buffer: &mut Vec<u8>,
     ) {
         let at = buffer.len();
-        let (session, number) = (self.sealer.session(), self.sealer.next_number());
+        let session = self.sealer.session();
+        let number = self.sealer.next_number();
         Prefix::answer(class.0, path, session, number).write(buffer);
         reports.into_iter().for_each(|report| report.write(buffer));
         self.sealer.seal(buffer, at, buffer.len() - at);

@@ -28,6 +28,20 @@ pub(super) struct Symbol<'a> {
     pub(super) is_arrival: bool,
 }
 
+/// An authentic packet, as far as its path and its session are concerned.
+#[derive(Clone, Copy)]
+pub(super) struct Received<'a> {
+    pub(super) via: Via,
+    pub(super) prefix: &'a Prefix,
+    pub(super) header: &'a SymbolHeader,
+    pub(super) len: usize,
+    /// Whether it shows that earlier packets on its path have arrived or are lost.
+    pub(super) counts: bool,
+}
+
+/// There is no capacity for the session of a packet, which gets no answer.
+pub(super) struct NoSession;
+
 impl Receiver {
     /// Whether a SYMBOL may be the first of its session.
     pub(in crate::proto) fn may_confirm(&self, packet: &[u8]) -> bool {
@@ -59,12 +73,16 @@ impl Receiver {
             self.counters.malformed += 1;
             return None;
         };
-        let (prefix, header, payload_at) = (view.prefix, view.header, view.payload_at);
+        let prefix = view.prefix;
+        let header = view.header;
+        let payload_at = view.payload_at;
         let index_set_at = payload_at - view.index_set.len();
         let name = prefix.session;
         let (payload_len, confirmed) = self.open_symbol(now, &prefix, packet, payload_at)?;
-        let counts = !prefix.probe;
-        let found = self.hear(now, via, (&prefix, &header, packet.len()), counts, confirmed)?;
+        let len = packet.len();
+        let received =
+            Received { via, prefix: &prefix, header: &header, len, counts: !prefix.probe };
+        let found = self.hear(now, &received, confirmed).ok()?;
         let is_told = |session: &Session| session.capabilities.has(Capabilities::MARKS);
         let ce = ce && self.sessions.get(&name).is_some_and(is_told);
         let symbol = Symbol {
@@ -86,19 +104,20 @@ impl Receiver {
         found
     }
 
-    /// Records an authentic packet of `packet_len` bytes. `counts` says that it shows that earlier
-    /// packets on its path have arrived or are lost. Returns what the sending half must learn;
-    /// `None` if there was no room for the session, in which case there is no answer.
+    /// Records an authentic packet. Returns what the sending half must learn.
+    ///
+    /// # Errors
+    ///
+    /// [`NoSession`] if there was no capacity for the session.
     #[inline]
     pub(super) fn hear(
         &mut self,
         now: Instant,
-        via: Via,
-        (prefix, header, packet_len): (&Prefix, &SymbolHeader, usize),
-        counts: bool,
+        packet: &Received<'_>,
         confirmed: Option<Box<Peering>>,
-    ) -> Option<Option<Discovery>> {
-        let session = self.sessions.get_mut(&prefix.session)?;
+    ) -> Result<Option<Discovery>, NoSession> {
+        let Received { via, prefix, header, len, counts } = *packet;
+        let session = self.sessions.get_mut(&prefix.session).ok_or(NoSession)?;
         self.counters.symbols_received += 1;
         session.counts.symbols_received += 1;
         session.heard(now, prefix.session, &mut self.idle);
@@ -107,14 +126,14 @@ impl Receiver {
             path_number: header.path_number,
             packet: prefix.number,
         });
-        let routes = session.learn_route(prefix.path, via, packet_len, position);
+        let routes = session.learn_route(prefix.path, via, len, position);
         let found = discovery(session, confirmed).or(routes);
         let low_watermark = header.low_watermark();
         let rises = low_watermark > session.window.low_watermark();
         if rises {
             self.raise_low_watermark(prefix.session, low_watermark);
         }
-        Some(found)
+        Ok(found)
     }
 
     /// Opens the payload of a symbol in place. Returns its length, and the peer that it confirms.

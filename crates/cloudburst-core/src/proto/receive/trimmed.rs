@@ -5,7 +5,7 @@ use super::Receiver;
 use super::answers::{Counted, Verdict};
 use super::incoming::Incoming;
 use super::pulling::PullCredit;
-use super::symbols::Symbol;
+use super::symbols::{Received, Symbol};
 use crate::path::Via;
 use crate::proto::session::Discovery;
 use crate::time::Instant;
@@ -48,7 +48,8 @@ impl Receiver {
         let ((), confirmed) = self.count_opened(opened)?;
         // It may have overtaken earlier packets on its path.
         let counts = false;
-        let found = self.hear(now, via, (&prefix, &header, packet_len), counts, confirmed)?;
+        let received = Received { via, prefix: &prefix, header: &header, len: packet_len, counts };
+        let found = self.hear(now, &received, confirmed).ok()?;
         self.counters.symbols_trimmed += 1;
         let symbol = Symbol {
             session: prefix.session,
@@ -56,7 +57,7 @@ impl Receiver {
             header,
             index_set: &[],
             payload: &[],
-            // Leaves no room for arrivals in the answer: the sender would take those that fit for
+            // Leaves no capacity for arrivals in the answer: the sender would take those that fit for
             // all of them.
             packet_len: packet_len.min(PROBE_LEN),
             ce: false,

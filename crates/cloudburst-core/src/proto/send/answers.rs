@@ -39,7 +39,7 @@ impl Sender {
         let mut freshest = None;
         for report in reports.clone() {
             let Report::Message(answer) = report else { continue };
-            // Even if it says nothing new about the message, it is news of the path.
+            // Even if it says nothing new about the message, it says something of the path.
             if let Some((path, rtt)) = peer.rtt.on_answer(now, answer.acknowledged) {
                 peer.paths.answered(now, path, rtt);
                 freshest = Some(freshest.map_or(rtt, |known: Duration| known.min(rtt)));

@@ -66,7 +66,7 @@ impl Sender {
         self.end_connect(id, Err(rejection));
     }
 
-    /// If connects wait for a session that the peer may still forget for want of a packet, checks
+    /// If connects wait for a session that the peer may still forget for lack of a packet, checks
     /// the session. The HELLO of the check is such a packet.
     pub(super) fn confirm_for_connects(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get(&address) else { return };

@@ -47,8 +47,10 @@ impl Crowd {
             },
             ..Config::default()
         };
-        let (security, seed) = (Security::pre_shared(KEY), Seed::new([1; 32]));
-        let (now, map) = (Instant::from_nanos(1_000_000_000), Box::new(Egresses(1)));
+        let security = Security::pre_shared(KEY);
+        let seed = Seed::new([1; 32]);
+        let now = Instant::from_nanos(1_000_000_000);
+        let map = Box::new(Egresses(1));
         let sender =
             Transceiver::new(now, config, ListenPorts::one(7000), &security, seed, map).unwrap();
         Self { sender, now, asked: BTreeMap::new(), keys: [HelloKey::new(&KEY)] }

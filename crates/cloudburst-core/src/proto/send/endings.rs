@@ -95,7 +95,8 @@ impl Sender {
             let idle_since = peer.idle_since();
             self.idle.set(&mut peer.idle_key, idle_since, transfer.peer);
         }
-        let (peer, end) = (transfer.peer, &outcome);
+        let peer = transfer.peer;
+        let end = &outcome;
         let ended = || Observation::SendEnded { peer, message: id, end: end.into() };
         emit(&self.observer, ended);
         match &outcome {

@@ -160,7 +160,8 @@ impl Sender {
             more_ports: more_ports(self.config.ports.count),
             translated,
         };
-        let (psk, ephemeral) = (self.identity.preshared(0), self.ephemeral.draw());
+        let psk = self.identity.preshared(0);
+        let ephemeral = self.ephemeral.draw();
         let initiation = Initiation::new(psk, retry.nonce, ephemeral, &fields);
         Some(Invitation { token: retry.token, initiation, session, translated })
     }
@@ -248,7 +249,8 @@ impl Sender {
         } else if let Some(opening) = self.peers.get_mut(&address).and_then(|p| p.opening.as_mut())
         {
             // The endpoint that answered is not the intended one, which the next attempt may reach.
-            (opening.invitation, opening.other) = (None, None);
+            opening.invitation = None;
+            opening.other = None;
         }
         None
     }

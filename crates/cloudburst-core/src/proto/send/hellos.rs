@@ -119,7 +119,8 @@ mod tests {
     #[test]
     fn repeated_hellos_are_held_to_their_share_and_first_ones_are_not() {
         let mut hellos = Hellos::new(8_000_000, 1.0);
-        let (mut key, now) = (None, Instant::from_nanos(1_000_000_000));
+        let mut key = None;
+        let now = Instant::from_nanos(1_000_000_000);
         let retry = HelloRank { attempt: 2, since: now };
         hellos.set(&mut key, Some(retry), peer(0));
         let mut sent = 0;

@@ -221,7 +221,8 @@ impl Sender {
             Accepts::CallEndings if ends_call => {}
             Accepts::CallEndings | Accepts::Nothing => return Err(StartError::Closing),
         }
-        let (len, max) = (bytes.len(), self.config.max_message);
+        let len = bytes.len();
+        let max = self.config.max_message;
         let header = role.header_len();
         if len > max {
             return Err(StartError::TooLarge {
@@ -327,7 +328,8 @@ impl Sender {
         }
         for (address, paths, reachable) in changed {
             if let Some(peer) = self.peers.get_mut(&address) {
-                (peer.paths, peer.reachable) = (paths, reachable);
+                peer.paths = paths;
+                peer.reachable = reachable;
                 peer.headers = longest_headers(&peer.paths, &*path_map);
             }
         }
@@ -352,7 +354,7 @@ impl Sender {
     }
 
     /// Sends the last message of a call to a peer that may wait for it until `until`. It precedes
-    /// everything else. If there is no room for it, the call ends at its deadline.
+    /// everything else. If there is no capacity for it, the call ends at its deadline.
     pub(super) fn send_call_ending(
         &mut self,
         now: Instant,
@@ -385,7 +387,7 @@ impl Sender {
         messages.filter(|message| message.source.role == Role::Withdrawal).count()
     }
 
-    /// Whether there is room for a message of `len` bytes to `peer`.
+    /// Whether there is capacity for a message of `len` bytes to `peer`.
     pub(super) fn has_capacity(&self, peer: SocketAddr, len: usize) -> bool {
         self.unfinished() < self.config.limits.send_messages
             && (self.bytes + len <= self.config.limits.send_bytes || self.messages.is_empty())
@@ -405,7 +407,7 @@ impl Sender {
         }
     }
 
-    /// How long delivered messages took, from when there was room for each to STOP.
+    /// How long delivered messages took, from when there was capacity for each to STOP.
     pub(crate) const fn latencies(&self) -> &LatencyHistogram {
         &self.latencies
     }

@@ -38,7 +38,7 @@ pub(super) struct Peer {
     pub(super) local: Option<IpAddr>,
     /// The number of ports at which it does, as far as announced: `port` and those right after it.
     pub(super) ports: u16,
-    /// How many times its paths were redrawn because it did not answer.
+    /// How many times its paths were regenerated because it did not answer.
     pub(super) path_generation: u32,
     pub(super) rtt: Rtt,
     /// The number of rate changes when the packets that are evidence about the paths were sent.
@@ -288,7 +288,7 @@ impl Peer {
         self.session.as_ref().is_some_and(|session| session.confirmed)
     }
 
-    /// Whether the session is usable and confirmed, and the peer has not been silent for long.
+    /// Whether the session is usable and confirmed, and the peer has not been unresponsive for long.
     pub(super) fn is_connected(&self) -> bool {
         self.usable && self.is_confirmed() && !self.liveness.is_unresponsive()
     }

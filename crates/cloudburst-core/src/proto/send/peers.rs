@@ -33,7 +33,7 @@ impl Sender {
         if self.peers.get(&address).is_some_and(|peer| peer.needs_handshake(now)) {
             let opening = self.peers.get(&address).and_then(|peer| peer.opening.as_ref());
             if opening.is_some_and(Opening::is_unanswered) {
-                // Routes and redrawn paths take turns until something is answered.
+                // Routes and regenerated paths take turns until something is answered.
                 if !self.try_routes(address) {
                     self.regenerate_paths(address);
                 }
@@ -54,12 +54,15 @@ impl Sender {
 
     fn use_ports(&mut self, address: SocketAddr, port: u16, ports: u16) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        let (to, order, start) = (with_port(address, port), self.config.order, self.rng.next_u64());
+        let to = with_port(address, port);
+        let order = self.config.order;
+        let start = self.rng.next_u64();
         for ports in [ports, 1] {
             let (slots, vias) =
                 slots_and_paths(&*self.path_map, to, ports, peer.local, peer.path_generation);
             if peer.paths.replace(&slots, &vias, order, start).is_ok() {
-                (peer.port, peer.ports) = (port, ports);
+                peer.port = port;
+                peer.ports = ports;
                 peer.headers = longest_headers(&peer.paths, &*self.path_map);
                 break;
             }
@@ -74,7 +77,8 @@ impl Sender {
             return;
         };
         if core::mem::replace(&mut peer.local, local) != local && !peer.by_routes {
-            let (port, ports) = (peer.port, peer.ports);
+            let port = peer.port;
+            let ports = peer.ports;
             self.use_ports(address, port, ports);
         }
     }
@@ -113,7 +117,8 @@ impl Sender {
             self.insert_peer(address, paths, None)?;
         }
         if let Some(peer) = self.peers.get_mut(&address) {
-            (peer.by_routes, peer.reachable) = (true, true);
+            peer.by_routes = true;
+            peer.reachable = true;
         }
         self.learn_routes(address, routes.to_vec());
         Ok(())
@@ -149,13 +154,15 @@ impl Sender {
             return;
         };
         let answered = peer.session.as_ref().is_some_and(|session| session.answered);
-        let (port, ports, draw) =
-            (peer.port, peer.ports, peer.path_generation.wrapping_add(1).max(1));
+        let port = peer.port;
+        let ports = peer.ports;
+        let draw = peer.path_generation.wrapping_add(1).max(1);
         let others = self.path_map.regenerate(with_port(address, port), ports, draw);
         let works = peer.by_routes && answered;
         if !others.is_empty() && !works {
             tracing::debug!(peer = %address, draw, "no answer: using other paths");
-            (peer.path_generation, peer.by_routes) = (draw, false);
+            peer.path_generation = draw;
+            peer.by_routes = false;
             self.use_ports(address, port, ports);
         }
     }
@@ -176,7 +183,8 @@ impl Sender {
         };
         peer.routes.clear();
         if core::mem::take(&mut peer.by_routes) {
-            let (port, ports) = (peer.port, peer.ports);
+            let port = peer.port;
+            let ports = peer.ports;
             self.use_ports(address, port, ports);
         }
     }
@@ -223,7 +231,8 @@ impl Sender {
     pub(super) fn reschedule_peer(&mut self, address: SocketAddr) {
         step();
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        let (wake_at, idle_since) = (peer.wake_at(), peer.idle_since());
+        let wake_at = peer.wake_at();
+        let idle_since = peer.idle_since();
         self.timers.hasten(&mut peer.timer_key, wake_at, Timer::Peer(address));
         self.idle.set(&mut peer.idle_key, idle_since, address);
     }
@@ -235,7 +244,7 @@ pub(super) fn longest_headers(paths: &PathSet, path_map: &dyn PathMap) -> usize 
     paths.stats().iter().filter(|path| !path.removed).map(of).max().unwrap_or_default()
 }
 
-/// The places that the order counts and the paths, to `to` from `local`, redrawn `draw` times.
+/// The places that the order counts and the paths, to `to` from `local`, of the path generation `generation`.
 pub(super) fn slots_and_paths(
     path_map: &dyn PathMap,
     to: SocketAddr,

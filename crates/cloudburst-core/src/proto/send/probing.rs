@@ -1,4 +1,4 @@
-//! Probing: what a silent peer is sent, and what continues when it answers.
+//! Probing: what an unresponsive peer is sent, and what continues when it answers.
 
 use super::liveness::Resume;
 use super::recovery::probes;
@@ -8,7 +8,7 @@ use crate::time::Instant;
 use std::net::SocketAddr;
 
 impl Sender {
-    /// Holds all messages to a peer that has not answered for long: they wait for probes from now
+    /// Pauses all messages to a peer that has not answered for long: they wait for probes from now
     /// on.
     pub(super) fn pause_all_of(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
@@ -18,7 +18,7 @@ impl Sender {
         }
     }
 
-    /// Holds a message, which waits for probes from now on.
+    /// Pauses a message, which waits for probes from now on.
     pub(super) fn pause(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else { return };
@@ -30,7 +30,8 @@ impl Sender {
     /// Gives the peer's credit for probes to the messages that have waited for it longest.
     pub(super) fn probe_peer(&mut self, now: Instant, address: SocketAddr) {
         while let Some(peer) = self.peers.get_mut(&address) {
-            let (wait, paths) = (peer.rtt.rto(), peer.paths.len());
+            let wait = peer.rtt.rto();
+            let paths = peer.paths.len();
             let Some((id, credit)) = peer.liveness.next_probe(now, wait, paths) else { break };
             let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else { break };
             peer.liveness.remove(&mut transfer.probe_key, id);

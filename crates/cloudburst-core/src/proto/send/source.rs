@@ -60,7 +60,9 @@ impl Source {
         max_symbol: usize,
     ) -> Self {
         let layout = Layout::fit(bytes.len(), max_symbol);
-        let (blocks, digests, memory) = (Vec::new(), Vec::new(), Vec::new());
+        let blocks = Vec::new();
+        let digests = Vec::new();
+        let memory = Vec::new();
         Self { id, role, layout, code, bytes, blocks, digests, memory }
     }
 
@@ -72,7 +74,8 @@ impl Source {
     /// Reuses the memory of a message that has ended and was [cleared](Self::clear). This one has
     /// not begun.
     pub(super) fn inherit(&mut self, ended: Self) {
-        (self.blocks, self.digests) = (ended.blocks, ended.digests);
+        self.blocks = ended.blocks;
+        self.digests = ended.digests;
         self.memory = ended.memory;
     }
 
@@ -106,7 +109,8 @@ impl Source {
             self.digests.push(key.block(self.id, index, &bytes));
         }
         let digest = *self.digests.get(at)?;
-        let (kernel, code) = (Kernel::fastest(), self.code);
+        let kernel = Kernel::fastest();
+        let code = self.code;
         let memory = self.memory.pop().unwrap_or_default();
         let encoder = Encoder::with_memory(kernel, code, shape, bytes, &digest.0, memory).ok()?;
         self.blocks.push(SourceBlock { index, encoder, digest });

@@ -18,7 +18,7 @@ pub(in crate::proto) type HandshakeKey = (IpAddr, u64);
 pub(in crate::proto) struct Pending<T> {
     /// The session; `None` once it has been confirmed.
     pub(in crate::proto) session: Option<Box<T>>,
-    /// The number of the newest authentic packet that was refused for want of room for the session.
+    /// The number of the newest authentic packet that was refused for lack of capacity for the session.
     pub(in crate::proto) refused: Option<u64>,
     opened_by: HandshakeKey,
     message: [u8; ACCEPT_MESSAGE_LEN],
@@ -49,7 +49,8 @@ impl<T> Pending<T> {
 
 impl<T> Default for HalfOpen<T> {
     fn default() -> Self {
-        let (pending, by_handshake) = (HashMap::default(), HashMap::default());
+        let pending = HashMap::default();
+        let by_handshake = HashMap::default();
         Self { pending, by_handshake, order: Timers::default() }
     }
 }
@@ -76,7 +77,8 @@ impl<T> HalfOpen<T> {
         name: SessionId,
         opened_by: HandshakeKey,
         session: T,
-        (key, message): (usize, [u8; ACCEPT_MESSAGE_LEN]),
+        key: usize,
+        message: [u8; ACCEPT_MESSAGE_LEN],
     ) {
         if self.pending.len() >= MAX_HALF_OPEN {
             self.pop();
@@ -99,7 +101,7 @@ impl<T> HalfOpen<T> {
         self.pending.get_mut(&name).filter(|pending| pending.since.is_some_and(lives))
     }
 
-    /// Records that an authentic packet, newer than all before, was refused for want of room for
+    /// Records that an authentic packet, newer than all before, was refused for lack of capacity for
     /// the session. The handshake's lifetime starts over.
     pub(in crate::proto) fn refuse(&mut self, now: Instant, name: SessionId, number: u64) {
         if let Some(pending) = self.pending.get_mut(&name) {

@@ -95,8 +95,12 @@ impl Opening {
 
     /// Continues under another nonce: answers to earlier HELLOs are no longer accepted.
     pub(in crate::proto) fn renew(&mut self, now: Instant, nonce: u64) {
-        (self.nonce, self.began_at, self.next_at) = (nonce, now, now);
-        (self.invitation, self.other, self.reply_on) = (None, None, None);
+        self.nonce = nonce;
+        self.began_at = now;
+        self.next_at = now;
+        self.invitation = None;
+        self.other = None;
+        self.reply_on = None;
         self.sent.clear();
     }
 

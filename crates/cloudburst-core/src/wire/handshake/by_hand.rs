@@ -48,7 +48,8 @@ pub fn answer(
     let keys = [HelloKey::new(psk)];
     let mut out = Vec::new();
     if let Ok(Some((_, hello))) = Hello::parse(&keys, packet) {
-        let (nonce, token) = (hello.nonce, Token([1; 16]));
+        let nonce = hello.nonce;
+        let token = Token([1; 16]);
         let retry = Retry { path, token_refused: false, nonce, return_path: 0, token, observed };
         retry.write(&keys[0], &mut out);
         return Some((out, None));

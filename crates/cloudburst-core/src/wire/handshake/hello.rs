@@ -105,7 +105,8 @@ impl Hello {
     /// [`WireError`] for another version, kind or length.
     pub fn parse(keys: &[HelloKey], packet: &[u8]) -> Result<Option<(usize, Self)>, WireError> {
         let (head, mut rest) = Head::read(Kind::Hello, HELLO_LEN, packet)?;
-        let (current, number) = (SessionId(rest.u32()?), rest.u48()?);
+        let current = SessionId(rest.u32()?);
+        let number = rest.u48()?;
         let Head { path, second: count, nonce } = head;
         let hello = Self { path, count, nonce, current, number };
         Ok(holder(keys, packet).map(|key| (key, hello)))
@@ -137,7 +138,8 @@ impl Retry {
             1 => true,
             got => return Err(WireError::Undefined { field: "answers", got }),
         };
-        let (token, observed) = (Token(rest.array()?), address::read(&mut rest)?);
+        let token = Token(rest.array()?);
+        let observed = address::read(&mut rest)?;
         let Head { path, nonce, .. } = head;
         let return_path = rest.u8()?;
         let retry = Self { path, token_refused, nonce, return_path, token, observed };

@@ -149,7 +149,8 @@ mod tests {
             ),
         ];
         for (payload, expected) in messages {
-            let (mut message, mut read) = ([0; 64], [0; 16]);
+            let mut message = [0; 64];
+            let mut read = [0; 16];
             let len = ends[0].write_message(payload, &mut message).unwrap();
             assert_eq!(message[..len], unhex(expected));
             let len = ends[1].read_message(&message[..len], &mut read).unwrap();

@@ -158,7 +158,8 @@ impl Cipher for Aes256Gcm {
         let (sealed, tag) = ciphertext.split_last_chunk::<TAG_LEN>().ok_or(Error::Decrypt)?;
         let out = out.get_mut(..sealed.len()).ok_or(Error::Decrypt)?;
         out.copy_from_slice(sealed);
-        let (nonce, tag) = (seal::nonce(nonce), Tag::from(*tag));
+        let nonce = seal::nonce(nonce);
+        let tag = Tag::from(*tag);
         self.key()
             .open_in_place_separate_tag(nonce, Aad::from(authtext), tag, out, 0..)
             .map_err(|_| Error::Decrypt)?;

@@ -45,7 +45,9 @@ fn hello() -> Hello {
 }
 
 fn hello_packet() -> Vec<u8> {
-    let (path, count, mut sealer) = (PathId(0x0203), 4, Sealer::new(current()));
+    let path = PathId(0x0203);
+    let count = 4;
+    let mut sealer = Sealer::new(current());
     bytes(|key, out| Hello::write(path, count, NONCE, Some(&mut sealer), key, out))
 }
 
@@ -237,7 +239,8 @@ fn copies_of_an_open_differ_in_path_turn_token_and_mac_alone() {
     let packet = |path, return_path, token| {
         bytes(|key, out| initiation.open(PathId(path), return_path, Token(token)).write(key, out))
     };
-    let (first, copy) = (packet(1, 2, [3; 16]), packet(0x0101, 4, [5; 16]));
+    let first = packet(1, 2, [3; 16]);
+    let copy = packet(0x0101, 4, [5; 16]);
     let same = |range: core::ops::Range<usize>| first[range.clone()] == copy[range];
     assert!(same(0..1) && same(4..12) && same(28..122));
     assert!(!same(1..2) && !same(2..4) && !same(12..28) && !same(122..138));

@@ -57,7 +57,8 @@ impl Fabric {
     /// From every TOR to the switch `from`, by its index among all switches: the distance in links,
     /// and the number of shortest paths.
     fn shortest(&self, from: usize) -> Vec<(usize, usize)> {
-        let (tors, aggregations) = (self.tors.len(), self.aggregations.len());
+        let tors = self.tors.len();
+        let aggregations = self.aggregations.len();
         let mut neighbours = vec![Vec::new(); tors + aggregations + self.cores];
         let tor_links = self.tors.iter().enumerate().map(|(tor, up)| (tor, up, tors));
         let core_links = self.aggregations.iter().enumerate();

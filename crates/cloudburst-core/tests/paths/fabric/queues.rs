@@ -37,7 +37,8 @@ impl Traffic {
     /// a random place.
     pub fn new(n: usize, order: Order, start: Option<u64>, seed: u64) -> Self {
         let mut rng = SplitMix64::new(seed);
-        let (servers, pod) = (n * n * n / 4, n * n / 4);
+        let servers = n * n * n / 4;
+        let pod = n * n / 4;
         let mut destinations: Vec<usize> = (0..servers).collect();
         while let Some(own) = (0..servers).find(|&i| destinations[i] / pod == i / pod) {
             destinations.swap(own, rng.below(servers as u64) as usize);

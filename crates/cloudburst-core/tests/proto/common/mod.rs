@@ -162,7 +162,8 @@ impl Pair {
 
     /// The link for packets that leave `side` by `egress` for egress `to` of the other side.
     pub fn link(&mut self, side: Side, egress: u16, to: u16) -> &mut Link {
-        let (from, other) = (side as usize, side.other() as usize);
+        let from = side as usize;
+        let other = side.other() as usize;
         self.network.link(Hop { from, to: other, egress: to, source: side.address(egress) })
     }
 
@@ -209,7 +210,8 @@ impl Pair {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> MessageId {
-        let (now, to) = (self.now, side.other().address(0));
+        let now = self.now;
+        let to = side.other().address(0);
         self.host(side).endpoint.send(now, to, bytes.into(), &options).unwrap()
     }
 

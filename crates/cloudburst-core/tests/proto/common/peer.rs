@@ -63,7 +63,9 @@ impl Liar {
         let flow = keys.forward;
         let sealer = Sealer::new(flow.symbols.clone());
         let opener = Opener::new(flow.answers.clone());
-        let (role, partial, pulled) = (Role::Plain, false, false);
+        let role = Role::Plain;
+        let partial = false;
+        let pulled = false;
         Self { endpoint, now, flow, sealer, opener, via, role, partial, pulled }
     }
 
@@ -223,8 +225,10 @@ pub fn payload(key: &DigestKey, header: &SymbolHeader, bytes: &[u8]) -> Vec<u8> 
         return payload;
     }
     let shape = BlockShape::new(symbols, payload.len()).unwrap();
-    let (data, digest) = (Bytes::copy_from_slice(bytes), key.block(header.message, 0, bytes));
-    let (kernel, code) = (Kernel::fastest(), Code::Rlf256);
+    let data = Bytes::copy_from_slice(bytes);
+    let digest = key.block(header.message, 0, bytes);
+    let kernel = Kernel::fastest();
+    let code = Code::Rlf256;
     let encoder = Encoder::with_trailer(kernel, code, shape, data, &digest.0).unwrap();
     encoder.encode(header.symbol, &mut [], &mut payload);
     payload

@@ -72,11 +72,13 @@ fn whichever_packets_seem_to_come_from_a_victim_three_times_their_bytes_go_there
         let mut triangle = Triangle::new(divert);
         triangle.send(A, address(B), 10).unwrap();
         let request = triangle.hosts[A].endpoint.prepare(None, &[7; 10]);
-        let (now, options) = (triangle.now, SendOptions::default());
+        let now = triangle.now;
+        let options = SendOptions::default();
         triangle.hosts[A].endpoint.call(now, address(B), &request, &options).unwrap();
         triangle.run_for(DEADLINE);
         // B's application sends much to every peer that it knows.
-        let (now, host) = (triangle.now, &mut triangle.hosts[B]);
+        let now = triangle.now;
+        let host = &mut triangle.hosts[B];
         assert_eq!(host.inbox.len() + host.requests.len(), arrive, "case {case}");
         for message in &host.inbox {
             host.endpoint.send(now, message.peer, message_of_a_megabyte(), &options).unwrap();
@@ -134,7 +136,8 @@ fn a_live_session_survives_handshakes_that_are_replayed_and_answers_that_are_los
     let id = triangle.send(A, address(B), 2_000).unwrap();
     for _ in 0..100 {
         triangle.run_for(Duration::from_millis(10));
-        let (hosts, network) = (&mut triangle.hosts, &mut triangle.network);
+        let hosts = &mut triangle.hosts;
+        let network = &mut triangle.network;
         for (hop, packet) in core::mem::take(&mut triangle.attacker.seen) {
             if hop.to == B && Kind::of(&packet) == Ok(Kind::Hello) {
                 let input = (B, hop.via(), packet);
@@ -174,7 +177,8 @@ fn a_handshake_goes_on_after_a_retry_that_observed_another_address() {
     // The RETRY to the victim, which the attacker saw, arrives at A.
     let packet = triangle.attacker.retries.remove(0);
     let via = Via { egress: 0, local: None, remote: address(B) };
-    let (hosts, network) = (&mut triangle.hosts, &mut triangle.network);
+    let hosts = &mut triangle.hosts;
+    let network = &mut triangle.network;
     drive::hand_in(hosts, network, triangle.now, (A, via, packet), &mut triangle.attacker);
     // The attacker leaves.
     triangle.attacker.divert = HONEST;

@@ -172,7 +172,8 @@ impl Triangle {
         let until = self.now + time;
         loop {
             for number in 0..self.hosts.len() {
-                let (hosts, network) = (&mut self.hosts, &mut self.network);
+                let hosts = &mut self.hosts;
+                let network = &mut self.network;
                 drive::drain(hosts, network, self.now, number, &mut self.attacker);
             }
             if self.now >= until {
@@ -180,7 +181,8 @@ impl Triangle {
             }
             let next = drive::next_at(&self.hosts, &self.network);
             self.now = next.unwrap_or(until).clamp(self.now, until);
-            let (hosts, network) = (&mut self.hosts, &mut self.network);
+            let hosts = &mut self.hosts;
+            let network = &mut self.network;
             drive::run_moment(hosts, network, self.now, &mut self.attacker);
         }
     }

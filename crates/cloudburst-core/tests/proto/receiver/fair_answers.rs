@@ -26,7 +26,8 @@ fn small() -> Config {
 #[test]
 fn answers_to_one_peer_push_out_none_to_another() {
     let mut crowd = Crowd::unpaced(small());
-    let (mut modest, mut loud) = (crowd.meet(1), crowd.meet(2));
+    let mut modest = crowd.meet(1);
+    let mut loud = crowd.meet(2);
     crowd.hear(&mut modest, Says::whole(0, 10));
     flood(&mut crowd, &mut loud);
     assert_eq!(batches_before(&mut crowd, &modest), Some(0));
@@ -36,7 +37,8 @@ fn answers_to_one_peer_push_out_none_to_another() {
 #[test]
 fn answers_to_one_peer_hold_up_none_to_another() {
     let mut crowd = Crowd::unpaced(small());
-    let (mut modest, mut loud) = (crowd.meet(1), crowd.meet(2));
+    let mut modest = crowd.meet(1);
+    let mut loud = crowd.meet(2);
     flood(&mut crowd, &mut loud);
     crowd.hear(&mut modest, Says::whole(0, 10));
     let before = batches_before(&mut crowd, &modest).unwrap();

@@ -161,7 +161,8 @@ fn no_room_is_kept_for_a_message_that_only_the_application_is_in_the_way_of() {
         }
     };
     ask(&mut crowd, &mut requests);
-    let (mut plain, mut callee) = (crowd.meet(2), crowd.meet(3));
+    let mut plain = crowd.meet(2);
+    let mut callee = crowd.meet(3);
     callee.role = Role::Response;
     for id in 0..200 {
         ask(&mut crowd, &mut requests);

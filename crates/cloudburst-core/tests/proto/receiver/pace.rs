@@ -23,7 +23,8 @@ fn a_flood_of_answers_does_not_exceed_the_link() {
     let mut crowd = Crowd::new(Config { capacity: 100_000_000.into(), ..small() });
     let mut peer = crowd.meet(1);
     (0..4_000).for_each(|id| crowd.hear(&mut peer, refused(id)));
-    let (start, mut sent) = (crowd.now, 0);
+    let start = crowd.now;
+    let mut sent = 0;
     loop {
         let mut batch = Vec::new();
         while crowd.poll_transmit(&mut batch).is_some() {
@@ -75,7 +76,9 @@ fn what_a_timeout_brings_forth_can_be_had_at_once() {
         tuning: Tuning { receive_bytes: Some(10_000), ..small().tuning },
         ..small()
     });
-    let (mut first, mut gone, mut patient) = (crowd.meet(1), crowd.meet(2), crowd.meet(3));
+    let mut first = crowd.meet(1);
+    let mut gone = crowd.meet(2);
+    let mut patient = crowd.meet(3);
     assert!(crowd.delivers(&mut first, Says::whole(0, 9_000)));
     assert_eq!(crowd.messages().len(), 1);
     assert_eq!(crowd.say(&mut gone, Says::whole(0, 5_000)), Some(Verdict::Busy));

@@ -8,7 +8,9 @@ use core::time::Duration;
 
 #[test]
 fn the_books_of_a_receiver_agree_after_any_call() {
-    let (mut delivered, mut dropped, mut refused) = (0, 0, 0);
+    let mut delivered = 0;
+    let mut dropped = 0;
+    let mut refused = 0;
     for seed in 0..60 {
         let mut rng = SplitMix64::new(seed);
         let mut below = |bound: u64| rng.next_u64() % bound;

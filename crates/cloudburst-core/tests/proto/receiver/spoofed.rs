@@ -17,7 +17,8 @@ const VICTIM: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 fn answers(crowd: &mut Crowd, voice: &mut Voice, mut packet: Vec<u8>) -> (usize, usize) {
     let via = Via { egress: 0, local: None, remote: SocketAddr::new(VICTIM, 7000) };
     crowd.receiver.handle_datagram(crowd.now, via, &mut packet);
-    let (mut aimed, mut other) = (0, 0);
+    let mut aimed = 0;
+    let mut other = 0;
     for id in 6_000..7_000 {
         crowd.hear(voice, Says { ack_request: true, ..Says::whole(id, 100) });
         let mut batch = Vec::new();
@@ -49,7 +50,8 @@ fn one_packet_aims_three_times_its_bytes_at_the_victim_however_much_the_peer_say
 
 #[test]
 fn a_token_is_of_no_use_at_the_address_of_a_victim() {
-    let (mut crowd, key) = (Crowd::unpaced(Config::default()), HelloKey::new(&KEY));
+    let mut crowd = Crowd::unpaced(Config::default());
+    let key = HelloKey::new(&KEY);
     let retry = crowd.greet(1, Crowd::hello(5)).unwrap();
     let retry = Retry::parse(&key, &retry).unwrap().unwrap();
     let fields = open_fields(Incarnation([1; 16]));
@@ -57,8 +59,8 @@ fn a_token_is_of_no_use_at_the_address_of_a_victim() {
     for (address, expected) in [([192, 0, 2, 1], Kind::Retry), ([10, 0, 0, 1], Kind::Accept)] {
         let mut packet = Vec::new();
         open.write(&key, &mut packet);
-        let (len, via) =
-            (packet.len(), Via { egress: 0, local: None, remote: (address, 7000).into() });
+        let len = packet.len();
+        let via = Via { egress: 0, local: None, remote: (address, 7000).into() };
         crowd.receiver.handle_datagram(crowd.now, via, &mut packet);
         packet.clear();
         assert_eq!(crowd.poll_transmit(&mut packet), Some(via));

@@ -83,7 +83,8 @@ fn a_shard_that_begins_itself_is_answered_at_its_own_port() {
 fn of_two_shards_that_answer_one_handshake_the_first_counts_and_the_other_keeps_nothing() {
     let mut world = World::new(2);
     assert!(is_delivered(&world.ask(message(5_000, 1))));
-    let (taker, sender) = (world.taker(), world.hosts[0].endpoint.counters().sender);
+    let taker = world.taker();
+    let sender = world.hosts[0].endpoint.counters().sender;
     // Two HELLOs on two paths: the ports are neighbours, so each shard has received one.
     assert_eq!(world.tap.iter().filter(|(kind, ..)| *kind == Kind::Retry).count(), 2);
     assert_eq!((sender.sessions_opened, sender.late_answers), (1, 1));
@@ -228,7 +229,8 @@ fn whatever_port_is_told_symbols_go_to_the_peers_host_alone() {
     for (port, more_ports, expected) in
         [(0, 0, PORT), (1, 0, 1), (65_535, 255, 65_535), (PORT, 3, PORT), (5000, 63, 5000)]
     {
-        let (mut client, now) = (client(), Instant::from_nanos(1_000_000_000));
+        let mut client = client();
+        let now = Instant::from_nanos(1_000_000_000);
         let options = SendOptions::default();
         client.send(now, service(), message(93_000, 1), &options).unwrap();
         let hello = asked(&mut client, now).remove(0);
@@ -245,7 +247,8 @@ fn whatever_port_is_told_symbols_go_to_the_peers_host_alone() {
 
 #[test]
 fn nobody_but_its_owner_can_say_that_a_session_moved() {
-    let (mut client, mut now) = (client(), Instant::from_nanos(1_000_000_000));
+    let mut client = client();
+    let mut now = Instant::from_nanos(1_000_000_000);
     let options = SendOptions::default();
     client.send(now, service(), message(10, 1), &options).unwrap();
     let hello = asked(&mut client, now).remove(0);

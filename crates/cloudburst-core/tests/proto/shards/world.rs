@@ -62,7 +62,8 @@ pub(crate) fn endpoint(
     config: Config,
     ports: ListenPorts,
 ) -> Transceiver {
-    let (security, seed) = (Security::pre_shared(KEY), Seed::new([seed as u8; 32]));
+    let security = Security::pre_shared(KEY);
+    let seed = Seed::new([seed as u8; 32]);
     Transceiver::new(Instant::ZERO, config, ports, &security, seed, Box::new(Egresses(egresses)))
         .expect("the configuration is valid")
 }
@@ -110,7 +111,8 @@ impl World {
         addr: SocketAddr,
     ) {
         let shared = listen.is_shared.then(|| (SHARED_EGRESS, service()));
-        let (security, secret) = (Security::pre_shared(KEY), [seed as u8; 32]);
+        let security = Security::pre_shared(KEY);
+        let secret = [seed as u8; 32];
         let recipe = Recipe { config, listen, security, secret, egresses, addr, ports: 10, shared };
         self.hosts.push(Host::new(self.now, recipe));
     }

@@ -240,13 +240,13 @@ impl Recovery {
         self.credit.grant(few.min(limit))
     }
 
-    /// Takes back symbols that were granted but not sent, because the receiver has no room.
+    /// Takes back symbols that were granted but not sent, because the receiver has no capacity.
     pub(super) const fn revoke(&mut self) {
         self.credit.revoke();
         self.wake_at = None;
     }
 
-    /// Grants one symbol, so that a receiver that had no room can be probed again. Probes are slow
+    /// Grants one symbol, so that a receiver that had no capacity can be probed again. Probes are slow
     /// and end with the deadline, so they do not count towards the cap.
     pub(super) fn probe(&mut self) {
         self.credit.probe();
@@ -265,7 +265,7 @@ impl Recovery {
         self.credit.grant_extra();
     }
 
-    /// Continues the burst as if it began, because the receiver has room again. A pulled message
+    /// Continues the burst as if it began, because the receiver has capacity again. A pulled message
     /// waits for a PULL instead.
     pub(super) fn resume(&mut self, now: Instant, rto: Duration) {
         self.wake_at = None;

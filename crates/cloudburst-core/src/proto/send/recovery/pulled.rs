@@ -33,7 +33,8 @@ impl Pulled {
         if more > 0 {
             self.raised_at = next;
         }
-        (self.credit, self.fin) = (credit, fin);
+        self.credit = credit;
+        self.fin = fin;
         more
     }
 
@@ -55,7 +56,7 @@ impl Pulled {
             (false, _) => backoff(rto, unanswered),
             // The receiver's own timers expire first.
             (true, true) => backoff(rto * 2, unanswered),
-            // The receiver serves others first, or has no room.
+            // The receiver serves others first, or has no capacity.
             (true, false) => MAX_BACKOFF,
         }
     }
@@ -68,7 +69,8 @@ pub(in crate::proto::send) fn window(capacity: u64) -> u32 {
     let measured = [(GBPS, 12), (5 * GBPS, 24), (10 * GBPS, 32)];
     let capacity = capacity.clamp(GBPS, 10 * GBPS);
     let at = measured.partition_point(|&(rate, _)| rate < capacity).max(1);
-    let ((below, least), (above, most)) = (measured[at - 1], measured[at]);
+    let (below, least) = measured[at - 1];
+    let (above, most) = measured[at];
     least + ((capacity - below) * u64::from(most - least) / (above - below)) as u32
 }
 

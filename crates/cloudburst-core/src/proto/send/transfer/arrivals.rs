@@ -60,7 +60,8 @@ impl ArrivalLog {
         arrivals: impl ExactSizeIterator<Item = Arrivals>,
         paths: &mut PathSet,
     ) {
-        let (mut is_new, listed) = (false, arrivals.len());
+        let mut is_new = false;
+        let listed = arrivals.len();
         for Arrivals { path, count, marked } in arrivals {
             // The sender's own number of paths bounds what a lying receiver can make it remember.
             if usize::from(path.0) >= paths.stats().len() {
@@ -68,7 +69,8 @@ impl ArrivalLog {
             }
             let known = self.count_on(path);
             let more = count.saturating_sub(known.count);
-            (known.count, known.marked) = (known.count + more, marked);
+            known.count += more;
+            known.marked = marked;
             if more > 0 {
                 is_new = true;
                 paths.heard(now, path, more.into());

@@ -59,7 +59,8 @@ mod tests {
 
     #[test]
     fn backoffs_double_until_the_receiver_works_on_the_message() {
-        let (mut busy, now) = (Busy::new(), Instant::ZERO);
+        let mut busy = Busy::new();
+        let now = Instant::ZERO;
         let mut waits = (0..9).map(|_| {
             busy.back_off(now);
             busy.until().map(|until| until.saturating_since(now).as_millis())
@@ -75,7 +76,8 @@ mod tests {
     #[test]
     fn backoffs_are_longer_beside_many_messages_within_a_limit() {
         for (unfinished, longest) in [(1, 100), (127, 100), (128, 200), (255, 300), (5_000, 400)] {
-            let (mut busy, now) = (Busy::new(), Instant::ZERO);
+            let mut busy = Busy::new();
+            let now = Instant::ZERO;
             busy.stretch(unfinished);
             (0..9).for_each(|_| busy.back_off(now));
             assert_eq!(busy.until(), Some(now + Duration::from_millis(longest)), "{unfinished}");

@@ -97,7 +97,8 @@ impl Transfer {
             self.active.drain(..).for_each(|block| source.end(block.index));
             self.arrivals.clear();
             self.pulls = None;
-            (self.begun, self.done) = (0, 0);
+            self.begun = 0;
+            self.done = 0;
         }
     }
 
@@ -119,8 +120,11 @@ impl Transfer {
         source.start_over();
         self.arrivals.clear();
         self.pulls = None;
-        (self.begun, self.done, self.restarted_at) = (0, 0, 0);
-        (self.started_at, self.answered) = (None, false);
+        self.begun = 0;
+        self.done = 0;
+        self.restarted_at = 0;
+        self.started_at = None;
+        self.answered = false;
         true
     }
 

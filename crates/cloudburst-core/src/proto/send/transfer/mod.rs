@@ -151,7 +151,8 @@ impl Transfer {
     /// Reuses the memory of a transfer that has ended and was [cleared](Self::clear). This one has not
     /// begun.
     pub(super) fn inherit(&mut self, ended: Self) {
-        (self.active, self.arrivals) = (ended.active, ended.arrivals);
+        self.active = ended.active;
+        self.arrivals = ended.arrivals;
     }
 
     /// Clears everything but the memory that another transfer may use.
@@ -262,7 +263,8 @@ impl Transfer {
             }
             None => (self.policy, None),
         };
-        let (redundancy, clean) = (self.max_redundancy, paths.is_clean());
+        let redundancy = self.max_redundancy;
+        let clean = paths.is_clean();
         let mut recovery = Recovery::new(policy, n, expected, redundancy, paths.len(), clean);
         if let Some(pull) = ahead {
             recovery.grant_ahead(pull);
@@ -346,7 +348,8 @@ impl Transfer {
                 && pulls.begin_at.is_some_and(|at| at <= now)
                 && limit > 0
             {
-                (pulls.window, pulls.begin_at) = (1, None);
+                pulls.window = 1;
+                pulls.begin_at = None;
                 return 1;
             }
             return self.active.iter_mut().fold(0, |granted, block| {

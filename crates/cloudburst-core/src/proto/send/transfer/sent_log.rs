@@ -76,7 +76,8 @@ impl SentLog {
         let packets = packets as u32;
         match self.trains.back_mut() {
             Some(last) if last.path == path && last.end + u64::from(packets) == next => {
-                (last.packets, last.end) = (last.packets.saturating_add(packets), next);
+                last.packets = last.packets.saturating_add(packets);
+                last.end = next;
             }
             _ => self.trains.push_back(SentTrain { path, packets, end: next }),
         }
@@ -124,7 +125,8 @@ impl SentLog {
             let missing = counts.due.saturating_sub(arrived(path));
             let change = i64::from(missing) - i64::from(counts.missing);
             let due = counts.due - counts.seen;
-            (counts.missing, counts.seen) = (missing, counts.due);
+            counts.missing = missing;
+            counts.seen = counts.due;
             PathChange { path, due, missing: change }
         })
     }

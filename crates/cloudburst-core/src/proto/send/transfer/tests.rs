@@ -106,7 +106,8 @@ fn what_a_more_urgent_class_overtakes_is_not_missing() {
     // 20 packets in class 1, then 2 in class `second`. The answer acknowledges the last.
     let degraded_by = |second: u8| {
         let (_, mut transfer) = message(300_000);
-        let (mut paths, path) = (paths(), PathId(0));
+        let mut paths = paths();
+        let path = PathId(0);
         transfer.on_sent(Instant::ZERO, path, 1, 20, 20);
         transfer.on_sent(Instant::ZERO, path, second, 2, 22);
         transfer.arrivals.on_report(

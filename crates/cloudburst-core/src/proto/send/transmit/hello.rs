@@ -37,7 +37,8 @@ impl Sender {
         let opening = peer.opening.as_mut()?;
         // Each attempt takes another path: the last may have led through a black hole. Of several
         // ports only the first is tried: the peer may have restarted without the others.
-        let (port, by_routes) = (peer.port, peer.by_routes);
+        let port = peer.port;
+        let by_routes = peer.by_routes;
         let first = |via: &Via| by_routes || via.remote.port() == port;
         let reply = opening.take_reply();
         let reply_on = reply.and_then(|(path, _)| peer.paths.take_path(path));
@@ -67,7 +68,8 @@ impl Sender {
         self.pacer.charge(now, on_the_wire);
         self.hellos.on_sent(now, rank, on_the_wire);
         self.reschedule_peer(address);
-        let (len, marking) = (buffer.len(), marking::control(&self.config));
+        let len = buffer.len();
+        let marking = marking::control(&self.config);
         Some(Transmit {
             contents: Contents::Handshake(address),
             via,

@@ -145,7 +145,7 @@ impl Sender {
     }
 
     /// Writes a train of `id` on the next path, with packets of other messages to the same peer if
-    /// it has room.
+    /// it has capacity.
     fn transmit_train(
         &mut self,
         now: Instant,
@@ -192,7 +192,8 @@ impl Sender {
 
     /// The next message to `peer` that has packets for the train, of those that are the most urgent.
     fn next_part(&mut self, peer: SocketAddr, train: &mut Train) -> Option<(MessageId, Part)> {
-        let (messages, config) = (&self.messages, &self.config);
+        let messages = &self.messages;
+        let config = &self.config;
         let fits = |id: &MessageId| {
             messages.get(id).is_some_and(|message| {
                 message.transfer.peer == peer

@@ -30,7 +30,8 @@ impl Sender {
         while let Some(due) = self.probes_due.pop_front() {
             // The block may be done by now, or the session replaced.
             if self.write_probe(now, due, buffer).is_some() {
-                let (via, len) = (due.via, buffer.len());
+                let via = due.via;
+                let len = buffer.len();
                 self.counters.probes_sent += 1;
                 if self.observer.is_some()
                     && let Some(Outgoing { transfer, .. }) = self.messages.get(&due.message)
@@ -58,7 +59,8 @@ impl Sender {
         if !capabilities.has(Capabilities::PROBE) {
             return None;
         }
-        let (partial, pulled) = (transfer.is_partial(), transfer.is_pulled(capabilities));
+        let partial = transfer.is_partial();
+        let pulled = transfer.is_pulled(capabilities);
         let block = transfer.block_mut(due.block)?;
         let number = session.sealer.next_number();
         let mut header = source.symbol_header(source.block(due.block)?, low_watermark);

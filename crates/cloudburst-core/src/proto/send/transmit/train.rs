@@ -25,7 +25,7 @@ pub(super) struct Train {
     /// Bytes of each packet.
     pub(super) packet_len: usize,
     pub(super) marking: Marking,
-    /// The number of packets that it still has room for.
+    /// The number of packets that it still has capacity for.
     pub(super) capacity: usize,
     /// The peer's capabilities beyond this version.
     capabilities: Capabilities,
@@ -121,8 +121,10 @@ impl Train {
         buffer: &mut Vec<u8>,
     ) -> Option<bool> {
         let low_watermark = peer.low_watermark().unwrap_or(source.id);
-        let (partial, pulled) = (transfer.is_partial(), transfer.is_pulled(self.capabilities));
-        let (block, encoded) = (transfer.block_mut(part.block)?, source.block(part.block)?);
+        let partial = transfer.is_partial();
+        let pulled = transfer.is_pulled(self.capabilities);
+        let block = transfer.block_mut(part.block)?;
+        let encoded = source.block(part.block)?;
         let session = peer.session.as_mut()?;
         let mut header = source.symbol_header(encoded, low_watermark);
         let mut requested = false;
