@@ -3,7 +3,7 @@
 
 use crate::pairing::CodeFrom;
 use clap::{Args, Parser};
-use cloudburst_net::{Capacity, Classes, Code, Order, PathMap};
+use cloudburst_net::{Capacity, Classes, EcnMode, Order, PathMap, Rate};
 use cloudburst_program::{Bytes, Seconds};
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -153,10 +153,6 @@ pub struct SendArgs {
     #[arg(long)]
     pub pull: bool,
 
-    /// Code: rlf256, raptorq, lt, lt:d=9, lt-systematic, ... [default: rlf256]
-    #[arg(long, value_name = "CODE")]
-    pub code: Option<Code>,
-
     /// Options of both programs.
     #[command(flatten)]
     pub common: CommonArgs,
@@ -302,9 +298,11 @@ pub struct CommonArgs {
     #[arg(long, value_name = "SECONDS", default_value = "10")]
     pub deadline: Seconds,
 
-    /// Share of the link's capacity to use, above 0 and at most 1
-    #[arg(long, value_name = "R", default_value_t = 1.0, value_parser = share)]
-    pub rate: f64,
+    /// Share of the link's capacity to use, above 0 and at most 1; or adaptive, or adaptive:R: at most that
+    /// share, and less while packets are lost on all paths to all peers and a lower rate loses fewer, for
+    /// hosts whose link is slower than its interface reports
+    #[arg(long, value_name = "R", default_value = "1")]
+    pub rate: Rate,
 
     /// The link's capacity in bits per second, such as 100M or 10G; auto is what the interface reports
     #[arg(long, value_name = "BITS", default_value = "auto")]
@@ -336,19 +334,11 @@ pub struct CommonArgs {
     #[arg(long, value_name = "BY", default_value_t)]
     pub classes: Classes,
 
-    /// Mark packets so that switches drop those of new messages first (Aeolus: RED with ECN at one
-    /// low threshold). Set it at both ends
-    #[arg(long)]
-    pub aeolus: bool,
-
-    /// Mark all packets as ECN-capable (ECT), for switches that mark packets in the queue of their DSCP
-    #[arg(long)]
-    pub ecn: bool,
-
-    /// Lower the rate while packets are lost on all paths to all peers and a lower rate loses fewer: for
-    /// hosts whose link is slower than its interface reports
-    #[arg(long)]
-    pub adaptive_rate: bool,
+    /// Mark packets as ECN-capable (ECT): on, for switches that mark packets in the queue of their DSCP; or
+    /// aeolus, at both ends, for switches that drop packets of new messages first (RED with ECN at one low
+    /// threshold)
+    #[arg(long, value_name = "MODE", default_value_t)]
+    pub ecn: EcnMode,
 
     /// Record each message, train, report and loss in a new qlog file in DIR, which tools/qlog.html of the
     /// project draws. It contains addresses, but no bytes of files
@@ -368,12 +358,6 @@ pub struct CommonArgs {
     /// Print only errors, and the command with a new key
     #[arg(long, short)]
     pub quiet: bool,
-}
-
-/// Parses a share of a capacity.
-fn share(text: &str) -> Result<f64, &'static str> {
-    let share = text.parse::<f64>().ok().filter(|share| *share > 0.0 && *share <= 1.0);
-    share.ok_or("expected a share of the capacity, above 0 and at most 1")
 }
 
 /// Arguments that may name a file with settings.

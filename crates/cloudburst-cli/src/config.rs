@@ -244,7 +244,7 @@ fn shown(value: &Value) -> String {
 mod tests {
     use super::*;
     use clap::Parser;
-    use cloudburst_net::Capacity;
+    use cloudburst_net::{Capacity, EcnMode};
 
     /// Parses the command line `line` of a program, with a settings file that holds `text`.
     fn parse<A: Parser>(text: &str, line: &str) -> Result<A, String> {
@@ -260,7 +260,7 @@ mod tests {
     const TEXT: &str = "\
 key-file = \"/etc/cloudburst/key\"
 dscp = [43, 45]
-ecn = true
+ecn = \"on\"
 deadline = 2.5
 paths = \"ecmp:4\"
 also-accept = [\"a\", \"b\"]
@@ -274,7 +274,7 @@ capacity = \"10G\"
         let send: SendArgs = parse(TEXT, "cbrst-send h:1 file").unwrap();
         assert_eq!(send.common.dscp, [43, 45]);
         assert_eq!(send.common.key_file.as_deref(), Some(Path::new("/etc/cloudburst/key")));
-        assert!(send.common.ecn && !send.common.aeolus && send.common.capacity == Capacity::Auto);
+        assert!(send.common.ecn == EcnMode::On && send.common.capacity == Capacity::Auto);
         assert_eq!(send.common.deadline.0.as_millis(), 2_500);
         let recv: RecvArgs = parse(TEXT, "cbrst-recv").unwrap();
         assert_eq!(recv.also_accept, [Path::new("a"), Path::new("b")]);
@@ -319,7 +319,7 @@ capacity = \"10G\"
             ("insecure = true", "\"insecure\": it can be given only on the command line"),
             ("[recv]\nxyzzy = 1", "the long options that --help lists are settings"),
             ("dscp = 64", "c.toml: dscp = 64: 64 is not in 0..64"),
-            ("ecn = 1", "ecn = 1: expected true or false"),
+            ("json = 1", "json = 1: expected true or false"),
             ("paths = [\"ecmp:4\"]", "expected one value"),
             ("paths = \"ecmp:0\"", "1 to 64"),
             ("deadline = true", "expected a string or a number"),
@@ -328,7 +328,7 @@ capacity = \"10G\"
             ("[Recv]\ndscp = 43", "no setting \"Recv\": did you mean \"recv\"?"),
             ("Recv = 1", "no setting \"Recv\": the long options that"),
             ("bogus = 1", "no setting \"bogus\": the long options that"),
-            ("adaptive_rates = true", "did you mean \"adaptive-rate\"?"),
+            ("no_resumes = true", "did you mean \"no-resume\"?"),
         ] {
             let error = parse::<SendArgs>(text, "cbrst-send h:1 file").unwrap_err();
             assert!(error.contains(said), "{text}: {error}");

@@ -5,7 +5,7 @@ use super::key::Key;
 use crate::args::CommonArgs;
 use crate::protocol::MAX_FRAME;
 use cloudburst_net::{
-    Builder, Capacity, Classes, Code, Config, EcnMode, Endpoint, Fabric, Order, PathMap, Rate,
+    Builder, Capacity, Classes, Config, EcnMode, Endpoint, Fabric, Order, PathMap, Rate,
 };
 use core::time::Duration;
 use std::net::SocketAddr;
@@ -16,17 +16,15 @@ use std::path::PathBuf;
 pub(crate) struct CommonPlan {
     pub(crate) key: Key,
     pub(crate) deadline: Duration,
-    pub(crate) rate: f64,
+    pub(crate) rate: Rate,
     pub(crate) capacity: Capacity,
     mtu: usize,
     paths: PathMap,
     /// In the order of `--dscp`; empty for the library's default.
     pub(crate) dscps: Vec<u8>,
     classes: Classes,
-    aeolus: bool,
     pub(crate) resumes: bool,
-    ecn: bool,
-    adaptive_rate: bool,
+    ecn: EcnMode,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
     /// The directory of the qlog file.
@@ -44,10 +42,8 @@ impl CommonPlan {
             paths: args.paths,
             dscps: args.dscp,
             classes: args.classes,
-            aeolus: args.aeolus,
             resumes: !args.no_resume,
             ecn: args.ecn,
-            adaptive_rate: args.adaptive_rate,
             json: args.json,
             quiet: args.quiet,
             qlog: args.qlog,
@@ -55,24 +51,16 @@ impl CommonPlan {
     }
 
     /// Returns the builder of an endpoint that is bound to `bind`. It has no security yet.
-    pub(crate) fn builder(&self, bind: SocketAddr, code: Code, order: Order) -> Builder {
-        let ecn = match (self.aeolus, self.ecn) {
-            (true, _) => EcnMode::Aeolus,
-            (false, true) => EcnMode::On,
-            (false, false) => EcnMode::Off,
-        };
-        let mut fabric = Fabric { classes: self.classes, ecn, ..Fabric::default() };
+    pub(crate) fn builder(&self, bind: SocketAddr, order: Order) -> Builder {
+        let mut fabric = Fabric { classes: self.classes, ecn: self.ecn, ..Fabric::default() };
         if !self.dscps.is_empty() {
             fabric.dscps.clone_from(&self.dscps);
         }
-        let rate =
-            if self.adaptive_rate { Rate::Adaptive(self.rate) } else { Rate::Fixed(self.rate) };
         let config = Config {
             mtu: self.mtu,
             capacity: self.capacity,
-            rate,
+            rate: self.rate,
             order,
-            code,
             deadline: self.deadline,
             max_message: MAX_FRAME,
             fabric,

@@ -6,8 +6,8 @@ use super::input::{Input, Source};
 use super::key::Key;
 use super::tree::{LeftOut, walk};
 use crate::args::SendArgs;
-use crate::pairing::{Code as PairingCode, CodeFrom};
-use cloudburst_net::{Code, Order};
+use crate::pairing::{Code, CodeFrom};
+use cloudburst_net::Order;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -21,8 +21,7 @@ pub(crate) struct SendPlan {
     pub(crate) order: Order,
     pub(crate) pull: bool,
     /// The code that the key is derived from.
-    pub(crate) pair: Option<PairingCode>,
-    pub(crate) code: Option<Code>,
+    pub(crate) pair: Option<Code>,
     pub(crate) common: CommonPlan,
 }
 
@@ -63,7 +62,7 @@ impl SendPlan {
         };
         // Last, so that the user is asked only if all else is valid.
         let pair = match args.pair {
-            Some(CodeFrom::StandardInput) => Some(PairingCode::read().map_err(PlanError::Code)?),
+            Some(CodeFrom::StandardInput) => Some(Code::read().map_err(PlanError::Code)?),
             Some(CodeFrom::Argument(code)) => Some(code),
             None => None,
         };
@@ -74,7 +73,6 @@ impl SendPlan {
             order: args.order,
             pull: args.pull,
             pair,
-            code: args.code,
             common: CommonPlan::new(args.common, key),
         })
     }

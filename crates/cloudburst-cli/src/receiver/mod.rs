@@ -54,7 +54,7 @@ use crate::plan::{Destination, Key, ReceivePlan};
 use crate::signals::Interrupts;
 use crate::text;
 use crate::ui::{JsonTo, Report, Ui};
-use cloudburst_net::{BuildError, Code, Endpoint, Order};
+use cloudburst_net::{BuildError, Endpoint, Order};
 use crossbeam_channel::unbounded;
 use sd_notify::NotifyState;
 use std::io::{self, ErrorKind};
@@ -186,7 +186,7 @@ fn pair(plan: &mut ReceivePlan, interrupts: &Interrupts, ui: &Ui) -> Result<(), 
 }
 
 fn listen(plan: &ReceivePlan, sockets: Vec<UdpSocket>) -> Result<Endpoint, StartError> {
-    let builder = plan.common.builder(plan.listen, Code::default(), Order::default());
+    let builder = plan.common.builder(plan.listen, Order::default());
     let builder = builder
         .known_as(plan.known_as.iter().copied())
         .security(plan.common.key.security_with(&plan.also_accept));

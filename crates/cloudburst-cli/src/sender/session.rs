@@ -73,13 +73,13 @@ impl Session {
             Some(code) => Security::pre_shared(pairing::ask(peer, code, deadline)?),
             None => plan.common.key.security(),
         };
-        let builder = plan.common.builder(local, plan.code.unwrap_or_default(), plan.order);
+        let builder = plan.common.builder(local, plan.order);
         let courier = Courier::new(builder.security(security).build()?);
         Ok(Self {
             id: InvocationId(rand::random()),
             peer,
             deadline,
-            chunk: chunk_for(plan.common.capacity, plan.common.rate),
+            chunk: chunk_for(plan.common.capacity, plan.common.rate.share()),
             policy: chunk_policy(plan.pull),
             courier,
             resumes: plan.common.resumes,
@@ -140,9 +140,9 @@ impl Session {
 /// Returns the number of bytes in a chunk for a link of this capacity. Over loopback, 180 kB to 1 MiB are
 /// equally fast, and the largest costs the least bookkeeping. On a slow link, a chunk should take a
 /// tenth of a second, so that some chunk arrives well before either end gives up.
-fn chunk_for(capacity: Capacity, rate: f64) -> usize {
+fn chunk_for(capacity: Capacity, share: f64) -> usize {
     let tenth = match capacity {
-        Capacity::BitsPerSecond(bits) => bits as f64 * rate / 80.0,
+        Capacity::BitsPerSecond(bits) => bits as f64 * share / 80.0,
         _ => f64::INFINITY,
     };
     (tenth as usize).clamp(MIN_CHUNK, MAX_CHUNK)

@@ -155,7 +155,7 @@ fn quiet_prints_only_errors_and_the_command_with_a_new_key() {
 fn a_foreign_dscp_is_reported_once_at_both_ends() {
     let (_dir, paths) = files(&[("a", &noise(300_000, 11)), ("b", b"def")]);
     let receiver = Receiver::start(&["--once", "--dscp", "10"]);
-    let sent = receiver.send(&["--aeolus"], &[&paths[0], &paths[1]]);
+    let sent = receiver.send(&["--ecn", "aeolus"], &[&paths[0], &paths[1]]);
     let received = receiver.running.end();
     assert_eq!((sent.code, received.code), (Some(0), Some(0)), "{}", sent.stderr);
     for (ended, values) in [(sent, "expected=43 got=10"), (received, "expected=10 got=43")] {

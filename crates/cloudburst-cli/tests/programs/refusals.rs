@@ -298,7 +298,7 @@ fn invalid_command_lines_exit_with_2_and_send_nothing() {
         (vec!["--insecure", "--rate", "1.5", "h:1", path], "above 0 and at most 1"),
         (vec!["--insecure", "--mtu", "65536", "h:1", path], "576..=65535"),
         (vec!["--insecure", "--paths", "ecmp:0", "h:1", path], "1 to 64"),
-        (vec!["--insecure", "--code", "zip", "h:1", path], "rlf256"),
+        (vec!["--insecure", "--ecn", "always", "h:1", path], "`aeolus`"),
         (vec!["--insecure", "--dscp", "64", "h:1", path], "0..64"),
         (vec!["--insecure", "--dscp", "43,64", "h:1", path], "0..64"),
         (vec!["--insecure", "--classes", "left:0", "h:1", path], "ascending order"),

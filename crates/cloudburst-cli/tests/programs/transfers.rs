@@ -46,7 +46,7 @@ fn several_files_of_all_kinds_of_lengths_arrive_in_one_run() {
     let (_dir, paths) = files(&listed.collect::<Vec<_>>());
     let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
     let receiver = Receiver::start(&["--once"]);
-    let sent = receiver.send(&["--paths", "ecmp:3", "--code", "lt:d=9"], &paths);
+    let sent = receiver.send(&["--paths", "ecmp:3"], &paths);
     assert_eq!(sent.code, Some(0), "{}", sent.stderr);
     assert_eq!(receiver.names().len(), lengths.len());
     for (name, bytes) in names.iter().zip(&contents) {
