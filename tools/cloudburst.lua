@@ -13,7 +13,7 @@
 --                    senders draw theirs, so most captures need it. To switch it off where other
 --                    protocols happen to fit: tshark -o cbrst.heuristic:FALSE
 --   cbrst.header_tags  off by default: whether SYMBOLs carry header tags, as between endpoints
---                    that are both `trimmable`. Packets do not say so. If on, SYMBOLs that
+--                    that both set `trim_dscp`. Packets do not say so. If on, SYMBOLs that
 --                    switches have trimmed are shown as such: tshark -o cbrst.header_tags:TRUE
 --
 -- A captured datagram may contain several packets: see `split`. To see datagrams as they are on the
@@ -140,7 +140,7 @@ cbrst.prefs.heuristic = Pref.bool(
     "Find packets on other ports", true, "By version, kind, flags and length")
 
 cbrst.prefs.header_tags = Pref.bool(
-    "SYMBOLs carry header tags", false, "Both ends are trimmable")
+    "SYMBOLs carry header tags", false, "Both ends set trim_dscp")
 
 -- The kind of the packet that begins here, or nil and why a receiver would drop it.
 local function kind_of(tvb)

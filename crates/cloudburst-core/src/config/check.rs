@@ -4,7 +4,6 @@ use super::capacity::MIN_CAPACITY;
 use super::{Config, MAX_BLOCKS_IN_FLIGHT, Tuning};
 use crate::code::Code;
 use crate::path::MAX_TRAIN;
-use crate::rate::Downlink;
 
 /// The least memory from which every limit is at least 1.
 const MIN_MEMORY: usize = 1 << 20;
@@ -99,11 +98,6 @@ impl Tuning {
         if !(1..=MAX_BLOCKS_IN_FLIGHT).contains(&self.blocks_in_flight) {
             return refuse("tuning.blocks_in_flight", &self.blocks_in_flight, "between 1 and 8");
         }
-        if let Some(downlink) = self.downlink.as_ref().map(Downlink::bits_per_second)
-            && downlink < MIN_CAPACITY
-        {
-            return refuse("tuning.downlink", &downlink, "at least 8000 bits per second");
-        }
         if !(2..=1_000).contains(&self.max_redundancy) {
             return refuse("tuning.max_redundancy", &self.max_redundancy, "between 2 and 1000");
         }
@@ -142,6 +136,7 @@ mod tests {
     use super::*;
     use crate::code::MAX_SOURCE_SYMBOLS;
     use crate::config::{BurstPolicy, Fabric, Rate};
+    use crate::rate::Downlink;
     use core::time::Duration;
 
     #[test]
@@ -174,11 +169,11 @@ mod tests {
             fabric(Fabric { dscps: Vec::new(), ..f() }),
             fabric(Fabric { dscps: vec![43, 64], ..f() }),
             fabric(Fabric { trim_dscp: Some(64), ..f() }),
+            fabric(Fabric { downlink: Some(Downlink::new(0)), ..f() }),
             tuned(Tuning { train: 0, ..t() }),
             tuned(Tuning { train: 65, ..t() }),
             tuned(Tuning { max_peers: Some(0), ..t() }),
             tuned(Tuning { decode_bytes: Some(5), ..t() }),
-            tuned(Tuning { downlink: Some(Downlink::new(0)), ..t() }),
             tuned(Tuning { max_redundancy: 1, ..t() }),
         ];
         let said: Vec<String> =
@@ -202,11 +197,11 @@ mod tests {
                 "setting `fabric.dscps` is []: it must be 1 to 8 values from 0 to 63",
                 "setting `fabric.dscps` is [43, 64]: it must be 1 to 8 values from 0 to 63",
                 "setting `fabric.trim_dscp` is 64: it must be between 0 and 63",
+                "setting `fabric.downlink` is 0: it must be at least 8000 bits per second",
                 "setting `tuning.train` is 0: it must be between 1 and 64 packets",
                 "setting `tuning.train` is 65: it must be between 1 and 64 packets",
                 "setting `tuning.max_peers` is 0: it must be at least 1",
                 "setting `tuning.decode_bytes` is 5: it must be at least twice `max_message`",
-                "setting `tuning.downlink` is 0: it must be at least 8000 bits per second",
                 "setting `tuning.max_redundancy` is 1: it must be between 2 and 1000",
             ]
         );

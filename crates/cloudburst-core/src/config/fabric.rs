@@ -1,6 +1,8 @@
 //! What the switches between endpoints do.
 
+use super::capacity::MIN_CAPACITY;
 use super::{Classes, ConfigError};
+use crate::rate::Downlink;
 use core::fmt;
 use core::str::FromStr;
 
@@ -9,8 +11,8 @@ pub const DEFAULT_DSCP: u8 = 43;
 /// The maximum number of DSCPs of an endpoint: one for each class.
 const MAX_DSCPS: usize = 8;
 
-/// What the switches of the network do with packets of an endpoint. The default needs one shallow queue for
-/// [`DEFAULT_DSCP`].
+/// What the switches of the network do with packets of an endpoint, and which messages are pulled because of
+/// that. The default needs one shallow queue for [`DEFAULT_DSCP`].
 ///
 /// Write it with `..Fabric::default()`, as [`Config`](super::Config).
 ///
@@ -71,6 +73,10 @@ pub struct Fabric {
     ///
     /// [`BurstPolicy::Pulled`]: super::BurstPolicy::Pulled
     pub pull_above: usize,
+    /// The rate at which this endpoint pulls all messages together. Default `None`: `capacity` times
+    /// the share of `rate`, for this endpoint alone. Endpoints of a process that share a link must use clones
+    /// of one [`Downlink`], or together they pull more than the link carries.
+    pub downlink: Option<Downlink>,
 }
 
 impl Default for Fabric {
@@ -81,12 +87,13 @@ impl Default for Fabric {
             ecn: EcnMode::default(),
             trim_dscp: None,
             pull_above: usize::MAX,
+            downlink: None,
         }
     }
 }
 
 impl Fabric {
-    /// Checks the DSCPs; [`Config::check`](super::Config::check) does so, too.
+    /// Checks every field; [`Config::check`](super::Config::check) does so, too.
     ///
     /// # Errors
     ///
@@ -100,14 +107,25 @@ impl Fabric {
                 expected: "1 to 8 values from 0 to 63",
             });
         }
-        match self.trim_dscp {
-            Some(dscp) if !is_dscp(&dscp) => Err(ConfigError {
+        if let Some(dscp) = self.trim_dscp
+            && !is_dscp(&dscp)
+        {
+            return Err(ConfigError {
                 field: "fabric.trim_dscp",
                 value: dscp.to_string(),
                 expected: "between 0 and 63",
-            }),
-            _ => Ok(()),
+            });
         }
+        if let Some(downlink) = self.downlink.as_ref().map(Downlink::bits_per_second)
+            && downlink < MIN_CAPACITY
+        {
+            return Err(ConfigError {
+                field: "fabric.downlink",
+                value: downlink.to_string(),
+                expected: "at least 8000 bits per second",
+            });
+        }
+        Ok(())
     }
 }
 

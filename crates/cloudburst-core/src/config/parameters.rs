@@ -60,7 +60,7 @@ impl Parameters {
             policy: config.policy,
             pull_above: fabric.pull_above,
             pull_order: tuning.pull_order,
-            downlink: tuning.downlink,
+            downlink: fabric.downlink,
             probe: tuning.probe,
             train: tuning.train,
             max_redundancy: tuning.max_redundancy,

@@ -2,7 +2,6 @@
 
 use super::PullOrder;
 use crate::path::MAX_TRAIN;
-use crate::rate::Downlink;
 use core::time::Duration;
 
 /// Settings for experiments and tests. They may change or vanish in any version.
@@ -29,10 +28,6 @@ pub struct Tuning {
     pub blocks_in_flight: usize,
     /// The order in which this endpoint pulls messages. Default round robin.
     pub pull_order: PullOrder,
-    /// The rate at which this endpoint pulls all messages together. Default `None`: `capacity` times
-    /// the share of `rate`, for this endpoint alone. Endpoints that share a link must use clones of one
-    /// [`Downlink`], or together they pull more than the link carries.
-    pub downlink: Option<Downlink>,
     /// Whether a probe, a small packet in the class of answers, follows the opening of each block
     /// of a budgeted message, if the opening has two packets or more (Aeolus). Default false.
     /// Pulled messages always have probes.
@@ -69,7 +64,6 @@ impl Default for Tuning {
             max_redundancy: 32,
             blocks_in_flight: 2,
             pull_order: PullOrder::default(),
-            downlink: None,
             probe: false,
             decode_timeout: Duration::from_secs(15),
             send_messages: None,

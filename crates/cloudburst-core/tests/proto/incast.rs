@@ -123,7 +123,7 @@ impl Switch {
         };
         let downlink = incast.shared.then(|| Downlink::new(RATE));
         let mut receiver = config.clone();
-        receiver.tuning.downlink = downlink;
+        receiver.fabric.downlink = downlink;
         let mut configs = vec![receiver; incast.receivers];
         configs.extend(vec![config; incast.senders]);
         Self { receivers: incast.receivers, ..Self::new(configs, port, incast.one_queue) }

@@ -88,7 +88,7 @@ pub enum SendError {
         bytes: usize,
     },
     /// The limit on calls in flight is reached.
-    #[error("not sent: {calls} calls are in flight; wait until one ends, or raise `send_messages`")]
+    #[error("not sent: {calls} calls are in flight; wait until one ends, or raise `memory`")]
     TooManyCalls {
         /// Calls in flight.
         calls: usize,
@@ -142,7 +142,7 @@ pub enum SendError {
     /// messages left it no transmit opportunity, or the deadline was zero.
     #[error(
         "not delivered: no packet of the message was sent before its deadline; allow more time, a \
-         higher rate, or more messages at once (`send_messages`, `send_bytes`)"
+         higher rate, or more messages at once (`memory`)"
     )]
     NotStarted,
     /// The message was cancelled before its first packet; a reply, because it is no longer awaited.
@@ -161,8 +161,7 @@ pub enum SendError {
     /// application does not take messages, or not fast enough.
     #[error(
         "perhaps not delivered: no STOP came before the deadline: the receiver was full when it \
-         last answered; have the receiver take messages faster, or raise `receive_messages` and \
-         `receive_bytes` there"
+         last answered; have the receiver take messages faster, or raise `memory` there"
     )]
     Busy,
     /// As [`Deadline`](Self::Deadline), and the last packets to the peer did not even leave this host.
