@@ -76,19 +76,6 @@ macro_rules! invalid_input {
 invalid_input! { CodeNameError ConfigError KeyError OrderError ShapeError }
 
 /// Why this host did not send packets. Neither the peer nor the network is to blame.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::error::LocalError;
-/// fn advise(error: LocalError) -> &'static str {
-///     match error {
-///         LocalError::Denied => "see the rules of this host's firewall",
-///         LocalError::TooLarge => "lower `mtu`",
-///         _ => "see `dmesg`",
-///     }
-/// }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalError {

@@ -10,13 +10,6 @@ use core::fmt;
 pub struct Incarnation(pub [u8; 16]);
 
 /// The identifier of a message: unique within the sending endpoint's [`Incarnation`], never reused.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::id::MessageId;
-/// assert_eq!(MessageId(7).to_string(), "7"); // as in logs and qlogs
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub u64);
 
@@ -31,19 +24,6 @@ pub struct ConnectId(pub u64);
 pub struct SessionId(pub u32);
 
 /// The number of a path from one endpoint to another, as defined by a path map.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::error::Receipt;
-/// # use cloudburst_core::id::PathId;
-/// assert_eq!(PathId(3).to_string(), "3");
-///
-/// /// The path that most symbols of a message arrived on.
-/// fn busiest(receipt: &Receipt) -> Option<PathId> {
-///     receipt.arrivals.iter().max_by_key(|on| on.count).map(|on| on.path)
-/// }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u16);
 

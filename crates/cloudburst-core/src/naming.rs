@@ -9,19 +9,6 @@ use crate::id::Incarnation;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 /// The relation of an address to an endpoint: one of these three, so it is not `#[non_exhaustive]`.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::naming::Naming;
-/// fn explain(naming: Naming) -> &'static str {
-///     match naming {
-///         Naming::Own => "an address of this host",
-///         Naming::Translated => "an address at which peers know it",
-///         Naming::Foreign => "handshakes for this address are ignored: should it be in `known_as`?",
-///     }
-/// }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Naming {
     /// An address of this host, at a UDP port of this endpoint.

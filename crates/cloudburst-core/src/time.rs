@@ -7,17 +7,6 @@ use core::time::Duration;
 ///
 /// State machines never read a clock; their driver passes them the time. Arithmetic saturates, so
 /// no deadline, however far away, can overflow.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::time::Instant;
-/// # use core::time::Duration;
-/// let begin = Instant::ZERO + Duration::from_millis(1);
-/// let end = Instant::from_nanos(begin.as_nanos() + 500);
-/// assert_eq!(end.saturating_since(begin), Duration::from_nanos(500));
-/// assert_eq!(begin.saturating_since(end), Duration::ZERO);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 

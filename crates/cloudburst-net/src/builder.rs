@@ -50,16 +50,6 @@ pub struct Builder {
 
 impl Endpoint {
     /// Returns a builder with the default settings.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// let builder = Endpoint::builder().bind("127.0.0.1:0".parse()?).security(Security::pre_shared([7; 32]));
-    /// let (one, other) = (builder.clone().build()?, builder.build()?);
-    /// assert_ne!(one.local_addr(), other.local_addr());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -103,19 +93,6 @@ impl Builder {
     /// first. A second call replaces the addresses of the first. Cannot be combined with
     /// [`reuse_port`](Self::reuse_port): peers then send to ports of individual endpoints, which no
     /// translator forwards.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Naming, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let public = "203.0.113.7:443".parse()?; // which a device translates into this host's address
-    /// let endpoint =
-    ///     Endpoint::builder().bind(loopback).known_as([public]).security(security).build()?;
-    /// assert_eq!(endpoint.naming(public), Naming::Translated);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn known_as(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.known_as = addresses.into_iter().map(plain).collect();
         self
@@ -183,7 +160,7 @@ impl Builder {
     /// for _ in 0..cores {
     ///     let shard = builder.clone().bind(address).reuse_port(true).config(config.clone());
     ///     let shard = shard.build()?.blocking();
-    ///     thread::spawn(move || shard.serve(1, |question| question.bytes.to_ascii_uppercase()));
+    ///     thread::spawn(move || shard.serve(1, |request| request.bytes.to_ascii_uppercase()));
     /// }
     ///
     /// let client = builder.build()?.blocking();
@@ -199,18 +176,6 @@ impl Builder {
     /// [`DEFAULT_SOCKET_BUFFERS`].
     ///
     /// The system may grant less: see [`Endpoint::granted_buffers`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// let endpoint =
-    ///     Endpoint::builder().bind(loopback).socket_buffers(64 << 10).security(security).build()?;
-    /// assert_eq!(endpoint.granted_buffers().wanted, 64 << 10);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub const fn socket_buffers(mut self, bytes: usize) -> Self {
         self.socket_buffers = bytes;
         self
@@ -247,15 +212,6 @@ impl Builder {
     /// # Errors
     ///
     /// See [`BuildError`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{BuildError, Endpoint};
-    /// let refused = Endpoint::builder().bind("127.0.0.1:0".parse()?).build();
-    /// assert!(matches!(refused, Err(BuildError::NoSecurity)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn build(self) -> Result<Endpoint, BuildError> {
         self.build_on(Vec::new())
     }

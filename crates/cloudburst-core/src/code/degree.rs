@@ -7,14 +7,6 @@ use crate::rng::SplitMix64;
 /// The distribution of the degree: the number of source symbols that a coded symbol combines (III-A).
 ///
 /// Every distribution reaches full rank for every number n of source symbols.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::code::{Code, Degree};
-/// let code = Code::LtSystematic(Degree::Dense);
-/// assert_eq!(code.to_string(), "lt-systematic:dense");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Degree {

@@ -7,20 +7,6 @@ use super::degree::Degree;
 use super::overhead::expected_symbols;
 
 /// A code: the function from (block, ESI) to a symbol.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::code::{Code, Degree};
-/// let code: Code = "lt:d=5".parse()?;
-/// assert_eq!(code, Code::Lt(Degree::Fixed(5)));
-/// assert_eq!(Code::from_wire(code.to_wire()), Some(code));
-/// assert!(!code.is_systematic() && Code::default().is_systematic());
-/// // Of 64 source symbols: bytes of the index set in each packet, and symbols to expect.
-/// assert_eq!((code.index_set_len(64), Code::default().index_set_len(64)), (8, 0));
-/// assert!(code.expected_symbols(64) > Code::default().expected_symbols(64));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
@@ -42,14 +28,6 @@ pub enum Code {
 }
 
 /// Text that does not name a code.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::code::{Code, CodeNameError};
-/// let said = "reed-solomon".parse::<Code>().map_err(|error: CodeNameError| error.got);
-/// assert_eq!(said, Err("reed-solomon".to_owned()));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no code is called {got:?}{}; there are {ACCEPTED}", missing_feature(got))]
 #[non_exhaustive]

@@ -9,15 +9,6 @@ use std::net::{IpAddr, SocketAddr};
 /// flow label or an outer header. The core passes it through.
 ///
 /// Drivers and path maps construct it, so it is not `#[non_exhaustive]`.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::path::Via;
-/// let remote = "10.0.0.2:7000".parse()?;
-/// let via = Via { egress: 3, local: None, remote }; // the fourth source port
-/// # Ok::<(), std::net::AddrParseError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Via {
     /// The egress to send on, or on which a packet arrived.

@@ -45,16 +45,6 @@ pub enum Order {
 }
 
 /// Why an order cannot be used. The configuration is to blame.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::path::{Order, OrderError};
-/// match "drb:2x8".parse::<Order>().and_then(|order| order.check_paths(12)) {
-///     Err(OrderError::Paths { expected, paths, .. }) => assert_eq!((expected, paths), (16, 12)),
-///     other => println!("{other:?}"),
-/// }
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OrderError {

@@ -23,20 +23,6 @@ const FRESH_FOR: Duration = Duration::from_secs(1);
 /// loss. With 1 in 1,000 lost at random, two such runs in three contain a loss.
 const CLEAN_AFTER: u32 = 1024;
 /// The counters and state of one path.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::path::PathStats;
-/// fn log(paths: &[PathStats]) {
-///     for (number, path) in paths.iter().enumerate().filter(|(_, path)| !path.removed) {
-///         let PathStats { sent, arrived, loss_permille, round_trip, .. } = path;
-///         let state = if path.degraded { ", degraded" } else { "" };
-///         println!("{number}: {arrived} of {sent} arrived, {round_trip:?}{state}");
-///         println!("   {loss_permille} of 1,000 lost lately");
-///     }
-/// }
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathStats {

@@ -13,19 +13,6 @@ const MAX_LAYERS: usize = 15;
 /// f1, f2 and choices c1, c2 it has the number c1 f2 + c2. Paths that share an uplink of the TOR are
 /// thus neighbours, as are the core switches above one aggregation switch in Figure 1(a) of the DRB
 /// paper. A path map must number its paths in this way, or digit reversal does not spread the load.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::path::Shape;
-/// let fat_tree = Shape::fat_tree(8)?;
-/// assert_eq!((fat_tree.paths(), fat_tree.fan_outs()), (16, &[4, 4][..]));
-/// let vl2 = Shape::vl2(2, 8, 8)?;
-/// assert_eq!((vl2.paths(), vl2.to_string().as_str()), (8, "vl2:2,8,8"));
-/// let leaf_spine = Shape::layers(&[4])?;
-/// assert_eq!(leaf_spine.paths(), 4);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     kind: Kind,
@@ -34,14 +21,6 @@ pub struct Shape {
 }
 
 /// A value that is not valid in the shape of a fabric. The configuration is to blame.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::path::{Shape, ShapeError};
-/// let said = Shape::fat_tree(7).map_err(|error: ShapeError| (error.field, error.value));
-/// assert_eq!(said, Err(("fat-tree", "7".to_owned())));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("setting `order.{field}` is {value}: it must be {expected}")]
 #[non_exhaustive]

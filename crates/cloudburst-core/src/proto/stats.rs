@@ -10,17 +10,6 @@ use std::net::SocketAddr;
 /// An idle peer is forgotten when another needs its place (`Limits::max_peers`), and by the
 /// receiving half after two and a half minutes of silence. If it returns, its counts start from
 /// zero. The endpoint's own counters never decrease.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::proto::PeerStats;
-/// fn log(peers: &[PeerStats]) {
-///     for PeerStats { peer, sent, received, .. } in peers {
-///         println!("{peer}: {} messages to it, {} from it", sent.delivered, received.delivered);
-///     }
-/// }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeerStats {
@@ -33,17 +22,6 @@ pub struct PeerStats {
 }
 
 /// Messages to one peer.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::proto::SentTo;
-/// fn log(sent: &SentTo) {
-///     println!("{} under way, round trip {:?}", sent.unfinished, sent.round_trip);
-///     println!("{} of {} packets on a timeout", sent.retries, sent.symbols_sent);
-/// }
-/// # log(&SentTo::default());
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SentTo {
@@ -78,17 +56,6 @@ pub struct SentTo {
 }
 
 /// Messages from one peer, in the sessions that are held: more than one if it has restarted.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::proto::ReceivedFrom;
-/// fn log(received: &ReceivedFrom) {
-///     println!("{} bytes in {} messages", received.bytes_delivered, received.delivered);
-///     println!("{} symbols missing", received.missing_symbols);
-/// }
-/// # log(&ReceivedFrom::default());
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceivedFrom {

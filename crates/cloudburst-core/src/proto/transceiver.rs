@@ -46,18 +46,6 @@ pub struct Counters {
 }
 
 /// How long an endpoint's messages took.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::proto::Latencies;
-/// fn log(latencies: &Latencies) {
-///     for (what, took) in [("sent", &latencies.sent), ("received", &latencies.received)] {
-///         println!("{what}: {} messages, p99 {:?}", took.count(), took.quantile(0.99));
-///     }
-/// }
-/// # log(&Latencies::default());
-/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Latencies {

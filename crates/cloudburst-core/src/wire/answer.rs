@@ -39,16 +39,6 @@ const ENDED_LEN: usize = 1;
 const ARRIVAL_LEN: usize = 4;
 
 /// Why a message will never be delivered.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::wire::RejectReason;
-/// /// Whether another server may take the message.
-/// fn may_go_elsewhere(reason: RejectReason) -> bool {
-///     matches!(reason, RejectReason::Closing)
-/// }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum RejectReason {
@@ -71,18 +61,6 @@ pub const MARK_MEMORY: u16 = 15;
 
 /// The number of symbols of a message that arrived on one path. It has all that its four bytes on the wire
 /// hold, so it is not `#[non_exhaustive]`.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::error::Receipt;
-/// # use cloudburst_core::wire::Arrivals;
-/// fn log(receipt: &Receipt) {
-///     for Arrivals { path, count, marked } in &receipt.arrivals {
-///         println!("path {}: {count} symbols arrived, {marked} of the latest marked", path.0);
-///     }
-/// }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrivals {
     /// The path, in the sender's numbering; below [`MAX_PATHS`].

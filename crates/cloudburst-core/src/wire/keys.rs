@@ -9,29 +9,10 @@ use twox_hash::XxHash3_128;
 /// The shared secret of a set of endpoints: 32 bytes that only they know. `Debug` does not show them.
 ///
 /// Its text form, as in key files, is 64 hexadecimal digits; whitespace around them is ignored.
-///
-/// ```
-/// use cloudburst_core::config::PresharedKey;
-///
-/// let key: PresharedKey = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff".parse()?;
-/// let key = PresharedKey::from([7; 32]);
-/// let key = PresharedKey::try_from(vec![7; 32])?; // such as the contents of a file
-/// # Ok::<(), cloudburst_core::config::KeyError>(())
-/// ```
 #[derive(Clone)]
 pub struct PresharedKey([u8; 32]);
 
 /// Bytes or text that are not a key. The error does not contain them, since they may be secret.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::config::{KeyError, PresharedKey};
-/// match "0123".parse::<PresharedKey>() {
-///     Err(KeyError::Text { came, .. }) => assert_eq!(came, 4),
-///     other => println!("{other:?}"),
-/// }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {

@@ -78,15 +78,6 @@ impl Kind {
 
 /// The role of a message for the application that receives it. All symbols of a message carry the
 /// same role. It is not `#[non_exhaustive]`, because its two bits on the wire have no other value.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::config::Config;
-/// # use cloudburst_core::wire::Role;
-/// let longest = Config::default().max_message - Role::Request.header_len();
-/// println!("a request may have {longest} bytes");
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
     /// A message without a response.

@@ -14,18 +14,6 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 /// Counters of the calls that an endpoint has made and served since it was created.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::proto::CallCounters;
-/// fn check(calls: &CallCounters) {
-///     if calls.handlers_panicked > 0 {
-///         eprintln!("{} handlers panicked: see the log", calls.handlers_panicked);
-///     }
-/// }
-/// # check(&CallCounters::default());
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallCounters {

@@ -3,21 +3,6 @@
 use super::answers::{Report, Verdict};
 
 /// Counters of what a receiver has done and seen since it was created.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::proto::ReceiverCounters;
-/// fn check(receiver: &ReceiverCounters) {
-///     if receiver.refused_handshakes > 0 {
-///         eprintln!("{} handshakes were under another key", receiver.refused_handshakes);
-///     }
-///     if receiver.messages_dropped > 0 {
-///         eprintln!("{} messages found no capacity", receiver.messages_dropped);
-///     }
-/// }
-/// # check(&ReceiverCounters::default());
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceiverCounters {

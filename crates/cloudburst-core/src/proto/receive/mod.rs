@@ -60,15 +60,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// A message, delivered once.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::proto::Message;
-/// fn log(message: &Message) {
-///     println!("message {} of {}: {} bytes", message.id, message.peer, message.bytes.len());
-/// }
-/// ```
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {

@@ -1,19 +1,6 @@
 //! The counters of a sender.
 
 /// Counters of what a sender has done and seen since it was created.
-///
-/// # Example
-///
-/// ```
-/// # use cloudburst_core::proto::SenderCounters;
-/// fn log(sender: &SenderCounters) {
-///     let SenderCounters { delivered, rejected, unknown, .. } = sender;
-///     println!("{delivered} delivered, {rejected} not, {unknown} unknown");
-///     let needed = sender.source_symbols.max(1) as f64;
-///     println!("{:.2} packets for each that was needed", sender.symbols_sent as f64 / needed);
-/// }
-/// # log(&SenderCounters::default());
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SenderCounters {
