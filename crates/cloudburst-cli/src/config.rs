@@ -54,7 +54,7 @@ pub(crate) fn with_settings(
     holds: &[&str],
 ) -> Result<Command, ConfigError> {
     let mut settings = BTreeMap::new();
-    for path in given.map_or_else(usual, |path| vec![path.to_owned()]) {
+    for path in given.map_or_else(default_paths, |path| vec![path.to_owned()]) {
         match fs::read_to_string(&path) {
             Ok(text) => read(&command, &path, &text, &mut settings)?,
             Err(_) if given.is_none() && fs::metadata(&path).is_err() => {}
@@ -76,13 +76,13 @@ pub(crate) fn with_settings(
 
 /// Whether the same files ask for JSON. Ignores errors, which have been reported.
 pub(crate) fn wants_json(program: &str, given: Option<&Path>) -> bool {
-    let paths = given.map_or_else(usual, |path| vec![path.to_owned()]);
+    let paths = given.map_or_else(default_paths, |path| vec![path.to_owned()]);
     let tables = paths.iter().filter_map(|path| fs::read_to_string(path).ok()?.parse().ok());
-    let said = tables.flat_map(|table: Table| {
+    let values = tables.flat_map(|table: Table| {
         let own = table.get(own_table(program)).and_then(|own| own.get("json")).cloned();
         [table.get("json").cloned(), own]
     });
-    said.flatten().filter_map(|value| value.as_bool()).next_back().unwrap_or(false)
+    values.flatten().filter_map(|value| value.as_bool()).next_back().unwrap_or(false)
 }
 
 /// Returns the name of the table with settings of this program alone.
@@ -91,7 +91,7 @@ fn own_table(program: &str) -> &str {
 }
 
 /// Returns the files that are read if none is given. Later files take precedence.
-fn usual() -> Vec<PathBuf> {
+fn default_paths() -> Vec<PathBuf> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|at| at.is_absolute());
     let home = || absolute("HOME").map(|home| home.join(".config"));
     let user = absolute("XDG_CONFIG_HOME").or_else(home).map(|at| at.join(OF_USER));

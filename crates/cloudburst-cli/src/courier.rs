@@ -18,7 +18,7 @@ type Inbox = Pin<Box<dyn Future<Output = Result<Message, Closed>>>>;
 /// send ends.
 pub(crate) struct Courier<T> {
     endpoint: Endpoint,
-    bell: Arc<Bell>,
+    waker: Arc<LoopWaker>,
     woken: Receiver<()>,
     inbox: Inbox,
     under_way: Vec<(T, cloudburst_net::Sending)>,
@@ -35,9 +35,9 @@ pub(crate) enum Event<T> {
 impl<T> Courier<T> {
     pub(crate) fn new(endpoint: Endpoint) -> Self {
         // One token, however many wake: the loop polls everything.
-        let (bell, woken) = bounded(1);
+        let (wake, woken) = bounded(1);
         let inbox = next_message(&endpoint);
-        Self { endpoint, bell: Arc::new(Bell(bell)), woken, inbox, under_way: Vec::new() }
+        Self { endpoint, waker: Arc::new(LoopWaker(wake)), woken, inbox, under_way: Vec::new() }
     }
 
     /// The channel that wakes the loop: after a token, [`poll`](Self::poll) until it returns `None`.
@@ -45,9 +45,9 @@ impl<T> Courier<T> {
         &self.woken
     }
 
-    /// Returns a bell, by which other threads wake the same loop.
-    pub(crate) fn bell(&self) -> Arc<Bell> {
-        self.bell.clone()
+    /// Returns what wakes the same loop from other threads.
+    pub(crate) fn waker(&self) -> Arc<LoopWaker> {
+        self.waker.clone()
     }
 
     pub(crate) const fn endpoint(&self) -> &Endpoint {
@@ -69,13 +69,13 @@ impl<T> Courier<T> {
         let sending = self.endpoint.send(peer, bytes).options(options).begin()?;
         self.under_way.push((tag, sending));
         // A future wakes no one before its first poll: have the loop poll it.
-        self.bell.ring();
+        self.waker.wake_loop();
         Ok(())
     }
 
     /// Returns the next event. `None` if there is none: [`woken`](Self::woken) receives a token when there is.
     pub(crate) fn poll(&mut self) -> Option<Event<T>> {
-        let waker = Waker::from(self.bell.clone());
+        let waker = Waker::from(self.waker.clone());
         let mut context = Context::from_waker(&waker);
         if let Poll::Ready(Ok(message)) = self.inbox.as_mut().poll(&mut context) {
             self.inbox = next_message(&self.endpoint);
@@ -86,7 +86,7 @@ impl<T> Courier<T> {
 
     /// As [`poll`](Self::poll), but for sends only: messages stay in the endpoint, whose peers wait for room.
     pub(crate) fn poll_sends(&mut self) -> Option<Event<T>> {
-        let waker = Waker::from(self.bell.clone());
+        let waker = Waker::from(self.waker.clone());
         let mut context = Context::from_waker(&waker);
         for at in 0..self.under_way.len() {
             if let Poll::Ready(result) = Pin::new(&mut self.under_way[at].1).poll(&mut context) {
@@ -127,21 +127,21 @@ fn next_message(endpoint: &Endpoint) -> Inbox {
 }
 
 /// Wakes the loop of a [`Courier`].
-pub(crate) struct Bell(Sender<()>);
+pub(crate) struct LoopWaker(Sender<()>);
 
-impl Bell {
-    pub(crate) fn ring(&self) {
+impl LoopWaker {
+    pub(crate) fn wake_loop(&self) {
         // A full channel wakes the loop, too.
         let _ = self.0.try_send(());
     }
 }
 
-impl Wake for Bell {
+impl Wake for LoopWaker {
     fn wake(self: Arc<Self>) {
-        self.ring();
+        self.wake_loop();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.ring();
+        self.wake_loop();
     }
 }

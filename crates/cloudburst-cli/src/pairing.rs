@@ -86,9 +86,9 @@ pub(crate) enum PairingError {
         "the program at TCP {0} is not a cbrst-recv --pair of this version, or has just ended: check whether it still \
          shows a code"
     )]
-    Stranger(SocketAddr),
+    NotPairing(SocketAddr),
     #[error("the program at TCP {0} is busy with other connections or says nothing: try again")]
-    Silent(SocketAddr),
+    Unresponsive(SocketAddr),
     #[error(
         "{0} has another code: if cbrst-recv shows a new one, type that; if it still shows the same one, another \
          program answered, and cbrst-recv must be restarted"
@@ -215,7 +215,7 @@ impl Pairing {
             show(code, last);
             let guesser = loop {
                 let (stream, from) = self.accept(interrupts, until)?;
-                match answer(stream, code) {
+                match pair_sender(stream, code) {
                     Ok(Some(key)) => return Ok(key),
                     Ok(None) => break from,
                     // A peer that did not get as far as a guess has learnt nothing.
@@ -253,7 +253,7 @@ impl Pairing {
 }
 
 /// Handles one connection at the receiver. Returns the key, or `None` if the sender has another code.
-fn answer(stream: TcpStream, code: Code) -> io::Result<Option<[u8; 32]>> {
+fn pair_sender(stream: TcpStream, code: Code) -> io::Result<Option<[u8; 32]>> {
     stream.set_nonblocking(false)?;
     let mut stream = Timed::new(stream, AT_RECEIVER);
     let (spake2, own) = Spake2::<Ed25519Group>::start_b(&code.password(), &sender(), &receiver());
@@ -273,7 +273,7 @@ fn answer(stream: TcpStream, code: Code) -> io::Result<Option<[u8; 32]>> {
 /// # Errors
 ///
 /// If there is no connection in the time `within`, or the receiver has another code: see [`PairingError`].
-pub(crate) fn ask(
+pub(crate) fn pair_with(
     peer: SocketAddr,
     code: Code,
     within: Duration,
@@ -283,17 +283,19 @@ pub(crate) fn ask(
     let mut stream = Timed::new(stream, AT_SENDER);
     let (spake2, own) = Spake2::<Ed25519Group>::start_a(&code.password(), &sender(), &receiver());
     stream.write_first(&own).map_err(failed)?;
-    let unless_silent = |error: io::Error, otherwise| match error.kind() {
-        ErrorKind::TimedOut | ErrorKind::WouldBlock => PairingError::Silent(peer),
+    let unless_unresponsive = |error: io::Error, otherwise| match error.kind() {
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => PairingError::Unresponsive(peer),
         _ => otherwise,
     };
-    let theirs =
-        stream.read_first().map_err(|error| unless_silent(error, PairingError::Stranger(peer)))?;
-    let secret = spake2.finish(&theirs).map_err(|_| PairingError::Stranger(peer))?;
+    let theirs = stream
+        .read_first()
+        .map_err(|error| unless_unresponsive(error, PairingError::NotPairing(peer)))?;
+    let secret = spake2.finish(&theirs).map_err(|_| PairingError::NotPairing(peer))?;
     let keys = Keys::of(&secret);
     stream.0.write_all(keys.of_sender.as_bytes()).map_err(failed)?;
-    let confirmation =
-        stream.read::<32>().map_err(|error| unless_silent(error, PairingError::WrongCode(peer)))?;
+    let confirmation = stream
+        .read::<32>()
+        .map_err(|error| unless_unresponsive(error, PairingError::WrongCode(peer)))?;
     if blake3::Hash::from(confirmation) != keys.of_receiver {
         return Err(PairingError::WrongCode(peer));
     }
@@ -379,9 +381,9 @@ mod tests {
         let code: Code = "012-345".parse().unwrap();
         let once = || {
             let (listener, addr) = listener();
-            let asking = thread::spawn(move || ask(addr, code, LONG).unwrap());
-            let answered = answer(listener.accept().unwrap().0, code).unwrap().unwrap();
-            assert_eq!(asking.join().unwrap(), answered);
+            let pairing = thread::spawn(move || pair_with(addr, code, LONG).unwrap());
+            let answered = pair_sender(listener.accept().unwrap().0, code).unwrap().unwrap();
+            assert_eq!(pairing.join().unwrap(), answered);
             answered
         };
         assert_ne!(once(), once());
@@ -390,9 +392,9 @@ mod tests {
     #[test]
     fn a_wrong_code_counts_as_a_guess_and_is_not_confirmed() {
         let (listener, addr) = listener();
-        let asking = thread::spawn(move || ask(addr, Code(1), LONG));
-        assert_eq!(answer(listener.accept().unwrap().0, Code(2)).unwrap(), None);
-        assert!(matches!(asking.join().unwrap(), Err(PairingError::WrongCode(_))));
+        let pairing = thread::spawn(move || pair_with(addr, Code(1), LONG));
+        assert_eq!(pair_sender(listener.accept().unwrap().0, Code(2)).unwrap(), None);
+        assert!(matches!(pairing.join().unwrap(), Err(PairingError::WrongCode(_))));
     }
 
     #[test]
@@ -402,24 +404,24 @@ mod tests {
             let mut stream = TcpStream::connect(addr).unwrap();
             stream.write_all(bytes).unwrap();
             stream.shutdown(std::net::Shutdown::Write).unwrap();
-            assert!(answer(listener.accept().unwrap().0, Code(1)).is_err(), "{bytes:?}");
+            assert!(pair_sender(listener.accept().unwrap().0, Code(1)).is_err(), "{bytes:?}");
         }
         // A point that is not on the curve.
         let (listener, addr) = listener();
         let mut stream = TcpStream::connect(addr).unwrap();
         stream.write_all(&[&MAGIC[..], b"A", &[0xff; 32]].concat()).unwrap();
-        assert!(answer(listener.accept().unwrap().0, Code(1)).is_err());
+        assert!(pair_sender(listener.accept().unwrap().0, Code(1)).is_err());
     }
 
     #[test]
     fn a_reflected_message_is_rejected() {
         let (listener, addr) = listener();
-        let asking = thread::spawn(move || ask(addr, Code(1), LONG));
+        let pairing = thread::spawn(move || pair_with(addr, Code(1), LONG));
         let (mut stream, _) = listener.accept().unwrap();
         let mut first = [0; MAGIC.len() + SPAKE2_LEN];
         stream.read_exact(&mut first).unwrap();
         stream.write_all(&first).unwrap();
-        assert!(matches!(asking.join().unwrap(), Err(PairingError::Stranger(_))));
+        assert!(matches!(pairing.join().unwrap(), Err(PairingError::NotPairing(_))));
     }
 
     #[test]

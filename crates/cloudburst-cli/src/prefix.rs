@@ -32,28 +32,34 @@ pub(crate) fn hash_exactly(
     Ok(())
 }
 
-/// The length of a prefix, and the state of the hasher after it.
-pub(crate) type Known = (u64, blake3::Hasher);
+/// A prefix of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct HashedPrefix {
+    pub(crate) len: u64,
+    /// The state of the hasher after it.
+    pub(crate) hasher: blake3::Hasher,
+}
 
 /// Hashes the prefixes of the lengths `lens`, which are in ascending order.
 ///
 /// # Errors
 ///
 /// If the file cannot be read.
-pub(crate) fn hash_all(mut file: impl Read + Seek, lens: &[u64]) -> io::Result<Vec<Known>> {
+pub(crate) fn hash_all(mut file: impl Read + Seek, lens: &[u64]) -> io::Result<Vec<HashedPrefix>> {
     file.seek(SeekFrom::Start(0))?;
     let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
     let hash = |len: &u64| {
         hash_exactly(&mut file, len - at, &mut hasher)?;
         at = *len;
-        Ok((at, hasher.clone()))
+        Ok(HashedPrefix { len: at, hasher: hasher.clone() })
     };
     lens.iter().map(hash).collect()
 }
 
 /// Returns the prefixes in the form of ACCEPT.
-pub(crate) fn prefixes(known: &[Known]) -> Vec<Prefix> {
-    let prefix = |(len, hasher): &Known| Prefix { len: *len, digest: hasher.finalize().into() };
+pub(crate) fn prefixes(known: &[HashedPrefix]) -> Vec<Prefix> {
+    let prefix =
+        |known: &HashedPrefix| Prefix { len: known.len, digest: known.hasher.finalize().into() };
     known.iter().map(prefix).collect()
 }
 

@@ -35,23 +35,23 @@ pub(super) enum Named {
 }
 
 impl Addresses {
-    /// Asks from one port, and has the receiver answer to another one. Returns the receiver's state, too.
+    /// Sends a request from one port, and has the receiver answer to another one. Returns the receiver's state, too.
     pub(super) fn find_out(
         plan: &DoctorPlan,
         local: SocketAddr,
         peer: SocketAddr,
-        asker: &mut Examiner,
+        requester: &mut Examiner,
     ) -> Result<Option<(Self, Vitals)>, ExamError> {
-        let Some((_, vitals)) = asker.ask(0)? else { return Ok(None) };
+        let Some((_, vitals)) = requester.request(0)? else { return Ok(None) };
         let named = |naming| match naming {
             Naming::Own => Named::Own,
             Naming::Translated => Named::Translated,
             Naming::Foreign => Named::Foreign,
         };
         let mut addresses = Self {
-            local: asker.endpoint.local_addr(),
+            local: requester.endpoint.local_addr(),
             peer,
-            seen: vitals.asker,
+            seen: vitals.requester,
             listens: vitals.listens,
             naming: vitals.naming.map(named),
             unasked_arrive: None,
@@ -59,7 +59,7 @@ impl Addresses {
         // Behind a translator, an answer to another port would go to the translator itself.
         if addresses.source_nat().is_none() {
             let other = Examiner::new(plan, local, peer, 1)?;
-            addresses.unasked_arrive = asker.is_answered_at(&other)?;
+            addresses.unasked_arrive = requester.is_answered_at(&other)?;
         }
         Ok(Some((addresses, vitals)))
     }

@@ -20,11 +20,11 @@ pub(super) enum ExamError {
     #[error("{}", text::with_causes(.0))]
     Endpoint(#[from] BuildError),
     #[error(transparent)]
-    Silence(Failure),
+    Unanswered(Failure),
     #[error(transparent)]
     Send(#[from] SendError),
     #[error(
-        "the receiver got the question, but no answer arrived: it is not a cbrst-recv of this \
+        "the receiver got the request, but no answer arrived: it is not a cbrst-recv of this \
          version, or a device on the way, such as source NAT that changes ports or a firewall, drops \
          packets that the receiver sends on its own"
     )]

@@ -17,23 +17,23 @@ use std::time::Instant;
 
 /// Bytes of the digest at the end of each message.
 const DIGEST: usize = 16;
-/// How often to ask until a question takes only one packet.
+/// How often to ask until a request takes only one packet.
 const TRIES: usize = 32;
 /// How often to count again where packets are missing, and the time before that.
 const RECOUNTS: usize = 3;
 const RECOUNT_AFTER: Duration = Duration::from_millis(20);
 
-/// An endpoint that asks a receiver for its state.
+/// An endpoint that requests the state of a receiver.
 pub(super) struct Examiner {
     pub(super) endpoint: blocking::Endpoint,
     peer: SocketAddr,
-    /// Bytes of padding with which a question fills a packet.
+    /// Bytes of padding with which a request fills a packet.
     full: usize,
     session: InvocationId,
-    asked: u32,
+    requests: u32,
     deadline: Duration,
-    /// Why the last question was not delivered, as far as is known.
-    silence: Option<SendError>,
+    /// Why the last request was not delivered, as far as is known.
+    last_error: Option<SendError>,
 }
 
 /// Where an answer is wanted.
@@ -66,7 +66,7 @@ pub(super) struct Findings {
 
 /// The counters of both ends when nothing was in flight.
 #[derive(Clone, Copy)]
-struct Moment {
+struct Snapshot {
     vitals: Vitals,
     sent: u64,
     answers: u64,
@@ -110,33 +110,36 @@ impl Examiner {
         let endpoint = builder.build()?.blocking();
         let session = InvocationId(rand::random());
         let deadline = plan.deadline;
-        Ok(Self { endpoint, peer, full, session, asked: 0, deadline, silence: None })
+        Ok(Self { endpoint, peer, full, session, requests: 0, deadline, last_error: None })
     }
 
-    /// Asks with `padding` bytes. Returns the number of packets sent, and the answer. `None`: not delivered.
-    pub(super) fn ask(&mut self, padding: usize) -> Result<Option<(usize, Vitals)>, ExamError> {
+    /// Requests the state, with `padding` bytes. Returns the number of packets sent, and the answer. `None`: not delivered.
+    pub(super) fn request(&mut self, padding: usize) -> Result<Option<(usize, Vitals)>, ExamError> {
         let Some((transfer, packets)) = self.send(Answer::Here, padding)? else { return Ok(None) };
         let vitals = self.answer_to(transfer)?.ok_or(ExamError::NoVitals)?;
         Ok(Some((packets, vitals)))
     }
 
-    /// As [`ask`](Self::ask), but a delivered question without an answer is `None`, not an error.
-    pub(super) fn try_ask(&mut self, padding: usize) -> Result<Option<(usize, Vitals)>, ExamError> {
-        match self.ask(padding) {
+    /// As [`request`](Self::request), but a delivered request without an answer is `None`, not an error.
+    pub(super) fn try_request(
+        &mut self,
+        padding: usize,
+    ) -> Result<Option<(usize, Vitals)>, ExamError> {
+        match self.request(padding) {
             Err(ExamError::NoVitals) => Ok(None),
             other => other,
         }
     }
 
-    /// Asks for an answer to `other`, which has sent nothing yet. Returns whether it arrives; `None`: the
-    /// question was not delivered, as far as is known.
+    /// Requests an answer to `other`, which has sent nothing yet. Returns whether it arrives; `None`: the
+    /// request was not delivered, as far as is known.
     pub(super) fn is_answered_at(&mut self, other: &Self) -> Result<Option<bool>, ExamError> {
         let port = other.endpoint.local_addr().port();
         let Some((transfer, _)) = self.send(Answer::At(port), 0)? else { return Ok(None) };
         Ok(Some(other.answer_to(transfer)?.is_some()))
     }
 
-    /// Waits for the answer to a question. `None`: it did not arrive.
+    /// Waits for the answer to a request. `None`: it did not arrive.
     fn answer_to(&self, transfer: TransferId) -> Result<Option<Vitals>, ExamError> {
         let until = Instant::now() + self.deadline;
         loop {
@@ -149,25 +152,25 @@ impl Examiner {
                     Body::Failed(reason) => return Err(ExamError::Refused(reason)),
                     _ => {}
                 },
-                // An answer to an earlier question, or no answer.
+                // An answer to an earlier request, or no answer.
                 _ => {}
             }
         }
     }
 
-    /// Sends a question. Returns the number of packets that took; `None`: not delivered, as far as is known.
+    /// Sends a request. Returns the number of packets that took; `None`: not delivered, as far as is known.
     fn send(
         &mut self,
         answer: Answer,
         padding: usize,
     ) -> Result<Option<(TransferId, usize)>, ExamError> {
-        let transfer = TransferId { session: self.session, file: self.asked };
-        self.asked += 1;
+        let transfer = TransferId { session: self.session, file: self.requests };
+        self.requests += 1;
         // No packet more than is needed: each is accounted for.
         let policy = BurstPolicy::Budgeted { margin: 0.0 };
         let options = SendOptions::default().deadline(self.deadline).policy(policy);
-        let question = question(transfer, self.peer, answer, padding);
-        match self.endpoint.with(options).send(self.peer, question) {
+        let frame = request_frame(transfer, self.peer, answer, padding);
+        match self.endpoint.with(options).send(self.peer, frame) {
             Ok(receipt) => Ok(Some((transfer, receipt.packets))),
             Err(
                 error @ (SendError::NoAnswer
@@ -179,20 +182,20 @@ impl Examiner {
                 | SendError::PartlySent(_)
                 | SendError::PeerRestarted),
             ) => {
-                self.silence = Some(error);
+                self.last_error = Some(error);
                 Ok(None)
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Explains why the last question was not delivered.
-    pub(super) fn explain_silence(&self, probe: &Probe) -> Failure {
+    /// Explains why the last request was not delivered.
+    pub(super) fn explain_no_answer(&self, probe: &Probe) -> Failure {
         let (peer, waited) = (self.peer, self.deadline);
-        let known = self.silence.as_ref();
+        let known = self.last_error.as_ref();
         let known = known.and_then(|error| Failure::of_peer(peer, waited, error));
         let known = known.unwrap_or(Failure::NoAnswer { peer, waited });
-        known.explained(|| probe.refusal(address::LATE))
+        known.explained(|| probe.refusal(address::PROBE_FOR))
     }
 
     /// Sends `packets` single packets and compares the counters of both ends. `None`: the port does not
@@ -201,7 +204,7 @@ impl Examiner {
     /// The receiver answers none of these packets with a message: its messages take other paths, and
     /// would be counted among the packets on this one.
     pub(super) fn examine(mut self, packets: u32) -> Result<Option<Findings>, ExamError> {
-        let Some(first) = self.moment()? else { return Ok(None) };
+        let Some(first) = self.snapshot()? else { return Ok(None) };
         let foreign_before = self.endpoint.counters().io.foreign_dscp;
         for _ in 0..packets {
             if self.send(Answer::Nowhere, self.full)?.is_none() {
@@ -228,20 +231,20 @@ impl Examiner {
     }
 
     /// Compares the counters of both ends with those of `first`. `None`: the port no longer works.
-    fn compare(&mut self, first: &Moment) -> Result<Option<Findings>, ExamError> {
-        let Some(last) = self.moment()? else { return Ok(None) };
+    fn compare(&mut self, first: &Snapshot) -> Result<Option<Findings>, ExamError> {
+        let Some(last) = self.snapshot()? else { return Ok(None) };
         // A peer's numbers may be anything.
         let since = |of: fn(&Vitals) -> u64| of(&last.vitals).saturating_sub(of(&first.vitals));
         let sent = last.sent.saturating_sub(first.sent);
         let answers = since(|vitals| vitals.answers);
-        let came = last.answers.saturating_sub(first.answers);
+        let received = last.answers.saturating_sub(first.answers);
         let paths = self.endpoint.paths(self.peer);
         Ok(Some(Findings {
             sent,
             lost_there: sent.saturating_sub(since(|vitals| vitals.symbols)),
             answers,
-            // The receiver may take one count before the STOP of the question leaves, and the other after.
-            lost_back: answers.saturating_sub(came + 1),
+            // The receiver may take one count before the STOP of the request leaves, and the other after.
+            lost_back: answers.saturating_sub(received + 1),
             round_trip_seconds: paths
                 .first()
                 .and_then(|path| path.round_trip)
@@ -252,25 +255,25 @@ impl Examiner {
         }))
     }
 
-    /// Asks until a question takes only one packet. That one has arrived and has been answered, so nothing
+    /// Repeats a request until it takes only one packet. That one has arrived and has been answered, so nothing
     /// is in flight, and any packet that one end has sent and the other has not received is lost.
-    fn moment(&mut self) -> Result<Option<Moment>, ExamError> {
+    fn snapshot(&mut self) -> Result<Option<Snapshot>, ExamError> {
         for _ in 0..TRIES {
             // The receiver has answered other ports, so this port loses many packets on the way back.
-            let Some((took, vitals)) = self.try_ask(self.full)? else { return Ok(None) };
+            let Some((took, vitals)) = self.try_request(self.full)? else { return Ok(None) };
             if took == 1 {
                 let peer = self.endpoint.peer(self.peer);
                 let sent = peer.map(|peer| peer.sent).unwrap_or_default();
                 let (sent, answers) = (sent.symbols_sent, sent.answers_received);
-                return Ok(Some(Moment { vitals, sent, answers }));
+                return Ok(Some(Snapshot { vitals, sent, answers }));
             }
         }
         Ok(None)
     }
 }
 
-/// Encodes a question to `peer`.
-fn question(transfer: TransferId, peer: SocketAddr, answer: Answer, padding: usize) -> Bytes {
+/// Encodes a request to `peer`.
+fn request_frame(transfer: TransferId, peer: SocketAddr, answer: Answer, padding: usize) -> Bytes {
     let body = Body::Examine {
         answer: answer != Answer::Nowhere,
         answer_to: if let Answer::At(port) = answer { port } else { 0 },
@@ -280,11 +283,11 @@ fn question(transfer: TransferId, peer: SocketAddr, answer: Answer, padding: usi
     Frame { transfer, body }.encode()
 }
 
-/// Returns the bytes of padding with which a question to `peer` fills a packet.
+/// Returns the bytes of padding with which a request to `peer` fills a packet.
 fn full(config: &Config, peer: SocketAddr) -> usize {
     let headers = if peer.is_ipv4() { 28 } else { 48 };
     let transfer = TransferId { session: InvocationId([0; 16]), file: 0 };
-    let others = DIGEST + question(transfer, peer, Answer::Here, 0).len();
+    let others = DIGEST + request_frame(transfer, peer, Answer::Here, 0).len();
     config.max_symbol(config.code, headers).saturating_sub(others)
 }
 

@@ -2,7 +2,7 @@
 
 use super::addresses::Addresses;
 use super::exam::Findings;
-use super::trace::{Way, distinct};
+use super::trace::{Route, distinct};
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 
@@ -62,7 +62,7 @@ pub(super) struct Buffers {
 #[derive(Debug, Serialize)]
 pub(super) struct Port {
     pub(super) port: u16,
-    /// Routers on the way there, in order; null where none answered.
+    /// Routers on the route there, in order; null where none answered.
     pub(super) hops: Vec<Option<IpAddr>>,
     /// `None`: no answer, or no longer any.
     pub(super) found: Option<Findings>,
@@ -76,15 +76,16 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// Returns the distinct paths of those `ports` that work, if any router on the `ways` answered.
-    pub(super) fn of_working(ways: &[Way], ports: &[Port]) -> Option<Vec<Self>> {
-        if ways.iter().all(|way| way.hops.iter().all(Option::is_none)) {
+    /// Returns the distinct paths of those `ports` that work, if any router on the `routes` answered.
+    pub(super) fn of_working(routes: &[Route], ports: &[Port]) -> Option<Vec<Self>> {
+        if routes.iter().all(|route| route.hops.iter().all(Option::is_none)) {
             return None;
         }
-        let works =
-            |way: &&Way| ports.iter().any(|port| port.port == way.port && port.found.is_some());
-        let working: Vec<Way> = ways.iter().filter(works).cloned().collect();
-        let path = |(way, ports): (Way, Vec<u16>)| Self { hops: way.hops, ports };
+        let works = |route: &&Route| {
+            ports.iter().any(|port| port.port == route.port && port.found.is_some())
+        };
+        let working: Vec<Route> = routes.iter().filter(works).cloned().collect();
+        let path = |(route, ports): (Route, Vec<u16>)| Self { hops: route.hops, ports };
         Some(distinct(&working).into_iter().map(path).collect())
     }
 }

@@ -40,7 +40,7 @@ use cloudburst_program::complain;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// Bytes of padding in the question that is a burst.
+/// Bytes of padding in the request that is a burst.
 const BURST: usize = 60_000;
 const _: () = assert!(BURST < MAX_CHUNK);
 
@@ -98,30 +98,30 @@ fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
     // Before the probes with a short TTL: a host that refuses those, too, soon no longer says so.
     let probe = Probe::send(peer).map_err(no_route)?;
     if let Some(failure) = probe.refusal(Duration::ZERO) {
-        return Err(ExamError::Silence(failure));
+        return Err(ExamError::Unanswered(failure));
     }
     let traced = trace::trace(local, peer, plan.ports, plan.dscp);
-    let (ways, sockets) = traced.map_err(ExamError::Trace)?;
+    let (routes, sockets) = traced.map_err(ExamError::Trace)?;
 
     // Contact is made with short packets, so that a path that carries only these is told apart from
     // no path.
     let (mut one, addresses, vitals) = first_answer(plan, local, &probe, peer)?;
     let mut all = Examiner::new(plan, local, peer, plan.ports)?;
-    let by_all = all.try_ask(0)?.map(|(_, vitals)| vitals);
-    let asker = if by_all.is_some() { &mut all } else { &mut one };
+    let by_all = all.try_request(0)?.map(|(_, vitals)| vitals);
+    let requester = if by_all.is_some() { &mut all } else { &mut one };
     let before = by_all.unwrap_or(vitals);
-    let after = asker.ask(BURST)?.map(|(_, vitals)| vitals);
-    let here = here(plan, asker);
+    let after = requester.request(BURST)?.map(|(_, vitals)| vitals);
+    let here = here(plan, requester);
     let there = there(&before, after.as_ref());
     drop((one, all));
 
     let mut ports = Vec::new();
-    for (way, socket) in ways.iter().zip(sockets) {
+    for (route, socket) in routes.iter().zip(sockets) {
         // Only now, so that no other program has the port.
         drop(socket);
-        let bind = SocketAddr::new(local.ip(), way.port);
+        let bind = SocketAddr::new(local.ip(), route.port);
         let found = Examiner::new(plan, bind, peer, 1)?.examine(plan.packets)?;
-        ports.push(Port { port: way.port, hops: way.hops.clone(), found });
+        ports.push(Port { port: route.port, hops: route.hops.clone(), found });
     }
     // A port is of no use if each of its packets was lost at first.
     let arrived = |found: &Findings| found.lost_there < plan.packets.into();
@@ -139,13 +139,13 @@ fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
         there,
         all_ports_answered: by_all.is_some(),
         sizes,
-        paths: Path::of_working(&ways, &ports),
+        paths: Path::of_working(&routes, &ports),
         ports,
     }))
 }
 
-/// Asks from one source port after the other until one gets an answer: a port may lead into a black
-/// hole. The receiver counts as absent only if all ports together cannot deliver a question.
+/// Sends requests from one source port after the other until one gets an answer: a port may lead into a black
+/// hole. The receiver counts as absent only if all ports together cannot deliver a request.
 fn first_answer(
     plan: &DoctorPlan,
     local: SocketAddr,
@@ -159,15 +159,15 @@ fn first_answer(
         }
         if tries == 0 {
             let mut all = Examiner::new(plan, local, peer, plan.ports)?;
-            match all.ask(0) {
+            match all.request(0) {
                 Ok(Some(_)) | Err(ExamError::NoVitals) => {}
-                Ok(None) => return Err(ExamError::Silence(all.explain_silence(probe))),
+                Ok(None) => return Err(ExamError::Unanswered(all.explain_no_answer(probe))),
                 Err(error) => return Err(error),
             }
         }
     }
     let silent = Failure::NoAnswer { peer, waited: plan.deadline };
-    Err(ExamError::Silence(silent.explained(|| probe.refusal(address::LATE))))
+    Err(ExamError::Unanswered(silent.explained(|| probe.refusal(address::PROBE_FOR))))
 }
 
 /// Returns the state of this end.

@@ -16,7 +16,7 @@ use std::time::Instant;
 /// The most routers to look for: a data centre has five between hosts.
 const MAX_HOPS: u8 = 8;
 /// How often to probe a router that does not answer: many limit the rate of their answers.
-const ROUNDS: usize = 3;
+const ATTEMPTS: usize = 3;
 /// How long to wait for an answer.
 const WAIT: Duration = Duration::from_millis(300);
 /// ICMP's "time exceeded in transit" (RFC 792), and ICMPv6's (RFC 4443).
@@ -24,13 +24,13 @@ const TIME_EXCEEDED: [(u8, u8); 2] = [(libc::SO_EE_ORIGIN_ICMP, 11), (libc::SO_E
 
 /// The path of one source port, as far as routers answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct Route {
     pub(super) port: u16,
     /// The routers in order; `None` where none answered.
     pub(super) hops: Vec<Option<IpAddr>>,
 }
 
-impl Way {
+impl Route {
     /// Whether both may be the same path, as far as routers answer.
     fn agrees(&self, other: &Self) -> bool {
         let both = self.hops.iter().zip(&other.hops);
@@ -48,20 +48,20 @@ impl Way {
 
 /// Returns the distinct paths, each with its ports. Paths that differ only where a router is silent count
 /// as one. A port whose path may be any of several is left out.
-pub(super) fn distinct(ways: &[Way]) -> Vec<(Way, Vec<u16>)> {
-    let mut groups: Vec<(Way, Vec<u16>)> = Vec::new();
+pub(super) fn distinct(routes: &[Route]) -> Vec<(Route, Vec<u16>)> {
+    let mut groups: Vec<(Route, Vec<u16>)> = Vec::new();
     // The most complete paths come first, so that the others can be matched with them.
-    let mut by_knowledge: Vec<&Way> = ways.iter().collect();
-    by_knowledge.sort_by_key(|way| way.hops.iter().filter(|hop| hop.is_none()).count());
-    for way in by_knowledge {
-        let mut like = groups.iter_mut().filter(|(known, _)| known.agrees(way));
+    let mut by_knowledge: Vec<&Route> = routes.iter().collect();
+    by_knowledge.sort_by_key(|route| route.hops.iter().filter(|hop| hop.is_none()).count());
+    for route in by_knowledge {
+        let mut like = groups.iter_mut().filter(|(known, _)| known.agrees(route));
         match (like.next(), like.next()) {
             (Some((known, ports)), None) => {
-                known.learn(way);
-                ports.push(way.port);
+                known.learn(route);
+                ports.push(route.port);
             }
             (Some(_), Some(_)) => {}
-            (None, _) => groups.push((way.clone(), vec![way.port])),
+            (None, _) => groups.push((route.clone(), vec![route.port])),
         }
     }
     groups
@@ -78,14 +78,15 @@ pub(super) fn trace(
     peer: SocketAddr,
     ports: u16,
     dscp: u8,
-) -> io::Result<(Vec<Way>, Vec<UdpSocket>)> {
+) -> io::Result<(Vec<Route>, Vec<UdpSocket>)> {
     let open = |_| open(local, peer, dscp);
     let sockets = (0..ports).map(open).collect::<io::Result<Vec<UdpSocket>>>()?;
-    let port = |socket: &UdpSocket| Ok(Way { port: socket.local_addr()?.port(), hops: Vec::new() });
-    let mut ways = sockets.iter().map(port).collect::<io::Result<Vec<Way>>>()?;
+    let port =
+        |socket: &UdpSocket| Ok(Route { port: socket.local_addr()?.port(), hops: Vec::new() });
+    let mut routes = sockets.iter().map(port).collect::<io::Result<Vec<Route>>>()?;
     for ttl in 1..=MAX_HOPS {
         let mut hops = vec![None; sockets.len()];
-        for _ in 0..ROUNDS {
+        for _ in 0..ATTEMPTS {
             for (socket, _) in sockets.iter().zip(&hops).filter(|(_, hop)| hop.is_none()) {
                 probe(socket, peer, ttl)?;
             }
@@ -95,9 +96,9 @@ pub(super) fn trace(
         if hops.iter().all(Option::is_none) {
             break;
         }
-        ways.iter_mut().zip(hops).for_each(|(way, hop)| way.hops.push(hop));
+        routes.iter_mut().zip(hops).for_each(|(route, hop)| route.hops.push(hop));
     }
-    Ok((ways, sockets))
+    Ok((routes, sockets))
 }
 
 fn open(local: SocketAddr, peer: SocketAddr, dscp: u8) -> io::Result<UdpSocket> {
@@ -156,11 +157,16 @@ fn listen(sockets: &[UdpSocket], ttl: u8, hops: &mut [Option<IpAddr>]) -> io::Re
 /// sender, if it is a "time exceeded".
 fn answer(socket: &UdpSocket) -> Option<(Option<u8>, Option<IpAddr>)> {
     let mut payload = [0; 1];
-    let mut room = cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6);
+    let mut control_buffer = cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6);
     let mut slices = [IoSliceMut::new(&mut payload)];
     let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
-    let message =
-        recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut slices, Some(&mut room), flags).ok()?;
+    let message = recvmsg::<SockaddrStorage>(
+        socket.as_raw_fd(),
+        &mut slices,
+        Some(&mut control_buffer),
+        flags,
+    )
+    .ok()?;
     let quoted = message.bytes > 0;
     let router = message.cmsgs().ok()?.find_map(|control| {
         let (error, from) = match control {
@@ -181,31 +187,31 @@ fn answer(socket: &UdpSocket) -> Option<(Option<u8>, Option<IpAddr>)> {
 mod tests {
     use super::*;
 
-    fn way(port: u16, hops: &[u8]) -> Way {
+    fn route(port: u16, hops: &[u8]) -> Route {
         let hop = |&last: &u8| (last > 0).then(|| IpAddr::from([10, 0, 0, last]));
-        Way { port, hops: hops.iter().map(hop).collect() }
+        Route { port, hops: hops.iter().map(hop).collect() }
     }
 
     #[test]
     fn routes_are_distinct_if_they_differ_where_routers_answer() {
-        let ways = [
-            way(1, &[1, 2, 4]),
-            way(2, &[1, 3, 4]),
-            way(3, &[0, 2, 0]),
-            way(4, &[1, 0, 4]),
-            way(5, &[1, 2]),
-            way(6, &[1, 3, 5]),
+        let routes = [
+            route(1, &[1, 2, 4]),
+            route(2, &[1, 3, 4]),
+            route(3, &[0, 2, 0]),
+            route(4, &[1, 0, 4]),
+            route(5, &[1, 2]),
+            route(6, &[1, 3, 5]),
         ];
-        let groups = distinct(&ways);
+        let groups = distinct(&routes);
         let ports: Vec<&[u16]> = groups.iter().map(|(_, ports)| &ports[..]).collect();
         // The path of port 4 may be that of 1 or of 2.
         assert_eq!(ports, [&[1, 5, 3][..], &[2], &[6]]);
-        assert_eq!(groups[0].0.hops, way(0, &[1, 2, 4]).hops);
+        assert_eq!(groups[0].0.hops, route(0, &[1, 2, 4]).hops);
     }
 
     #[test]
     fn routes_of_silent_routers_count_as_one() {
-        assert_eq!(distinct(&[way(1, &[]), way(2, &[])]).len(), 1);
+        assert_eq!(distinct(&[route(1, &[]), route(2, &[])]).len(), 1);
         assert_eq!(distinct(&[]), []);
     }
 }

@@ -92,6 +92,6 @@ pub use id::{InvocationId, TransferId};
 pub(crate) use limits::MIN_PAUSE;
 pub use limits::{MAX_CHUNK, MAX_FRAME, MAX_LINK, MAX_PREFIXES, MAX_WINDOW, VERSION};
 pub use name::{FilePath, NameError};
-pub use outbound::{Ending, Outbound, What};
+pub use outbound::{Ending, FrameTag, Outbound};
 pub use reason::Reason;
 pub use vitals::Vitals;

@@ -13,9 +13,9 @@ use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Instant;
 
-/// The frame whose delivery the driver reports.
+/// A frame whose delivery the driver reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum What {
+pub enum FrameTag {
     /// The OFFER.
     Offer,
     /// The CHUNK with this number.
@@ -38,7 +38,7 @@ pub enum Ending {
     /// The receiver gave up.
     Failed(Reason),
     /// The receiver gave up after FINISH, and may have stored the file.
-    Doubtful(Reason),
+    Indeterminate(Reason),
     /// Nothing moved for this long, while an answer to OFFER or the delivery of chunks was due.
     Stalled(Duration),
     /// The receiver has all of the file, but has not confirmed for this long that it is stored.
@@ -66,12 +66,12 @@ pub struct Outbound {
     next: u64,
     under_way: BTreeSet<u64>,
     /// Whether OFFER or FINISH is in flight: its own deadline limits it.
-    is_asking: bool,
+    awaits_delivery: bool,
     is_alive_under_way: bool,
     /// Whether RESUME is in flight: chunks must not overtake it.
     is_resuming: bool,
     pause: Duration,
-    /// When a frame was last delivered, and so told the receiver that this side is alive.
+    /// When a frame was last delivered, which shows the receiver that this side is alive.
     last_delivered: Instant,
     last_progress: Instant,
     /// The prefixes that the receiver has, until the driver has reported which of them matches.
@@ -79,7 +79,7 @@ pub struct Outbound {
     /// The size and digest of the whole file. FINISH waits for the last chunks.
     finish: Option<(u64, [u8; 32])>,
     repeats_finish: bool,
-    transmits: VecDeque<(What, Bytes)>,
+    transmits: VecDeque<(FrameTag, Bytes)>,
 }
 
 impl Outbound {
@@ -94,7 +94,7 @@ impl Outbound {
             window: window.max(1).into(),
             next: 0,
             under_way: BTreeSet::new(),
-            is_asking: true,
+            awaits_delivery: true,
             is_alive_under_way: false,
             is_resuming: false,
             pause: patience,
@@ -103,7 +103,7 @@ impl Outbound {
             prefixes: None,
             finish: None,
             repeats_finish: false,
-            transmits: VecDeque::from([(What::Offer, bytes)]),
+            transmits: VecDeque::from([(FrameTag::Offer, bytes)]),
         }
     }
 
@@ -131,7 +131,7 @@ impl Outbound {
         if !prefixes.is_empty() {
             self.is_resuming = true;
             self.last_progress = now;
-            self.transmit(What::Resume, Body::Resume { len });
+            self.transmit(FrameTag::Resume, Body::Resume { len });
         }
     }
 
@@ -143,7 +143,7 @@ impl Outbound {
             self.last_progress = now;
         }
         self.under_way.insert(self.next);
-        self.transmits.push_back((What::Chunk(self.next), frame));
+        self.transmits.push_back((FrameTag::Chunk(self.next), frame));
         self.next += 1;
     }
 
@@ -168,7 +168,7 @@ impl Outbound {
             }
             (Phase::Offering, Body::Failed(reason)) => self.end(Ending::Refused(*reason)),
             (Phase::Finishing, Body::Failed(reason)) if !reason.excludes_storing() => {
-                self.end(Ending::Doubtful(*reason));
+                self.end(Ending::Indeterminate(*reason));
             }
             (_, Body::Failed(reason)) => self.end(Ending::Failed(*reason)),
             (Phase::Finishing, Body::Done) => self.end(Ending::Done),
@@ -178,23 +178,23 @@ impl Outbound {
     }
 
     /// Handles the delivery of a frame.
-    pub fn handle_delivered(&mut self, now: Instant, what: What) {
+    pub fn handle_delivered(&mut self, now: Instant, tag: FrameTag) {
         self.last_delivered = now;
-        match what {
-            What::Offer | What::Finish => {
-                self.is_asking = false;
+        match tag {
+            FrameTag::Offer | FrameTag::Finish => {
+                self.awaits_delivery = false;
                 self.last_progress = now;
             }
-            What::Resume => {
+            FrameTag::Resume => {
                 self.is_resuming = false;
                 self.last_progress = now;
             }
-            What::Chunk(number) => {
+            FrameTag::Chunk(number) => {
                 self.under_way.remove(&number);
                 self.last_progress = now;
                 self.finish_if_due(now);
             }
-            What::Alive => {
+            FrameTag::Alive => {
                 self.is_alive_under_way = false;
                 // While chunks are in flight and do not arrive, it is no progress.
                 if self.under_way.is_empty() && self.phase == Phase::Sending {
@@ -206,14 +206,14 @@ impl Outbound {
 
     /// Handles a frame that was not delivered before its deadline. Returns whether the transfer continues:
     /// the receiver has shown signs of life meanwhile, and FINISH is sent again.
-    pub fn handle_undelivered(&mut self, now: Instant, what: What) -> bool {
+    pub fn handle_undelivered(&mut self, now: Instant, tag: FrameTag) -> bool {
         let is_heard = now.duration_since(self.last_progress) < self.patience;
-        match (self.phase, what) {
-            (_, What::Alive) if is_heard => self.is_alive_under_way = false,
-            (Phase::Finishing, What::Finish) if is_heard => {
+        match (self.phase, tag) {
+            (_, FrameTag::Alive) if is_heard => self.is_alive_under_way = false,
+            (Phase::Finishing, FrameTag::Finish) if is_heard => {
                 let Some((size, digest)) = self.finish else { return false };
                 self.repeats_finish = true;
-                self.transmit(What::Finish, Body::Finish { size, digest });
+                self.transmit(FrameTag::Finish, Body::Finish { size, digest });
             }
             _ => return false,
         }
@@ -233,19 +233,19 @@ impl Outbound {
                 _ => Ending::Stalled(self.patience),
             });
         }
-        if self.speaks_at().is_some_and(|at| at <= now) {
+        if self.alive_at().is_some_and(|at| at <= now) {
             self.is_alive_under_way = true;
-            self.transmit(What::Alive, Body::Alive);
+            self.transmit(FrameTag::Alive, Body::Alive);
         }
     }
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) is due next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [self.stalls_at(), self.speaks_at()].into_iter().flatten().min()
+        [self.stalls_at(), self.alive_at()].into_iter().flatten().min()
     }
 
     /// Returns the next frame to send. The driver reports its delivery.
-    pub fn poll_transmit(&mut self) -> Option<(What, Bytes)> {
+    pub fn poll_transmit(&mut self) -> Option<(FrameTag, Bytes)> {
         self.transmits.pop_front()
     }
 
@@ -269,16 +269,16 @@ impl Outbound {
 
     fn stalls_at(&self) -> Option<Instant> {
         let waits = match self.phase {
-            Phase::Offering | Phase::Finishing => !self.is_asking,
+            Phase::Offering | Phase::Finishing => !self.awaits_delivery,
             Phase::Sending => !self.under_way.is_empty(),
             Phase::Ended(_) => false,
         };
         waits.then(|| self.last_progress + self.patience)
     }
 
-    fn speaks_at(&self) -> Option<Instant> {
-        let speaks = self.phase == Phase::Sending && !self.is_alive_under_way;
-        speaks.then(|| self.last_delivered + self.pause)
+    fn alive_at(&self) -> Option<Instant> {
+        let sends_alive = self.phase == Phase::Sending && !self.is_alive_under_way;
+        sends_alive.then(|| self.last_delivered + self.pause)
     }
 
     fn finish_if_due(&mut self, now: Instant) {
@@ -287,14 +287,14 @@ impl Outbound {
             && let Some((size, digest)) = self.finish
         {
             self.phase = Phase::Finishing;
-            self.is_asking = true;
+            self.awaits_delivery = true;
             self.last_progress = now;
-            self.transmit(What::Finish, Body::Finish { size, digest });
+            self.transmit(FrameTag::Finish, Body::Finish { size, digest });
         }
     }
 
-    fn transmit(&mut self, what: What, body: Body) {
-        self.transmits.push_back((what, Frame { transfer: self.transfer, body }.encode()));
+    fn transmit(&mut self, tag: FrameTag, body: Body) {
+        self.transmits.push_back((tag, Frame { transfer: self.transfer, body }.encode()));
     }
 
     fn end(&mut self, ending: Ending) {

@@ -40,7 +40,7 @@ pub enum Reason {
     Mismatch(u64),
     /// 10: nothing was heard for the number of milliseconds.
     #[error("the receiver heard nothing for {} s and gave up", *.0 as f64 / 1e3)]
-    Silence(u64),
+    Unresponsive(u64),
     /// 11: the program was stopped.
     #[error("the other side was stopped")]
     Interrupted,
@@ -96,7 +96,7 @@ impl Reason {
             Self::DiskFull(written) => (7, written),
             Self::Storage(errno) => (8, errno),
             Self::Mismatch(size) => (9, size),
-            Self::Silence(millis) => (10, millis),
+            Self::Unresponsive(millis) => (10, millis),
             Self::Interrupted => (11, 0),
             Self::Unknown => (12, 0),
             Self::Protocol(chunk) => (13, chunk),
@@ -120,7 +120,7 @@ impl Reason {
             7 => Self::DiskFull(number),
             8 => Self::Storage(number),
             9 => Self::Mismatch(number),
-            10 => Self::Silence(number),
+            10 => Self::Unresponsive(number),
             11 => Self::Interrupted,
             12 => Self::Unknown,
             13 => Self::Protocol(number),
@@ -135,12 +135,12 @@ impl Reason {
 
     /// Whether a receiver that answers FINISH with this reason has certainly not stored the file.
     pub(super) const fn excludes_storing(self) -> bool {
-        !matches!(self, Self::Silence(_) | Self::Interrupted | Self::Unknown | Self::Other(_))
+        !matches!(self, Self::Unresponsive(_) | Self::Interrupted | Self::Unknown | Self::Other(_))
     }
 
     /// Whether the transfer may be resumed: the bytes that have arrived are not the reason for its failure.
     pub const fn is_interruption(self) -> bool {
-        matches!(self, Self::Silence(_) | Self::Interrupted | Self::Unknown | Self::Source)
+        matches!(self, Self::Unresponsive(_) | Self::Interrupted | Self::Unknown | Self::Source)
     }
 
     /// Returns the reason for an error to write after `written` bytes.

@@ -41,7 +41,7 @@ pub struct Vitals {
     pub send_buffer: u64,
     /// The address of the requester as the receiver sees it. If it differs from the requester's own
     /// address, a device on the way translates it.
-    pub asker: Option<SocketAddr>,
+    pub requester: Option<SocketAddr>,
     /// The address that the receiver listens on; an unspecified one stands for all addresses of its host.
     pub listens: Option<SocketAddr>,
     /// What the address that the requester sent to is to the receiver.
@@ -65,7 +65,7 @@ impl Vitals {
         ] {
             out.extend_from_slice(&number.to_be_bytes());
         }
-        put_address(self.asker, out);
+        put_address(self.requester, out);
         put_address(self.listens, out);
         let naming = NAMINGS.iter().position(|naming| *naming == self.naming);
         out.push(naming.unwrap_or_default() as u8);
@@ -90,7 +90,7 @@ impl Vitals {
             buffers_wanted: rest.try_get_u64()?,
             receive_buffer: rest.try_get_u64()?,
             send_buffer: rest.try_get_u64()?,
-            asker: get_address(rest)?,
+            requester: get_address(rest)?,
             listens: get_address(rest)?,
             naming: None,
         };

@@ -4,7 +4,7 @@
 use super::commit::Key;
 use super::pipe::WINDOW;
 use super::store::{Existing, Origin};
-use crate::prefix::{self, Known};
+use crate::prefix::{self, HashedPrefix};
 use crate::protocol::Reason;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::fs::File;
@@ -32,7 +32,7 @@ pub(super) struct Checked {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// The prefixes of the bytes that exist, hashed.
-    pub(super) prefixes: Vec<Known>,
+    pub(super) prefixes: Vec<HashedPrefix>,
     /// Whether they are those of a file that has the name already.
     pub(super) has_name: bool,
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 /// How long to wait for BYE when all files have ended.
-const FAREWELL: Duration = Duration::from_secs(1);
+const BYE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The one session of a receiver with `--once`.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Once {
     }
 
     /// A frame of some session came.
-    pub(super) fn on_heard(&mut self, now: Instant, peer: SocketAddr, id: InvocationId) {
+    pub(super) fn on_frame(&mut self, now: Instant, peer: SocketAddr, id: InvocationId) {
         if let Some(session) = self.of(peer, id) {
             session.last_heard = now;
         }
@@ -77,7 +77,7 @@ impl Once {
     pub(super) fn result(&self, now: Instant) -> Option<bool> {
         let session = self.session.as_ref()?;
         let all_ended = session.ended >= session.files;
-        let patience = if all_ended { FAREWELL } else { self.patience };
+        let patience = if all_ended { BYE_TIMEOUT } else { self.patience };
         let over = session.bye || now.duration_since(session.last_heard) >= patience;
         over.then_some(all_ended && session.done >= session.files)
     }
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(once.result(now + PATIENCE / 2), None);
         assert_eq!(once.result(now + PATIENCE), Some(false));
         once.on_ended(now + PATIENCE, peer(), ID, true);
-        assert_eq!(once.result(now + PATIENCE + FAREWELL), Some(true), "BYE was lost");
+        assert_eq!(once.result(now + PATIENCE + BYE_TIMEOUT), Some(true), "BYE was lost");
     }
 
     #[test]

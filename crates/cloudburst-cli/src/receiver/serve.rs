@@ -32,9 +32,9 @@ const MAX_TRANSFERS: usize = 64;
 const BATCH: usize = 64;
 const TICK: Duration = Duration::from_millis(200);
 /// How long the last answers may take.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long to wait for files that only need to be renamed.
-const NAMING: Duration = Duration::from_millis(250);
+const RENAME_TIMEOUT: Duration = Duration::from_millis(250);
 /// The shortest time between two notices of handshakes with another key.
 const NOTICE_EVERY: Duration = Duration::from_secs(5);
 
@@ -143,22 +143,22 @@ impl Server {
         // This does nothing without a service manager.
         let _ = sd_notify::notify(&[NotifyState::Stopping]);
         self.end_all();
-        self.outbox.close(FAREWELL);
+        self.outbox.close(CLOSE_TIMEOUT);
         exit
     }
 
-    /// Ends all transfers. Files that are being stored have [`FAREWELL`] to complete.
+    /// Ends all transfers. Files that are being stored have [`CLOSE_TIMEOUT`] to complete.
     fn end_all(&mut self) {
         let whole = self.keys(|_, transfer| transfer.is_storing());
         for key in self.keys(|key, _| !whole.contains(key)) {
             self.fail(key, Reason::Interrupted, "interrupted");
         }
-        self.await_stored(FAREWELL);
+        self.await_stored(CLOSE_TIMEOUT);
         for key in self.keys(|_, transfer| transfer.revoke()) {
             self.fail(key, Reason::Interrupted, "interrupted");
         }
         // The remaining files are just being renamed.
-        self.await_stored(NAMING);
+        self.await_stored(RENAME_TIMEOUT);
         for (key, transfer) in self.transfers.drain() {
             let why = Outcome::Unknown("interrupted while it was renamed: check there");
             transfer.report(&self.ui, key.peer, transfer.name.as_str(), why);
@@ -232,7 +232,7 @@ impl Server {
         };
         let key = Key { peer, transfer };
         if let Some(once) = &mut self.once {
-            once.on_heard(now, peer, transfer.session);
+            once.on_frame(now, peer, transfer.session);
         }
         if let Some(transfer) = self.transfers.get_mut(&key) {
             transfer.last_heard = now;
@@ -514,7 +514,7 @@ impl Server {
                 Due::GiveUp if busy => {}
                 Due::GiveUp => {
                     let limit = self.transfers.get(&key).map_or(patience, |it| it.limit(patience));
-                    let reason = Reason::Silence(limit.as_millis() as u64);
+                    let reason = Reason::Unresponsive(limit.as_millis() as u64);
                     self.fail(key, reason, &reason.to_string());
                 }
             }

@@ -202,10 +202,10 @@ impl Transfer {
             return Err(Reason::Protocol(0));
         };
         let Found { prefixes, has_name } = found;
-        let matching = prefixes.into_iter().find(|(known, _)| *known == len);
+        let matching = prefixes.into_iter().find(|prefix| prefix.len == len);
         let is_known = matching.is_some();
-        if let Some((_, hasher)) = matching {
-            self.hasher = hasher;
+        if let Some(prefix) = matching {
+            self.hasher = prefix.hasher;
         }
         let sink = match sink {
             Sink::File(partial) if is_known && has_name => Sink::Existing(partial),

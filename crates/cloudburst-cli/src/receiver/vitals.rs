@@ -4,16 +4,16 @@ use crate::protocol::Vitals;
 use cloudburst_net::Endpoint;
 use std::net::SocketAddr;
 
-/// Returns the state of `endpoint`, whose DSCP is `dscp`, and its counts of the packets of `asker`, which sent
+/// Returns the state of `endpoint`, whose DSCP is `dscp`, and its counts of the packets of `requester`, which sent
 /// its request to the address `addressed`.
 pub(super) fn of(
     endpoint: &Endpoint,
     dscp: u8,
-    asker: SocketAddr,
+    requester: SocketAddr,
     addressed: Option<SocketAddr>,
 ) -> Vitals {
     let (io, buffers) = (endpoint.counters().io, endpoint.granted_buffers());
-    let from_asker = endpoint.peer(asker).map(|peer| peer.received).unwrap_or_default();
+    let from_asker = endpoint.peer(requester).map(|peer| peer.received).unwrap_or_default();
     Vitals {
         dscp,
         first_foreign_dscp: io.first_foreign_dscp,
@@ -27,7 +27,7 @@ pub(super) fn of(
         buffers_wanted: buffers.wanted as u64,
         receive_buffer: buffers.receive as u64,
         send_buffer: buffers.send as u64,
-        asker: Some(asker),
+        requester: Some(requester),
         listens: Some(endpoint.local_addr()),
         naming: addressed.map(|addressed| endpoint.naming(addressed)),
     }

@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// second for each destination.
 // Linux first sends six at once. After a receiver was killed in mid-transfer, its chunks use them
 // up: 18 of 18 single probes went unanswered.
-pub(crate) const LATE: Duration = Duration::from_millis(1_250);
+pub(crate) const PROBE_FOR: Duration = Duration::from_millis(1_250);
 /// Not empty, and shorter than any packet: the receiver drops it unread.
 const JUNK: [u8; 1] = [0];
 
@@ -41,9 +41,9 @@ pub(crate) enum ResolveError {
 /// Within `deadline`: see [`ResolveError`].
 pub(crate) fn resolve(host: &str, deadline: Duration) -> Result<SocketAddr, ResolveError> {
     let (answer, answers) = mpsc::channel();
-    let asked = host.to_owned();
+    let name = host.to_owned();
     // The system's resolver has timeouts of its own.
-    thread::spawn(move || answer.send(asked.to_socket_addrs().map(Vec::from_iter)));
+    thread::spawn(move || answer.send(name.to_socket_addrs().map(Vec::from_iter)));
     let host = host.to_owned();
     let all = match answers.recv_timeout(deadline) {
         Ok(Ok(all)) => all,

@@ -67,10 +67,10 @@ pub(crate) enum Failure {
         "the receiver may or may not have stored it; check there: {}",
         text::with_options(&.0.to_string())
     )]
-    Doubtful(SendError),
+    Indeterminate(SendError),
     /// The receiver gave up after FINISH, and may have stored the file.
     #[error("the receiver may or may not have stored it; check there: {0}")]
-    InDoubt(Reason),
+    IndeterminateByReceiver(Reason),
     /// The file could not be read.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -81,7 +81,7 @@ pub(crate) enum Failure {
     #[error(
         "interrupted after all of it was sent; the receiver may or may not have stored it: check there"
     )]
-    InterruptedLate,
+    InterruptedAfterFinish,
     /// An earlier file failed for a reason that applies to this one, too.
     #[error("not sent, for the same reason as an earlier file: {0}")]
     NotTried(String),
@@ -107,7 +107,7 @@ impl Failure {
         }
     }
 
-    /// Replaces silence by its cause if `refusal` finds one.
+    /// Replaces a failure without an answer by its cause if `refusal` finds one.
     pub(crate) fn explained(self, refusal: impl FnOnce() -> Option<Self>) -> Self {
         match self {
             Self::NoAnswer { .. } | Self::Stalled(_) => refusal().unwrap_or(self),
@@ -118,7 +118,9 @@ impl Failure {
     /// Whether other files would fail for the same reason.
     pub(crate) const fn is_fatal(&self) -> bool {
         match self {
-            Self::Refused(reason) | Self::ByReceiver(reason) | Self::InDoubt(reason) => {
+            Self::Refused(reason)
+            | Self::ByReceiver(reason)
+            | Self::IndeterminateByReceiver(reason) => {
                 matches!(reason, Reason::Taken | Reason::Interrupted | Reason::Version(_))
             }
             Self::Source(_) => false,
@@ -144,9 +146,10 @@ impl Failure {
     /// Returns the `outcome` in `--json`.
     pub(crate) const fn outcome(&self) -> &'static str {
         match self {
-            Self::Unconfirmed(_) | Self::Doubtful(_) | Self::InDoubt(_) | Self::InterruptedLate => {
-                "unknown"
-            }
+            Self::Unconfirmed(_)
+            | Self::Indeterminate(_)
+            | Self::IndeterminateByReceiver(_)
+            | Self::InterruptedAfterFinish => "unknown",
             _ => "failed",
         }
     }

@@ -3,9 +3,9 @@
 pub(crate) mod address;
 mod failure;
 mod session;
-mod silence;
 mod source;
 mod transfer;
+mod unresponsive;
 
 pub(crate) use self::failure::Failure;
 use self::session::Session;
@@ -73,7 +73,7 @@ impl Session {
                 Some(reason) => Err(Failure::NotTried(reason.clone())),
                 None => self.send(transfer, inputs.len() as u32, input, &mut cost),
             };
-            self.tell(input, &result, &cost, started.elapsed());
+            self.report(input, &result, &cost, started.elapsed());
             is_kept |= cost.can_resume && (result.is_ok() || cost.bytes + cost.resumed > 0);
             if let Err(failure) = result {
                 if fatal.is_none() && failure.is_fatal() {
@@ -82,7 +82,9 @@ impl Session {
                 is_interrupted |= failure.is_interruption();
                 exit = match (exit, failure) {
                     (Exit::Interrupted, _)
-                    | (_, Failure::Interrupted | Failure::InterruptedLate) => Exit::Interrupted,
+                    | (_, Failure::Interrupted | Failure::InterruptedAfterFinish) => {
+                        Exit::Interrupted
+                    }
                     _ => Exit::Failed,
                 };
             }
@@ -129,7 +131,7 @@ impl Session {
         }
     }
 
-    fn tell(&self, input: &Input, result: &Result<(), Failure>, cost: &Cost, took: Duration) {
+    fn report(&self, input: &Input, result: &Result<(), Failure>, cost: &Cost, took: Duration) {
         let given = input.given.display();
         let redundancy = cost.packets as f64 / cost.needed.max(1) as f64;
         match result {

@@ -1,11 +1,11 @@
 //! What all transfers of one run of `cbrst-send` have in common.
 
 use super::address::{self, ResolveError};
-use super::silence::Silence;
+use super::unresponsive::Unresponsive;
 use crate::courier::Courier;
 use crate::pairing::{self, PairingError};
 use crate::plan::SendPlan;
-use crate::protocol::{Body, Frame, InvocationId, MAX_CHUNK, TransferId, What};
+use crate::protocol::{Body, Frame, FrameTag, InvocationId, MAX_CHUNK, TransferId};
 use crate::signals::Interrupts;
 use crate::text;
 use crate::ui::Ui;
@@ -21,8 +21,8 @@ const MIN_CHUNK: usize = 16 << 10;
 /// others use the link. Measured against the default margin of 1/16: a quarter faster over
 /// loopback, and as fast at 5 % loss and 10 ms RTT, for 6 % fewer packets without loss.
 const CHUNK_POLICY: BurstPolicy = BurstPolicy::Budgeted { margin: 0.0 };
-/// How long a farewell may take.
-pub(super) const FAREWELL: Duration = Duration::from_millis(500);
+/// How long a frame whose delivery does not matter may take.
+pub(super) const BYE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Why the program could not start to send.
 #[derive(Debug, thiserror::Error)]
@@ -39,8 +39,14 @@ pub(super) enum StartError {
     Signals(io::Error),
 }
 
-/// The tag of a frame in flight: its transfer, its kind, and the bytes of the file in it.
-pub(super) type Tag = (TransferId, What, u64);
+/// Identifies a frame in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InFlight {
+    pub(super) transfer: TransferId,
+    pub(super) tag: FrameTag,
+    /// The bytes of the file in it.
+    pub(super) bytes: u64,
+}
 
 /// One run of `cbrst-send`: the state that all its transfers share.
 pub(super) struct Session {
@@ -51,12 +57,12 @@ pub(super) struct Session {
     pub(super) chunk: usize,
     /// The burst policy of chunks.
     pub(super) policy: BurstPolicy,
-    pub(super) courier: Courier<Tag>,
+    pub(super) courier: Courier<InFlight>,
     /// Whether to resume from the prefixes that the receiver has.
     pub(super) resumes: bool,
     /// Whether a message was ever delivered to the receiver.
     pub(super) is_known: bool,
-    silence: Silence,
+    unresponsive: Unresponsive,
     pub(super) interrupts: Interrupts,
     pub(super) ui: Ui,
 }
@@ -70,7 +76,7 @@ impl Session {
         let local =
             address::local_for(peer).map_err(|source| StartError::NoRoute { peer, source })?;
         let security = match plan.pair {
-            Some(code) => Security::pre_shared(pairing::ask(peer, code, deadline)?),
+            Some(code) => Security::pre_shared(pairing::pair_with(peer, code, deadline)?),
             None => plan.common.key.security(),
         };
         let builder = plan.common.builder(local, plan.order);
@@ -84,23 +90,23 @@ impl Session {
             courier,
             resumes: plan.common.resumes,
             is_known: false,
-            silence: Silence::new(Instant::now(), deadline),
+            unresponsive: Unresponsive::new(Instant::now(), deadline),
             interrupts,
             ui,
         })
     }
 
-    /// Tells the user early why the receiver may be silent, without ending the transfer: an attacker that forges
+    /// Reports early why the receiver may be unresponsive, without ending the transfer: an attacker that forges
     /// or suppresses the evidence only changes a line on the screen.
-    pub(super) fn notice_silence(&mut self, now: Instant) {
+    pub(super) fn report_unresponsive(&mut self, now: Instant) {
         let counters = self.courier.endpoint().counters().sender;
         let signs = counters.sessions_opened
             + counters.stops_received
             + counters.nacks_received
             + counters.pulls_received
             + counters.busy_received;
-        let owes = self.courier.under_way().next().is_some();
-        if let Some(cause) = self.silence.look(now, self.peer, signs, owes) {
+        let is_pending = self.courier.under_way().next().is_some();
+        if let Some(cause) = self.unresponsive.poll(now, self.peer, signs, is_pending) {
             let (peer, deadline) = (self.peer, self.deadline.as_secs_f64());
             self.ui.status(&format!(
                 "{cause}; trying for {deadline} s in all; cbrst-doctor {peer} examines the network"
@@ -108,12 +114,12 @@ impl Session {
         }
     }
 
-    /// Returns how long to look for the cause of a silence. For a receiver that never answered, this is part of
+    /// Returns how long to search for the cause if nothing is heard. For a receiver that never answered, this is part of
     /// the deadline; otherwise it comes on top.
     pub(super) fn search(&self) -> Duration {
         // A stalled transfer has had all of its deadline: with less, transfers would fail over
         // links that recover.
-        if self.is_known { address::LATE } else { address::LATE.min(self.deadline / 2) }
+        if self.is_known { address::PROBE_FOR } else { address::PROBE_FOR.min(self.deadline / 2) }
     }
 
     /// Returns how long to wait for the delivery of an OFFER.
@@ -122,17 +128,18 @@ impl Session {
     }
 
     /// Sends a frame whose delivery does not matter.
-    pub(super) fn say(&mut self, transfer: TransferId, body: Body) {
+    pub(super) fn send_unconfirmed(&mut self, transfer: TransferId, body: Body) {
         let frame = Frame { transfer, body }.encode();
-        let options = SendOptions::default().deadline(FAREWELL);
-        let _ = self.courier.send((transfer, What::Alive, 0), self.peer, frame, options);
+        let options = SendOptions::default().deadline(BYE_TIMEOUT);
+        let in_flight = InFlight { transfer, tag: FrameTag::Alive, bytes: 0 };
+        let _ = self.courier.send(in_flight, self.peer, frame, options);
     }
 
     /// Ends the session, with a BYE if the receiver has answered.
     pub(super) fn end(mut self) {
         if self.is_known {
-            self.say(TransferId { session: self.id, file: 0 }, Body::Bye);
-            self.courier.close(FAREWELL);
+            self.send_unconfirmed(TransferId { session: self.id, file: 0 }, Body::Bye);
+            self.courier.close(BYE_TIMEOUT);
         }
     }
 }

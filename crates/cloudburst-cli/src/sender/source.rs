@@ -1,6 +1,6 @@
 //! Reads a file ahead of the network, and computes its digest.
 
-use crate::courier::Bell;
+use crate::courier::LoopWaker;
 use crate::plan::{Source, open_without_links};
 use crate::prefix::hash_exactly;
 use crate::protocol::{Frame, Prefix, TransferId};
@@ -44,7 +44,7 @@ pub(crate) enum Piece {
     Failed(SourceError),
 }
 
-/// A file and the thread that reads it, which rings a bell for each piece.
+/// A file and the thread that reads it, which wakes the loop for each piece.
 pub(crate) struct Reader {
     transfer: TransferId,
     chunk: usize,
@@ -105,9 +105,9 @@ impl Reader {
         let (input, size) = match source {
             Source::StandardInput => (Input::Stream(Box::new(io::stdin())), None),
             Source::Directory => (Input::Stream(Box::new(io::empty())), Some(0)),
-            Source::Link(leads) => {
-                let size = leads.len() as u64;
-                (Input::Stream(Box::new(io::Cursor::new(leads.clone()))), Some(size))
+            Source::Link(target) => {
+                let size = target.len() as u64;
+                (Input::Stream(Box::new(io::Cursor::new(target.clone()))), Some(size))
             }
             Source::Path(path) => Input::of_file(File::open(path)?)?,
             Source::Found { path, device, inode } => {
@@ -140,21 +140,21 @@ impl Reader {
     /// # Errors
     ///
     /// If the system refuses a thread.
-    pub(crate) fn start(&mut self, prefixes: &[Prefix], bell: Arc<Bell>) -> io::Result<()> {
+    pub(crate) fn start(&mut self, prefixes: &[Prefix], waker: Arc<LoopWaker>) -> io::Result<()> {
         let Some(input) = self.input.take() else { return Ok(()) };
-        let (give, pieces) = bounded(READ_AHEAD);
+        let (sender, pieces) = bounded(READ_AHEAD);
         let prefixes = prefixes.to_vec();
         let (transfer, chunk) = (self.transfer, self.chunk);
         thread::Builder::new().name("file reader".into()).spawn(move || {
-            let give_and_wake = |piece| {
-                let taken = give.send(piece).is_ok();
-                bell.ring();
-                taken
+            let send_and_wake = |piece| {
+                let is_wanted = sender.send(piece).is_ok();
+                waker.wake_loop();
+                is_wanted
             };
-            match read_all(input, transfer, chunk, &prefixes, &give_and_wake) {
-                Ok(Some(end)) => give_and_wake(end),
+            match read_all(input, transfer, chunk, &prefixes, &send_and_wake) {
+                Ok(Some(end)) => send_and_wake(end),
                 Ok(None) => false,
-                Err(error) => give_and_wake(Piece::Failed(error)),
+                Err(error) => send_and_wake(Piece::Failed(error)),
             }
         })?;
         self.pieces = Some(pieces);
@@ -180,19 +180,19 @@ fn read_all(
     transfer: TransferId,
     chunk: usize,
     prefixes: &[Prefix],
-    give: &dyn Fn(Piece) -> bool,
+    send: &dyn Fn(Piece) -> bool,
 ) -> Result<Option<Piece>, SourceError> {
     let (mut hasher, mut read) = (blake3::Hasher::new(), 0);
     let (mut input, watched): (Box<dyn Read>, _) = match input {
         Input::Stream(stream) => (stream, None),
         Input::File(watched) => {
-            (hasher, read) = watched.longest_right(prefixes)?;
+            (hasher, read) = watched.longest_match(prefixes)?;
             let rest = watched.before.len().saturating_sub(read);
             (Box::new(watched.file.try_clone()?.take(rest)), Some(watched))
         }
     };
     let chunks = read.div_ceil(chunk as u64);
-    if !give(Piece::Resumed { len: read, chunks }) {
+    if !send(Piece::Resumed { len: read, chunks }) {
         return Ok(None);
     }
     for number in chunks.. {
@@ -207,7 +207,7 @@ fn read_all(
         {
             watched.check(read)?;
         }
-        if got > 0 && !give(Piece::Chunk(frame.into())) {
+        if got > 0 && !send(Piece::Chunk(frame.into())) {
             return Ok(None);
         }
         if got < chunk {
@@ -225,9 +225,9 @@ struct Watched {
 
 impl Watched {
     /// Returns the length of the longest prefix that matches and the hasher after it, and seeks to its end.
-    fn longest_right(&self, prefixes: &[Prefix]) -> io::Result<(blake3::Hasher, u64)> {
+    fn longest_match(&self, prefixes: &[Prefix]) -> io::Result<(blake3::Hasher, u64)> {
         let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
-        let mut right = (hasher.clone(), 0);
+        let mut matching = (hasher.clone(), 0);
         for prefix in prefixes {
             if prefix.len > self.before.len() {
                 break;
@@ -238,10 +238,10 @@ impl Watched {
             if hasher.finalize() != prefix.digest {
                 break;
             }
-            right = (hasher.clone(), at);
+            matching = (hasher.clone(), at);
         }
-        (&self.file).seek(SeekFrom::Start(right.1))?;
-        Ok(right)
+        (&self.file).seek(SeekFrom::Start(matching.1))?;
+        Ok(matching)
     }
 
     /// Checks that the file has not changed, after `read` bytes of it were read.

@@ -2,12 +2,12 @@
 
 use super::address;
 use super::failure::Failure;
-use super::session::Session;
+use super::session::{InFlight, Session};
 use super::source::{Piece, Reader, SourceError};
 use crate::courier::Event;
 use crate::plan::Input;
 use crate::progress::Progress;
-use crate::protocol::{Body, Ending, Frame, Offer, Outbound, Reason, TransferId, What};
+use crate::protocol::{Body, Ending, Frame, FrameTag, Offer, Outbound, Reason, TransferId};
 use cloudburst_net::{Receipt, SendError, SendOptions};
 use core::time::Duration;
 use crossbeam_channel::select;
@@ -19,7 +19,7 @@ const WINDOW: u16 = 4;
 /// are slow, not broken.
 const CHUNK_DEADLINE: Duration = Duration::from_secs(24 * 3600);
 /// How often to check whether parts of chunks have arrived.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_EVERY: Duration = Duration::from_millis(100);
 /// What a transfer cost, whether or not the file arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
@@ -76,7 +76,7 @@ pub(super) fn send(
         })
     });
     if matches!(result, Err(Failure::Source(_))) {
-        session.say(transfer, Body::Failed(Reason::Source));
+        session.send_unconfirmed(transfer, Body::Failed(Reason::Source));
     }
     result
 }
@@ -87,26 +87,26 @@ impl Transfer<'_> {
             self.handle_events(id)?;
             if self.session.interrupts.is_stopped() {
                 return Err(if self.outbound.is_finishing() {
-                    Failure::InterruptedLate
+                    Failure::InterruptedAfterFinish
                 } else {
                     Failure::Interrupted
                 });
             }
             self.feed()?;
             let now = Instant::now();
-            self.look(now);
-            self.session.notice_silence(now);
+            self.poll_counters(now);
+            self.session.report_unresponsive(now);
             if self.outbound.is_finishing() {
                 self.progress.wait_for("waiting for the disk");
             }
             self.progress.tick(now);
             self.outbound.handle_timeout(now);
             if let Some(ending) = self.outbound.ending() {
-                return verdict(ending);
+                return result_of(ending);
             }
             self.transmit(id)?;
-            let look = Instant::now() + LOOK_EVERY;
-            let deadline = self.outbound.poll_timeout().map_or(look, |at| at.min(look));
+            let next_poll = Instant::now() + POLL_EVERY;
+            let deadline = self.outbound.poll_timeout().map_or(next_poll, |at| at.min(next_poll));
             select! {
                 recv(self.session.courier.woken()) -> _ => {}
                 recv(self.session.interrupts.stopped()) -> _ => {}
@@ -127,14 +127,14 @@ impl Transfer<'_> {
                         self.outbound.handle_frame(now, &frame.body);
                     }
                 }
-                Event::Ended((transfer, what, bytes), Ok(receipt)) if transfer == id => {
+                Event::Ended(sent, Ok(receipt)) if sent.transfer == id => {
                     self.session.is_known = true;
-                    self.outbound.handle_delivered(now, what);
-                    self.count(bytes, &receipt);
+                    self.outbound.handle_delivered(now, sent.tag);
+                    self.count(sent.bytes, &receipt);
                 }
-                Event::Ended((transfer, what, _), Err(error)) if transfer == id => {
-                    if !(error.is_timeout() && self.outbound.handle_undelivered(now, what)) {
-                        return Err(self.undelivered(what, error));
+                Event::Ended(sent, Err(error)) if sent.transfer == id => {
+                    if !(error.is_timeout() && self.outbound.handle_undelivered(now, sent.tag)) {
+                        return Err(self.undelivered(sent.tag, error));
                     }
                 }
                 Event::Ended(..) => {}
@@ -147,8 +147,8 @@ impl Transfer<'_> {
     fn feed(&mut self) -> Result<(), Failure> {
         let Some(prefixes) = self.outbound.prefixes() else { return self.feed_chunks() };
         let prefixes = if self.session.resumes { prefixes } else { &[] };
-        let bell = self.session.courier.bell();
-        self.reader.start(prefixes, bell).map_err(SourceError::from)?;
+        let waker = self.session.courier.waker();
+        self.reader.start(prefixes, waker).map_err(SourceError::from)?;
         match self.reader.try_next() {
             Some(Piece::Resumed { len, chunks }) => {
                 self.outbound.handle_resume(Instant::now(), len, chunks);
@@ -181,7 +181,7 @@ impl Transfer<'_> {
     }
 
     /// Checks whether parts of chunks have arrived: on a slow link a chunk may take long.
-    fn look(&mut self, now: Instant) {
+    fn poll_counters(&mut self, now: Instant) {
         let stops = self.session.courier.endpoint().counters().sender.stops_received;
         if stops != self.stops {
             self.stops = stops;
@@ -191,19 +191,19 @@ impl Transfer<'_> {
     }
 
     fn transmit(&mut self, id: TransferId) -> Result<(), Failure> {
-        while let Some((what, frame)) = self.outbound.poll_transmit() {
-            let (deadline, policy, bytes) = match what {
-                What::Chunk(_) => {
+        while let Some((tag, frame)) = self.outbound.poll_transmit() {
+            let (deadline, policy, bytes) = match tag {
+                FrameTag::Chunk(_) => {
                     (CHUNK_DEADLINE, Some(self.session.policy), Frame::chunk_len(&frame))
                 }
-                What::Offer => (self.session.patience(), None, 0),
+                FrameTag::Offer => (self.session.patience(), None, 0),
                 _ => (self.session.deadline, None, 0),
             };
             let mut options = SendOptions::default().deadline(deadline);
             options.policy = policy;
             let (courier, peer) = (&mut self.session.courier, self.session.peer);
-            let sent = courier.send((id, what, bytes), peer, frame, options);
-            sent.map_err(|error| self.undelivered(what, error))?;
+            let sent = courier.send(InFlight { transfer: id, tag, bytes }, peer, frame, options);
+            sent.map_err(|error| self.undelivered(tag, error))?;
         }
         Ok(())
     }
@@ -215,31 +215,34 @@ impl Transfer<'_> {
         self.progress.set_position(self.cost.resumed + self.cost.bytes);
     }
 
-    fn undelivered(&self, what: What, error: SendError) -> Failure {
-        match (what, error) {
-            (What::Offer | What::Chunk(_) | What::Alive, error) if self.outbound.is_finishing() => {
-                Failure::Doubtful(error)
+    fn undelivered(&self, tag: FrameTag, error: SendError) -> Failure {
+        match (tag, error) {
+            (FrameTag::Offer | FrameTag::Chunk(_) | FrameTag::Alive, error)
+                if self.outbound.is_finishing() =>
+            {
+                Failure::Indeterminate(error)
             }
-            (What::Finish, error)
+            (FrameTag::Finish, error)
                 if error.may_have_been_delivered() || self.outbound.repeats_finish() =>
             {
-                Failure::Doubtful(error)
+                Failure::Indeterminate(error)
             }
-            (what, error) => {
+            (tag, error) => {
                 let Session { peer, deadline, .. } = *self.session;
-                let waited = if what == What::Offer { self.session.patience() } else { deadline };
+                let waited =
+                    if tag == FrameTag::Offer { self.session.patience() } else { deadline };
                 Failure::of_peer(peer, waited, &error).unwrap_or(Failure::Transport(error))
             }
         }
     }
 }
 
-const fn verdict(ending: Ending) -> Result<(), Failure> {
+const fn result_of(ending: Ending) -> Result<(), Failure> {
     Err(match ending {
         Ending::Done => return Ok(()),
         Ending::Refused(reason) => Failure::Refused(reason),
         Ending::Failed(reason) => Failure::ByReceiver(reason),
-        Ending::Doubtful(reason) => Failure::InDoubt(reason),
+        Ending::Indeterminate(reason) => Failure::IndeterminateByReceiver(reason),
         Ending::Stalled(waited) => Failure::Stalled(waited),
         Ending::Unconfirmed(waited) => Failure::Unconfirmed(waited),
     })

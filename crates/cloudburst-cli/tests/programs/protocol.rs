@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use cloudburst_cli::protocol::{
-    Attributes, Body, Ending, Entry, FilePath, Frame, FrameError, InvocationId, MAX_CHUNK, Offer,
-    Outbound, Prefix, Reason, TransferId, Vitals, What,
+    Attributes, Body, Ending, Entry, FilePath, Frame, FrameError, FrameTag, InvocationId,
+    MAX_CHUNK, Offer, Outbound, Prefix, Reason, TransferId, Vitals,
 };
 use cloudburst_net::Naming;
 use core::time::Duration;
@@ -41,7 +41,7 @@ fn vitals() -> Vitals {
         buffers_wanted: 8,
         receive_buffer: 9,
         send_buffer: u64::MAX,
-        asker: Some(([10, 0, 0, 1], 4000).into()),
+        requester: Some(([10, 0, 0, 1], 4000).into()),
         listens: Some((Ipv6Addr::LOCALHOST, 7000).into()),
         naming: Some(Naming::Translated),
     }
@@ -78,7 +78,7 @@ fn bodies() -> Vec<Body> {
         Body::Bye,
         examine(Bytes::from_static(b"padding")),
         Body::Vitals(vitals()),
-        Body::Vitals(Vitals { asker: None, listens: None, naming: None, ..vitals() }),
+        Body::Vitals(Vitals { requester: None, listens: None, naming: None, ..vitals() }),
     ]
 }
 
@@ -191,8 +191,8 @@ fn fields_beyond_their_bounds_are_refused() {
 /// A transfer that was accepted with a window of 2.
 fn sending(now: Instant) -> Outbound {
     let mut outbound = Outbound::new(now, ID, offer(), 4);
-    assert_eq!(whats(&mut outbound), [What::Offer]);
-    outbound.handle_delivered(now, What::Offer);
+    assert_eq!(tags(&mut outbound), [FrameTag::Offer]);
+    outbound.handle_delivered(now, FrameTag::Offer);
     outbound.handle_frame(now, &Body::Accept { window: 2, patience: PATIENCE, prefixes: vec![] });
     assert_eq!(outbound.prefixes(), Some(&[][..]));
     outbound.handle_resume(now, 0, 0);
@@ -203,7 +203,7 @@ fn sending(now: Instant) -> Outbound {
 fn chunks_wait_until_resume_is_delivered() {
     let now = Instant::now();
     let mut outbound = Outbound::new(now, ID, offer(), 4);
-    assert_eq!(whats(&mut outbound), [What::Offer]);
+    assert_eq!(tags(&mut outbound), [FrameTag::Offer]);
     let prefixes = vec![Prefix { len: 3000, digest: [1; 32] }];
     let accept = Body::Accept { window: 8, patience: PATIENCE, prefixes: prefixes.clone() };
     outbound.handle_frame(now, &accept);
@@ -211,16 +211,16 @@ fn chunks_wait_until_resume_is_delivered() {
     assert!(!outbound.wants_chunk());
     outbound.handle_resume(now, 3000, 3);
     assert_eq!(outbound.prefixes(), None);
-    assert_eq!(whats(&mut outbound), [What::Resume]);
-    outbound.handle_delivered(now, What::Offer);
+    assert_eq!(tags(&mut outbound), [FrameTag::Resume]);
+    outbound.handle_delivered(now, FrameTag::Offer);
     assert!(!outbound.wants_chunk(), "only when RESUME was delivered");
-    outbound.handle_delivered(now, What::Resume);
+    outbound.handle_delivered(now, FrameTag::Resume);
     assert!(outbound.wants_chunk());
     outbound.handle_chunk(now, Bytes::new());
-    assert_eq!(whats(&mut outbound), [What::Chunk(3)]);
+    assert_eq!(tags(&mut outbound), [FrameTag::Chunk(3)]);
 }
 
-fn whats(outbound: &mut Outbound) -> Vec<What> {
+fn tags(outbound: &mut Outbound) -> Vec<FrameTag> {
     core::iter::from_fn(|| outbound.poll_transmit()).map(|(what, _)| what).collect()
 }
 
@@ -230,11 +230,11 @@ fn a_transfer_goes_from_offer_to_done() {
     let mut outbound = sending(now);
     outbound.handle_chunk(now, Bytes::new());
     outbound.handle_end(now, 5, [0; 32]);
-    assert_eq!(whats(&mut outbound), [What::Chunk(0)]);
+    assert_eq!(tags(&mut outbound), [FrameTag::Chunk(0)]);
     assert!(!outbound.wants_chunk());
-    outbound.handle_delivered(now, What::Chunk(0));
-    assert_eq!(whats(&mut outbound), [What::Finish], "only when all chunks were delivered");
-    outbound.handle_delivered(now, What::Finish);
+    outbound.handle_delivered(now, FrameTag::Chunk(0));
+    assert_eq!(tags(&mut outbound), [FrameTag::Finish], "only when all chunks were delivered");
+    outbound.handle_delivered(now, FrameTag::Finish);
     assert_eq!(outbound.ending(), None);
     outbound.handle_frame(now, &Body::Done);
     assert_eq!(outbound.ending(), Some(Ending::Done));
@@ -250,9 +250,9 @@ fn the_window_begins_at_the_oldest_chunk_under_way() {
         outbound.handle_chunk(now, Bytes::new());
     }
     assert!(!outbound.wants_chunk());
-    outbound.handle_delivered(now, What::Chunk(1));
+    outbound.handle_delivered(now, FrameTag::Chunk(1));
     assert!(!outbound.wants_chunk(), "chunk 0 holds the window");
-    outbound.handle_delivered(now, What::Chunk(0));
+    outbound.handle_delivered(now, FrameTag::Chunk(0));
     assert!(outbound.wants_chunk());
 }
 
@@ -274,7 +274,7 @@ fn refusals_and_failures_end_it_at_once() {
     outbound.handle_chunk(now, Bytes::new());
     outbound.handle_frame(now, &Body::Failed(Reason::DiskFull(1)));
     assert_eq!(outbound.ending(), Some(Ending::Failed(Reason::DiskFull(1))));
-    assert_eq!(whats(&mut outbound), [], "nothing more is sent");
+    assert_eq!(tags(&mut outbound), [], "nothing more is sent");
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn chunks_without_progress_stall_and_parts_of_chunks_are_progress() {
     outbound.handle_progress(now + PATIENCE / 2);
     outbound.handle_timeout(now + PATIENCE);
     assert_eq!(outbound.ending(), None);
-    outbound.handle_delivered(now + PATIENCE, What::Alive);
+    outbound.handle_delivered(now + PATIENCE, FrameTag::Alive);
     outbound.handle_timeout(now + PATIENCE * 3 / 2);
     assert_eq!(outbound.ending(), Some(Ending::Stalled(PATIENCE)), "signs of life are no progress");
 }
@@ -297,8 +297,8 @@ fn a_pausing_source_is_no_stall_and_sends_signs_of_life() {
     for _ in 0..20 {
         now = outbound.poll_timeout().expect("a sign of life is due some time");
         outbound.handle_timeout(now);
-        assert_eq!(whats(&mut outbound), [What::Alive,]);
-        outbound.handle_delivered(now, What::Alive);
+        assert_eq!(tags(&mut outbound), [FrameTag::Alive,]);
+        outbound.handle_delivered(now, FrameTag::Alive);
         assert_eq!(outbound.ending(), None);
     }
     outbound.handle_chunk(now, Bytes::new());
@@ -311,8 +311,8 @@ fn a_receiver_that_stores_slowly_is_waited_for_while_it_sends_alive() {
     let now = Instant::now();
     let mut outbound = sending(now);
     outbound.handle_end(now, 0, [0; 32]);
-    assert_eq!(whats(&mut outbound), [What::Finish]);
-    outbound.handle_delivered(now, What::Finish);
+    assert_eq!(tags(&mut outbound), [FrameTag::Finish]);
+    outbound.handle_delivered(now, FrameTag::Finish);
     let later = now + PATIENCE * 3 / 4;
     outbound.handle_frame(later, &Body::Alive);
     outbound.handle_timeout(now + PATIENCE);
@@ -331,10 +331,10 @@ fn after_finish_only_a_storage_error_is_a_certain_failure() {
         assert!(outbound.is_finishing());
         outbound
     };
-    for reason in [Reason::Interrupted, Reason::Silence(1), Reason::Unknown] {
+    for reason in [Reason::Interrupted, Reason::Unresponsive(1), Reason::Unknown] {
         let mut outbound = finishing();
         outbound.handle_frame(now, &Body::Failed(reason));
-        assert_eq!(outbound.ending(), Some(Ending::Doubtful(reason)));
+        assert_eq!(outbound.ending(), Some(Ending::Indeterminate(reason)));
     }
     let mut outbound = finishing();
     outbound.handle_frame(now, &Body::Failed(Reason::DiskFull(1)));
@@ -346,11 +346,11 @@ fn a_finish_is_repeated_to_a_receiver_that_still_sends_alive() {
     let now = Instant::now();
     let mut outbound = sending(now);
     outbound.handle_end(now, 0, [0; 32]);
-    assert_eq!(whats(&mut outbound), [What::Finish]);
+    assert_eq!(tags(&mut outbound), [FrameTag::Finish]);
     outbound.handle_frame(now + PATIENCE / 2, &Body::Alive);
     assert!(!outbound.repeats_finish());
-    assert!(outbound.handle_undelivered(now + PATIENCE, What::Finish));
-    assert_eq!(whats(&mut outbound), [What::Finish]);
+    assert!(outbound.handle_undelivered(now + PATIENCE, FrameTag::Finish));
+    assert_eq!(tags(&mut outbound), [FrameTag::Finish]);
     assert!(outbound.repeats_finish(), "a failure of the second says nothing of the first");
-    assert!(!outbound.handle_undelivered(now + PATIENCE * 2, What::Finish), "it fell silent");
+    assert!(!outbound.handle_undelivered(now + PATIENCE * 2, FrameTag::Finish), "it fell silent");
 }

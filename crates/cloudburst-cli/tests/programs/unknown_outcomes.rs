@@ -59,7 +59,7 @@ fn a_sender_that_is_stopped_after_finish_reports_an_unknown_outcome() {
 fn a_receiver_that_gives_up_after_finish_may_have_stored_the_file() {
     for (reason, expected) in [
         (Reason::Interrupted, "unknown"),
-        (Reason::Silence(1), "unknown"),
+        (Reason::Unresponsive(1), "unknown"),
         (Reason::Unknown, "unknown"),
         (Reason::DiskFull(1), "failed"),
     ] {
