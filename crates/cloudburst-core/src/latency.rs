@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_since_a_copy_is_told_once() {
+    fn samples_recorded_since_a_snapshot_are_reported_once() {
         let mut latencies = LatencyHistogram::new();
         (0..3).for_each(|_| latencies.record(micros(50)));
         let earlier = latencies.clone();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_bounds_counts_at_the_bounds() {
+    fn samples_beyond_the_bounds_count_at_the_bounds() {
         let mut latencies = LatencyHistogram::new();
         latencies.record(Duration::ZERO);
         latencies.record(Duration::MAX);

@@ -63,7 +63,7 @@ mod tests {
     const INCARNATIONS: [Incarnation; 2] = [Incarnation([0; 16]), Incarnation([0xff; 16])];
 
     #[test]
-    fn an_alias_is_no_address_and_knows_its_own() {
+    fn an_alias_is_unique_and_yields_the_address_that_was_observed() {
         for observed in ["192.0.2.7:80", "[2001:db8::7]:80", "[fe80::7%3]:80"] {
             let observed: SocketAddr = observed.parse().unwrap();
             assert!(!is_alias(&observed));

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_came_and_left_unseen_keeps_the_receiving_thread_from_waiting() {
+    fn a_caller_that_came_and_left_keeps_the_receiving_thread_from_waiting() {
         let driving = Driving::default();
         let seen = driving.changes.load(SeqCst);
         let caller = driving.begin().unwrap();

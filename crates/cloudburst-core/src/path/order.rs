@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_order_is_refused_with_what_does() {
+    fn text_that_names_no_order_is_refused_with_a_list_of_orders() {
         let texts = [
             "",
             "RB",

@@ -149,14 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn one_path_has_a_quarter_of_the_ring_at_most_for_one_report() {
+    fn one_report_adds_a_path_to_at_most_a_quarter_of_the_ring() {
         let mut ring = Recycled::default();
         ring.add(NOW, 2, 1_000);
         assert_eq!((0..9).filter(|_| take(&mut ring, 1).is_some()).count(), 4);
     }
 
     #[test]
-    fn the_oldest_entries_give_way_and_all_of_them_age() {
+    fn the_oldest_entries_are_replaced_and_all_expire() {
         let mut full = ring(&(0..20).collect::<Vec<_>>());
         assert_eq!(take(&mut full, 16), Some(4));
         assert_eq!(full.take(NOW + MAX_AGE, 16, |_| true), None);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frozen_ring_repeats_what_was_used() {
+    fn without_answers_the_ring_repeats_used_paths() {
         let mut ring = ring(&[1, 2, 3]);
         while take(&mut ring, 16).is_some() {}
         let repeated: Vec<_> = (0..4).map(|_| ring.repeat(|path| path != 2)).collect();

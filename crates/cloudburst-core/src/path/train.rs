@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_with_every_32_packets_that_arrive_up_to_what_one_call_carries() {
+    fn trains_double_every_32_arrivals_up_to_one_system_call() {
         let mut train = TrainLength::default();
         for (length, trains) in [(4, 8), (8, 4), (16, 2), (32, 1)] {
             assert_eq!((train.now(), trains_until_it_grows(&mut train)), (length, trains));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_once_a_round_trip_for_a_packet_or_two() {
+    fn one_or_two_missing_packets_halve_trains_once_a_round_trip() {
         let mut train = grown_to(64);
         for (micros, length) in [(1_000, 32), (1_099, 32), (1_100, 16), (9_000, 8)] {
             train.on_missing(at(micros), 1, ROUND_TRIP);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_shortest_as_soon_as_more_than_two_are_missing() {
+    fn more_than_two_missing_packets_make_trains_the_shortest() {
         let mut train = grown_to(64);
         train.on_missing(at(1_000), 2, ROUND_TRIP);
         assert_eq!(train.now(), 32);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn each_try_that_fails_makes_every_step_slower() {
+    fn each_failed_attempt_slows_down_further_growth() {
         let mut train = grown_to(8);
         for (try_at, packets) in (0..).zip([1_024, 2_048, 4_096, 8_192, 16_384, 16_384]) {
             train.on_missing(at(1_000 * (try_at + 1)), 3, ROUND_TRIP);
@@ -224,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_shortest_lose_holds_them_back_no_longer_each_time() {
+    fn losses_of_the_shortest_trains_do_not_delay_growth_further() {
         let mut train = TrainLength::default();
         (1..100).for_each(|millis| train.on_missing(at(1_000 * millis), 5, ROUND_TRIP));
         assert_eq!(trains_until_it_grows(&mut train), 1_024 / 4);
     }
 
     #[test]
-    fn what_longer_trains_bear_for_long_is_forgiven() {
+    fn longer_trains_that_last_reset_the_penalty_of_failed_attempts() {
         let mut train = grown_to(64);
         (1..6).for_each(|millis| train.on_missing(at(1_000 * millis), 1, ROUND_TRIP));
         assert_eq!((train.now(), train.hold), (4, 8 * HOLD));

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn follows_samples_but_for_those_of_processes_that_slept() {
+    fn rto_follows_samples_except_those_of_suspended_processes() {
         let mut round_trip = RoundTrip::default();
         assert_eq!(round_trip.rto(), Duration::from_millis(10));
         round_trip.sample(Duration::from_millis(1));

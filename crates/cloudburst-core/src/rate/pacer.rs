@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_papers_example_spaces_rounds_by_twelve_microseconds() {
+    fn the_papers_example_spaces_quanta_by_twelve_microseconds() {
         let mut pacer = Pacer::new(10_000_000_000, 0.5);
         let start = Instant::from_nanos(1_000_000_000);
         pacer.charge(start, 0);

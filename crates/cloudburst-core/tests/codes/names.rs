@@ -6,7 +6,7 @@ use crate::common::codes;
 use cloudburst_core::code::{Code, Degree};
 
 #[test]
-fn the_wire_names_what_it_named() {
+fn the_wire_form_of_a_code_parses_to_the_same_code() {
     for code in codes() {
         assert_eq!(Code::from_wire(code.to_wire()), Some(code));
     }
@@ -17,7 +17,7 @@ fn the_wire_names_what_it_named() {
 }
 
 #[test]
-fn of_all_pairs_of_bytes_each_code_has_one() {
+fn each_code_has_its_own_pair_of_bytes() {
     let mut known = HashSet::new();
     for number in 0..=255 {
         for parameter in 0..=255 {
@@ -33,7 +33,7 @@ fn of_all_pairs_of_bytes_each_code_has_one() {
 }
 
 #[test]
-fn text_names_what_it_named() {
+fn the_text_of_a_code_parses_to_the_same_code() {
     for code in codes() {
         assert_eq!(code.to_string().parse(), Ok(code));
     }
@@ -43,7 +43,7 @@ fn text_names_what_it_named() {
 }
 
 #[test]
-fn text_that_names_no_code_is_told_what_does() {
+fn text_that_names_no_code_is_refused_with_a_list_of_codes() {
     let wrong =
         ["", "LT", "lt:", "lt:d", "lt:d=", "lt:d=0", "lt:d=256", "lt:uniform=-1", "rlf256:d=5"];
     for text in wrong {

@@ -63,7 +63,7 @@ fn losses_show_as_gaps_and_what_is_late_fills_them() {
 }
 
 #[test]
-fn messages_that_are_under_way_and_those_that_ended_are_told_apart() {
+fn messages_under_way_and_ended_ones_are_distinguished() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(1, 0));
     pair.set_links(Side::B, None, &lossy(1.0));
@@ -93,7 +93,7 @@ fn a_peer_that_restarts_is_one_peer_with_a_newer_session() {
 }
 
 #[test]
-fn no_more_peers_are_told_of_than_may_be_remembered() {
+fn peer_statistics_are_bounded_by_the_limit_on_peers() {
     let mut setup = Setup::default();
     setup.a.tuning.max_peers = Some(2);
     let mut pair = Pair::new(setup);
@@ -133,7 +133,7 @@ fn histograms_have_every_delivered_message_and_agree_with_the_receipts() {
 }
 
 #[test]
-fn what_was_not_delivered_is_in_no_histogram() {
+fn undelivered_messages_are_in_no_histogram() {
     let mut pair = Pair::new(Setup::default());
     pair.set_links(Side::A, None, &lossy(1.0));
     let id = pair.send(message(1_000, 1));

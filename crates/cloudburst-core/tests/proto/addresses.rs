@@ -120,7 +120,7 @@ fn an_address_of_one_path_is_answered_from_and_takes_no_answers_to_messages() {
 }
 
 #[test]
-fn who_begins_leaves_its_address_to_the_system() {
+fn an_initiator_leaves_its_source_address_to_the_system() {
     let mut client = endpoint(1, 2);
     let mut server = endpoint(2, 2);
     send(&mut client, SERVER, 20_000);

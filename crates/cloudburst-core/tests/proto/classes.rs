@@ -69,7 +69,7 @@ fn the_header_of_a_call_is_not_counted() {
 }
 
 #[test]
-fn what_repairs_little_of_a_long_message_is_urgent() {
+fn the_last_repairs_of_a_long_message_are_urgent() {
     let loss = LinkConfig { loss: Loss::Independent(0.2), ..quiet() };
     let mut pair = pair("left:20000", loss);
     let all: Vec<Vec<u8>> = (0..20).map(|_| classes_of(&mut pair, 93_000)).collect();

@@ -98,7 +98,7 @@ fn a_connect_joins_the_handshake_of_messages_that_wait() {
 }
 
 #[test]
-fn nobody_there_is_told_at_the_deadline_and_nothing_is_left() {
+fn a_connect_to_nobody_fails_at_its_deadline_and_leaves_no_state() {
     let mut pair = Pair::new(Setup::default());
     set_down(&mut pair, true);
     for deadline in [Some(SECOND), None] {
@@ -210,7 +210,7 @@ fn a_handshake_that_the_peer_begins_ends_a_connect() {
 }
 
 #[test]
-fn a_stale_session_is_asked_after() {
+fn a_stale_session_is_checked_before_use() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(1, 0));
     pair.run_for(31 * SECOND);
@@ -261,7 +261,7 @@ fn connecting_again_keeps_a_session_that_has_had_no_message() {
 }
 
 #[test]
-fn a_peer_that_is_silent_for_long_is_waited_for() {
+fn a_message_waits_for_a_long_unresponsive_peer_until_its_deadline() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(1, 0));
     set_down(&mut pair, true);
@@ -318,7 +318,7 @@ fn a_cancelled_connect_is_forgotten() {
 }
 
 #[test]
-fn a_connect_takes_the_room_of_a_message_and_keeps_its_peer() {
+fn a_connect_takes_the_capacity_of_a_message_and_keeps_its_peer() {
     let a = Config {
         tuning: Tuning { send_messages: Some(2), max_peers: Some(1), ..Tuning::default() },
         ..Config::default()

@@ -37,7 +37,7 @@ fn symbols(pair: &mut Pair, seed: u64) -> (BTreeMap<u64, Vec<u8>>, Outcome) {
 }
 
 #[test]
-fn what_a_second_copy_of_a_sender_says_is_neither_delivered_nor_taken_for_delivered() {
+fn messages_of_a_second_copy_of_a_sender_are_neither_delivered_nor_reported_as_delivered() {
     let [mut pair, mut copy] = copies();
     let (_, outcome) = symbols(&mut pair, 1);
     assert!(matches!(outcome, Outcome::Delivered(_)));

@@ -60,7 +60,7 @@ fn truncated_and_extended_packets_are_malformed() {
 }
 
 #[test]
-fn all_at_once_change_nothing_either() {
+fn reordering_loss_and_duplication_together_change_nothing() {
     survive(LinkConfig {
         loss: cloudburst_netem::Loss::Independent(0.1),
         reorder: 0.1,

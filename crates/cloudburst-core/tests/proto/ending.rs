@@ -51,7 +51,7 @@ fn cancelling_stops_a_burst_that_nobody_answers() {
 }
 
 #[test]
-fn what_is_cancelled_before_its_first_packet_was_certainly_not_delivered() {
+fn a_message_cancelled_before_its_first_packet_is_reported_as_not_delivered() {
     let mut pair = Pair::new(Setup::default());
     let id = pair.send(message(10, 1));
     pair.a.endpoint.cancel(id);
@@ -62,7 +62,7 @@ fn what_is_cancelled_before_its_first_packet_was_certainly_not_delivered() {
 }
 
 #[test]
-fn nobody_there_is_told_at_the_deadline() {
+fn a_message_to_nobody_is_rejected_at_its_deadline() {
     let mut pair = Pair::new(Setup::default());
     for path in 0..4 {
         pair.set_down(path, true);
@@ -91,7 +91,7 @@ impl PathMap for Nameless {
 }
 
 #[test]
-fn who_does_not_know_its_address_accepts_nothing_and_the_sender_learns_that_it_is_there() {
+fn an_endpoint_that_does_not_know_its_address_accepts_nothing_and_the_sender_is_told_so() {
     // The second deadline is later than the lifetime of a nonce.
     for deadline in [Duration::from_millis(20), Duration::from_secs(12)] {
         let mut pair = Pair::new(Setup::default());
@@ -118,7 +118,7 @@ fn who_does_not_know_its_address_accepts_nothing_and_the_sender_learns_that_it_i
 }
 
 #[test]
-fn who_was_met_long_ago_counts_as_silent_now() {
+fn a_long_idle_peer_is_checked_before_use() {
     let mut pair = Pair::new(Setup::default());
     pair.b.endpoint.set_path_map(Arc::new(Nameless)).unwrap();
     let options = SendOptions::default().deadline(Duration::from_secs(12));
@@ -129,7 +129,7 @@ fn who_was_met_long_ago_counts_as_silent_now() {
 }
 
 #[test]
-fn what_this_host_does_not_send_is_blamed_on_it_while_that_lasts() {
+fn local_send_errors_are_reported_as_the_reason_while_they_last() {
     // Returns how A's only send ends if the host accepts the batches for which `takes` returns
     // true.
     let outcome = |takes: fn(usize) -> bool| {

@@ -38,7 +38,7 @@ fn a_message_of_many_blocks_survives_a_blackout_in_which_the_receiver_forgot_it(
 }
 
 #[test]
-fn a_session_that_was_confirmed_alive_is_not_swept_soon_after() {
+fn a_session_confirmed_alive_does_not_expire_soon_after() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(1, 0));
     pair.run_for(Duration::from_secs(100));
@@ -99,7 +99,7 @@ fn probing_a_busy_receiver_does_not_use_up_the_packets_of_a_message() {
 }
 
 #[test]
-fn a_forgotten_that_comes_late_cost_a_repetition_and_no_message() {
+fn a_late_forgotten_costs_a_repetition_and_no_message() {
     for moment in 0..40 {
         let mut setup = Setup::default();
         setup.b.tuning.decode_timeout = Duration::from_secs(2);

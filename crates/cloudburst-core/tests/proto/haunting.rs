@@ -7,7 +7,7 @@ use cloudburst_core::wire::Kind;
 use core::time::Duration;
 
 #[test]
-fn they_keep_no_dead_session_so_that_a_newcomer_finds_room() {
+fn replayed_hellos_do_not_keep_dead_sessions_from_newcomers() {
     let b =
         Config { tuning: Tuning { max_peers: Some(1), ..Tuning::default() }, ..Config::default() };
     let mut pair = Pair::new(Setup { b, ..Setup::default() });

@@ -145,7 +145,7 @@ fn messages_one_at_a_time_find_a_healed_path_within_its_sixteenth_turn() {
 }
 
 #[test]
-fn a_path_that_loses_a_fifth_keeps_its_turns_and_says_so() {
+fn a_path_that_loses_a_fifth_is_not_degraded_and_reports_its_loss() {
     for length in SIZES {
         let mut pair = Pair::new(Setup { seed: length as u64, ..even_trains() });
         pair.set_links(Side::A, Some(1), &lossy(0.2));
@@ -166,7 +166,7 @@ fn loss_on_all_paths_alike_condemns_none_for_long() {
 }
 
 #[test]
-fn a_path_whose_answers_alone_are_lost_keeps_its_turns() {
+fn a_path_that_loses_only_answers_is_not_degraded() {
     for length in SIZES {
         let mut pair = Pair::new(even_trains());
         for path in 0..3 {
@@ -199,7 +199,7 @@ fn one_path_there_and_another_back_are_enough() {
 }
 
 #[test]
-fn bursts_that_end_before_they_were_answered_are_held_against_no_path() {
+fn bursts_that_end_unanswered_degrade_no_path() {
     // Each is sent eight times over, and its STOP reports only the first symbols: those of the path
     // on which every burst begins.
     let a = Config { policy: BurstPolicy::Oblivious, ..Config::default() };

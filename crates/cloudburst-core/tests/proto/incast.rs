@@ -435,7 +435,7 @@ fn endpoints_of_one_host_that_share_the_downlink_pull_no_more_than_it_carries() 
 }
 
 #[test]
-fn what_has_the_fewest_missing_symbols_first_ends_earlier_on_average() {
+fn pulling_the_message_with_the_fewest_missing_symbols_first_lowers_the_mean_time() {
     let fair = run(incast(70, 70_000));
     let shortest = run(Incast { order: PullOrder::ShortestFirst, ..incast(70, 70_000) });
     assert!(shortest.last() <= shortest.floor.mul_f64(1.03), "{:?}", shortest.last());
@@ -482,7 +482,7 @@ fn selective_dropping_spares_what_is_pulled_and_probes_so_that_no_message_waits_
 }
 
 #[test]
-fn bursts_answered_at_once_overflow_the_queue_even_if_they_are_spared() {
+fn bursts_answered_at_once_overflow_the_queue_even_with_selective_dropping() {
     let queue = Incast { queue: 8, one_queue: true, ..incast(16, 20_000) };
     let bursts = Incast { policy: BurstPolicy::default(), ..queue };
     for probe in [false, true] {

@@ -97,7 +97,7 @@ fn nonsense_is_rejected_before_anything_is_allocated() {
 }
 
 #[test]
-fn a_floor_raised_too_far_forgets_only_the_liars_own_messages() {
+fn a_low_watermark_raised_too_far_forgets_only_the_liars_own_messages() {
     let mut peer = Liar::meet(Config::default());
     let first = peer.header(5, b"12345678", 16, 0);
     peer.say(&first, false, b"12345678\0\0\0\0\0\0\0\0");
@@ -112,7 +112,7 @@ fn a_floor_raised_too_far_forgets_only_the_liars_own_messages() {
 }
 
 #[test]
-fn a_message_is_delivered_once_however_often_it_is_told() {
+fn a_message_is_delivered_once_however_often_it_is_reported() {
     let mut peer = Liar::meet(Config::default());
     for _ in 0..5 {
         peer.say_message(0, b"12345678", 16);
@@ -159,7 +159,7 @@ fn tiny_symbols_are_charged_what_their_decoders_take() {
 }
 
 #[test]
-fn of_a_message_of_many_blocks_a_few_are_decoded_at_a_time() {
+fn only_a_few_blocks_of_a_long_message_are_decoded_at_a_time() {
     let mut peer = Liar::meet(Config::default());
     let mut header = peer.header(0, b"", 16, 300);
     header.length = 16 << 20;

@@ -156,7 +156,7 @@ fn another_peer_and_another_length_of_symbols_have_trains_of_their_own() {
 }
 
 #[test]
-fn what_the_host_does_not_take_is_blamed_on_by_the_messages_in_it_alone() {
+fn a_local_send_error_is_blamed_only_by_messages_in_the_failed_train() {
     for refused in [0, 1] {
         let mut star = Star::new(1);
         let ids = [(); 16].map(|()| star.send(1, SHORT, 4));
@@ -175,7 +175,7 @@ fn what_the_host_does_not_take_is_blamed_on_by_the_messages_in_it_alone() {
 }
 
 #[test]
-fn a_message_that_went_on_in_the_next_train_blames_that_alone() {
+fn a_message_that_continued_in_another_train_does_not_blame_the_failed_one() {
     for (refused, is_blamed) in [(0, false), (1, true)] {
         let mut star = Star::new(1);
         // 66 symbols are two trains.

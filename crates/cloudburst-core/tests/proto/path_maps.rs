@@ -128,7 +128,7 @@ fn paths_that_are_removed_carry_nothing_more_and_new_ones_do_while_a_message_is_
 }
 
 #[test]
-fn what_the_receiver_has_no_room_to_count_is_not_held_against_new_paths() {
+fn paths_beyond_those_a_receiver_counts_are_not_degraded() {
     let mut pair = Pair::new(Setup { paths: 80, ..Setup::default() });
     pair.a.endpoint.set_path_map(pool(0..60, 1)).unwrap();
     pair.send(message(8_000_000, 1));
@@ -144,7 +144,7 @@ fn what_the_receiver_has_no_room_to_count_is_not_held_against_new_paths() {
 }
 
 #[test]
-fn a_peer_that_comes_back_is_asked_at_the_port_that_it_surely_has() {
+fn a_peer_that_returns_gets_handshakes_at_the_port_that_it_is_known_by() {
     let mut pair = pair_of_ports();
     pair.deliver(message(20_000, 1));
     pair.restart(Side::B);

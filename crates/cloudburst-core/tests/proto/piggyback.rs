@@ -131,7 +131,7 @@ fn an_answer_that_left_with_symbols_counts_against_the_rate_of_answers() {
 }
 
 #[test]
-fn nothing_joins_what_is_for_another_peer_or_a_handshake() {
+fn no_answer_leaves_with_symbols_for_another_peer_or_with_a_handshake() {
     let mut a = Host::new(1);
     let mut b = Host::new(2);
     let mut c = Host::new(3);
@@ -156,7 +156,7 @@ fn nothing_joins_what_is_for_another_peer_or_a_handshake() {
 }
 
 #[test]
-fn answers_do_not_join_what_switches_may_drop_on_purpose() {
+fn answers_do_not_leave_with_symbols_that_switches_may_drop_on_purpose() {
     let config = Config {
         fabric: Fabric { ecn: EcnMode::Aeolus, ..Fabric::default() },
         ..Config::default()
@@ -172,7 +172,7 @@ fn answers_do_not_join_what_switches_may_drop_on_purpose() {
 }
 
 #[test]
-fn nothing_joins_what_goes_to_a_port_that_the_peer_shares() {
+fn no_answer_leaves_with_symbols_to_a_shared_port() {
     let ports = ListenPorts { is_shared: true, ..ListenPorts::one(9000) };
     let mut a = Host::new(1);
     let mut b = Host::with(2, 1, Config::default(), ports);

@@ -83,7 +83,7 @@ fn a_priority_that_does_not_exist_is_refused() {
 }
 
 #[test]
-fn a_short_message_does_not_wait_for_a_round_over_all_paths() {
+fn a_short_message_does_not_wait_for_a_quantum_over_all_paths() {
     let a = Config { capacity: 100_000_000.into(), ..Setup::default().a };
     let mut pair = Pair::new(Setup { a, paths: 16, ..Setup::default() });
     pair.deliver(message(1, 0));

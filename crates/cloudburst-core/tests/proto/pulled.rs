@@ -149,7 +149,7 @@ fn messages_are_pulled_from_a_length_on() {
 }
 
 #[test]
-fn a_message_goes_on_while_its_receiver_has_no_room() {
+fn a_message_continues_while_its_receiver_is_busy() {
     let mut setup = Setup::default();
     setup.b = Config {
         max_message: 100_000,

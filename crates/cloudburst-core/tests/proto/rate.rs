@@ -302,7 +302,7 @@ fn wrong_capacity(adaptive_rate: bool) -> Net {
 }
 
 #[test]
-fn a_capacity_ten_times_too_high_is_found_out_and_costs_little() {
+fn a_capacity_configured_ten_times_too_high_is_corrected_and_costs_little() {
     let [without, with] = [false, true].map(|adaptive_rate| {
         let mut net = wrong_capacity(adaptive_rate);
         let rate = net.run_for(millis(100));
@@ -441,7 +441,7 @@ fn a_limit_is_forgotten_when_nothing_was_sent_for_a_second() {
 }
 
 #[test]
-fn ce_marks_are_told_and_lower_the_rate_where_a_lower_one_avoids_them() {
+fn ce_marks_are_reported_and_lower_the_rate_where_that_avoids_them() {
     let config = Config {
         fabric: Fabric { ecn: EcnMode::On, ..adaptive(4 * GIGABIT).fabric },
         ..adaptive(4 * GIGABIT)

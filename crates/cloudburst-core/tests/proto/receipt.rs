@@ -58,7 +58,7 @@ fn packets_are_those_that_were_put_on_the_wire_and_arrivals_name_their_paths() {
 }
 
 #[test]
-fn what_is_lost_on_the_way_shows_as_packets_beyond_the_source_symbols() {
+fn losses_show_as_packets_beyond_the_source_symbols() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(1, 0));
     pair.set_links(Side::A, None, &lossy(0.5));

@@ -103,7 +103,7 @@ fn a_session_that_idled_is_confirmed_before_it_is_used() {
 }
 
 #[test]
-fn a_blackout_that_is_no_restart_leaves_no_doubt() {
+fn a_blackout_without_a_restart_leaves_no_message_indeterminate() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(1, 0));
     let id = pair.send_from(
@@ -155,7 +155,7 @@ fn restarts_at_any_moment_deliver_nothing_twice_and_leave_nobody_hanging() {
 }
 
 #[test]
-fn a_blackout_right_after_the_handshake_leaves_no_doubt_either() {
+fn a_blackout_right_after_the_handshake_leaves_no_message_indeterminate() {
     for blackout in [100, 1_000, 8_000] {
         let mut pair = Pair::new(Setup::default());
         let options = SendOptions::default().deadline(Duration::from_secs(30));

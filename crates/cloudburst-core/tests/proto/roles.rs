@@ -74,7 +74,7 @@ fn a_call_has_one_deadline_whatever_its_options_say() {
 }
 
 #[test]
-fn a_call_that_was_hung_up_sends_nothing_more() {
+fn a_cancelled_call_sends_nothing_more() {
     let mut pair = Pair::new(Setup::default());
     let id = call(&mut pair, &message(40_000, 1));
     pair.a.endpoint.cancel_call(pair.now, id);
@@ -84,7 +84,7 @@ fn a_call_that_was_hung_up_sends_nothing_more() {
 }
 
 #[test]
-fn what_the_application_does_not_take_holds_up_its_like_alone() {
+fn messages_that_are_not_taken_delay_only_messages_of_their_role() {
     let b = Config {
         tuning: Tuning { receive_messages: Some(2), ..Tuning::default() },
         ..Config::default()
@@ -181,7 +181,7 @@ fn a_callee_learns_that_nobody_waits_for_its_response() {
 }
 
 #[test]
-fn a_callee_that_does_not_answer_is_not_told_for_long() {
+fn a_withdrawal_to_a_callee_that_does_not_answer_ends_soon() {
     let mut pair = Pair::new(Setup::default());
     let id = taken(&mut pair, Duration::from_secs(10));
     (0..4).for_each(|path| pair.set_down(path, true));
@@ -239,7 +239,7 @@ fn a_request_that_is_withdrawn_leaves_the_queue() {
 }
 
 #[test]
-fn what_was_answered_or_is_not_known_to_be_there_is_not_withdrawn() {
+fn only_delivered_requests_without_a_response_are_withdrawn() {
     let mut pair = Pair::new(Setup::default());
     let id = taken(&mut pair, Duration::from_secs(10));
     let now = pair.now;
@@ -323,7 +323,7 @@ fn a_closing_callee_refuses_as_many_at_a_time_as_there_is_room_for() {
 }
 
 #[test]
-fn callers_whose_responses_a_stop_cuts_off_are_told_at_once() {
+fn callers_whose_responses_a_stop_cuts_off_learn_it_at_once() {
     let mut pair = Pair::new(Setup::default());
     let calls: Vec<CallId> = (0..3).map(|seed| call(&mut pair, &message(100, seed))).collect();
     pair.run(|pair| pair.b.requests.len() == calls.len());
@@ -343,7 +343,7 @@ fn callers_whose_responses_a_stop_cuts_off_are_told_at_once() {
 }
 
 #[test]
-fn an_endpoint_that_stops_tells_everybody_at_once() {
+fn an_endpoint_that_stops_informs_all_peers_at_once() {
     let mut pair = Pair::new(Setup::default());
     let taken = taken(&mut pair, Duration::from_secs(10));
     pair.b.takes = false;

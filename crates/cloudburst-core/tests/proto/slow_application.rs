@@ -78,7 +78,7 @@ fn bytes_bound_the_queue_as_messages_do() {
 }
 
 #[test]
-fn what_waits_at_the_deadline_is_unknown_and_still_delivered_once() {
+fn a_message_that_waits_for_the_application_at_its_deadline_is_unknown_and_delivered_once() {
     let mut setup = setup(1, 1 << 20);
     setup.a.deadline = Duration::from_secs(1);
     let mut pair = Pair::new(setup);

@@ -74,7 +74,7 @@ fn where_nothing_is_lost_trains_are_full_within_a_few_messages() {
 
 /// Surplus symbols come late, and are acknowledged by further STOPs.
 #[test]
-fn stops_that_are_lost_are_held_against_no_train() {
+fn lost_stops_do_not_shorten_trains() {
     let mut pair = fast(1);
     pair.set_links(Side::B, None, &lossy(0.5));
     let messages = deliver_until(&mut pair, |pair, _| learned(pair) == [64]);
@@ -86,7 +86,7 @@ fn stops_that_are_lost_are_held_against_no_train() {
 }
 
 #[test]
-fn a_silence_of_a_second_makes_them_short_again() {
+fn a_second_without_packets_makes_trains_short_again() {
     let mut pair = fast(1);
     deliver_until(&mut pair, |pair, _| longest(pair) == FULL);
     pair.run_for(Duration::from_secs(2));

@@ -50,7 +50,7 @@ fn deliver(pair: &mut Pair, length: usize, policy: BurstPolicy) -> Receipt {
 const PULLED: BurstPolicy = BurstPolicy::Pulled { window: Some(32) };
 
 #[test]
-fn of_a_pulled_message_as_many_more_are_sent_as_were_trimmed() {
+fn a_pulled_message_sends_one_more_symbol_for_each_trimmed_one() {
     let mut pair = pair(trimmable(), trimmable());
     pair.set_links(Side::A, None, &narrow());
     for length in [256_000, 1_000_000] {
@@ -69,7 +69,7 @@ fn of_a_pulled_message_as_many_more_are_sent_as_were_trimmed() {
 }
 
 #[test]
-fn a_path_on_which_symbols_are_trimmed_loses_none_as_far_as_the_sender_is_told() {
+fn a_path_on_which_symbols_are_trimmed_has_no_losses_in_reports_to_the_sender() {
     let mut pair = pair(trimmable(), trimmable());
     let slow = LinkConfig { rate: Some(50_000_000), queue: 1, ..narrow() };
     pair.set_links(Side::A, Some(1), &slow);

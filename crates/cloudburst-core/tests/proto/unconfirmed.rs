@@ -8,7 +8,7 @@ use core::time::Duration;
 /// The receiver forgets such a session after 20 s. If it is checked before that, it is kept like any
 /// other; the sender learns of that within 5 s, or not at all.
 #[test]
-fn a_session_that_was_said_to_be_alive_is_still_held_when_it_is_used() {
+fn a_session_confirmed_alive_is_still_held_when_it_is_used() {
     let mut pair = Pair::new(Setup::default());
     let ok = Setup::default().link;
     let lost = lossy(1.0);

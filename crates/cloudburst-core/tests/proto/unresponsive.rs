@@ -34,7 +34,7 @@ fn times(star: &mut Star, length: usize) -> Vec<Duration> {
 }
 
 #[test]
-fn a_backlog_for_a_silent_peer_is_probed_as_slowly_as_one_message() {
+fn a_backlog_for_an_unresponsive_peer_is_probed_as_slowly_as_one_message() {
     let mut star = star();
     with_backlog(&mut star, 100);
     star.run_for(Duration::from_secs(1));
@@ -49,7 +49,7 @@ fn a_backlog_for_a_silent_peer_is_probed_as_slowly_as_one_message() {
 }
 
 #[test]
-fn a_backlog_for_a_silent_peer_does_not_slow_down_messages_to_others() {
+fn a_backlog_for_an_unresponsive_peer_does_not_slow_down_messages_to_others() {
     for length in [100, 5_000, 93_000] {
         let mut star = Star::new(&Config { capacity: 100_000_000.into(), ..Config::default() }, 2);
         let idle = times(&mut star, length);
@@ -63,7 +63,7 @@ fn a_backlog_for_a_silent_peer_does_not_slow_down_messages_to_others() {
 }
 
 #[test]
-fn messages_for_a_silent_peer_wait_instead_of_going_nowhere() {
+fn messages_to_an_unresponsive_peer_are_paused() {
     let mut star = star();
     star.silence(SILENT, true);
     star.send(SILENT, 100);
@@ -79,7 +79,7 @@ fn messages_for_a_silent_peer_wait_instead_of_going_nowhere() {
 }
 
 #[test]
-fn everything_goes_on_at_once_when_a_silent_peer_answers() {
+fn all_messages_resume_at_once_when_an_unresponsive_peer_answers() {
     for silence in [1, 20, 100, 3_000] {
         let mut star = star();
         with_backlog(&mut star, 100);
@@ -102,7 +102,7 @@ fn everything_goes_on_at_once_when_a_silent_peer_answers() {
 }
 
 #[test]
-fn probing_goes_on_when_the_messages_that_were_probed_with_are_cancelled() {
+fn probing_continues_when_probed_messages_are_cancelled() {
     let mut star = star();
     star.silence(SILENT, true);
     let ids: Vec<_> = (0..100).map(|_| star.send(SILENT, 100)).collect();
@@ -119,7 +119,7 @@ fn probing_goes_on_when_the_messages_that_were_probed_with_are_cancelled() {
 }
 
 #[test]
-fn a_hundred_silent_peers_do_not_slow_down_messages_to_another() {
+fn a_hundred_unresponsive_peers_do_not_slow_down_messages_to_another() {
     const PEERS: usize = 100;
     for length in [100, 5_000, 93_000] {
         let mut star =
@@ -140,7 +140,7 @@ fn a_hundred_silent_peers_do_not_slow_down_messages_to_another() {
 }
 
 #[test]
-fn many_silent_peers_are_all_probed_in_turn() {
+fn many_unresponsive_peers_are_all_probed_in_turn() {
     const PEERS: usize = 100;
     let mut star =
         Star::new(&Config { capacity: 100_000_000.into(), ..Config::default() }, 1 + PEERS);

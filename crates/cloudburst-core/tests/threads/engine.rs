@@ -116,7 +116,7 @@ fn pair() -> (End, End) {
 }
 
 #[test]
-fn what_is_reported_as_delivered_is_in_the_applications_queue() {
+fn a_message_reported_as_delivered_is_in_the_applications_queue() {
     let (a, b) = pair();
     let taking = {
         let engine = b.engine.clone();
@@ -152,7 +152,7 @@ fn what_is_reported_as_delivered_is_in_the_applications_queue() {
 }
 
 #[test]
-fn closing_an_engine_drops_what_was_pending() {
+fn stopping_an_engine_drops_pending_callbacks() {
     let (a, b) = pair();
     drop(b);
     let (ended, outcomes) = unbounded::<Outcome>();

@@ -45,7 +45,7 @@ impl PacketIo for Overslept {
 }
 
 #[test]
-fn the_receiving_thread_is_told_once_to_leave() {
+fn the_receiving_thread_is_interrupted_once() {
     let (waits, waiting) = bounded(1);
     let (run, runs) = bounded(0);
     let wakes = Arc::new(AtomicUsize::new(0));

@@ -177,7 +177,7 @@ fn packets(client: &mut Transceiver, now: Instant) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn whoever_takes_packets_forgets_what_has_expired() {
+fn a_thread_that_takes_packets_serves_expired_timers() {
     let config = Config::default();
     let server = server(config.clone(), drop);
     let mut client = endpoint(1, config.clone());
@@ -197,7 +197,7 @@ fn whoever_takes_packets_forgets_what_has_expired() {
 }
 
 #[test]
-fn looking_for_packets_is_part_of_the_time_to_wait() {
+fn busy_polling_is_part_of_the_time_to_wait() {
     let busy_poll = Duration::from_millis(20);
     let server = server(Config { busy_poll, ..Config::default() }, drop);
     server.inbox.send(vec![0; 100]).unwrap();
@@ -223,7 +223,7 @@ fn any_time_to_busy_poll_is_fine() {
 }
 
 #[test]
-fn who_busy_polls_sees_at_once_that_another_thread_has_done_what_it_waits_for() {
+fn a_busy_polling_caller_notices_at_once_that_another_thread_finished_its_send() {
     let busy_poll = Duration::from_secs(3);
     let server = server(Config { busy_poll, ..Config::default() }, drop);
     server.inbox.send(vec![0; 100]).unwrap();
@@ -240,7 +240,7 @@ fn who_busy_polls_sees_at_once_that_another_thread_has_done_what_it_waits_for() 
 }
 
 #[test]
-fn what_another_thread_took_is_seen_before_this_one_sleeps() {
+fn packets_taken_by_another_thread_are_noticed_before_a_caller_sleeps() {
     for put_off in [true, false] {
         let busy_poll = Duration::from_millis(20);
         let config = Config { busy_poll, ..Config::default() };
@@ -273,7 +273,7 @@ fn what_another_thread_took_is_seen_before_this_one_sleeps() {
 }
 
 #[test]
-fn who_is_woken_by_a_message_may_make_room_and_reply_at_once() {
+fn a_callback_for_a_message_may_take_it_and_reply() {
     let engine = Arc::new(OnceLock::<Weak<Engine<Wire>>>::new());
     let (delivered, messages) = unbounded();
     // Of two messages that arrive at once, one must wait until the other is taken.
@@ -319,7 +319,7 @@ fn who_is_woken_by_a_message_may_make_room_and_reply_at_once() {
 }
 
 #[test]
-fn who_is_woken_by_a_message_may_end_the_endpoint() {
+fn a_callback_for_a_message_may_stop_the_engine() {
     let engine = Arc::new(OnceLock::<Weak<Engine<Wire>>>::new());
     let gate = Arc::new(Mutex::new(None));
     let woken = engine.clone();
@@ -389,13 +389,13 @@ fn two_that_end_the_endpoint_at_once_do_not_wait_for_each_other() {
 
 #[test]
 fn answers_wait_for_the_application_and_not_for_the_sending_thread() {
-    let unwoken = looks_of_the_sending_thread(0);
-    assert_eq!(looks_of_the_sending_thread(20), unwoken, "nothing has woken it");
+    let unwoken = timer_checks_of_the_sending_thread(0);
+    assert_eq!(timer_checks_of_the_sending_thread(20), unwoken, "nothing has woken it");
 }
 
 /// Lets a server take `messages` messages while its sending thread is held up in its first look for
 /// work. Returns how often that thread reads the clock once it may proceed.
-fn looks_of_the_sending_thread(messages: u64) -> usize {
+fn timer_checks_of_the_sending_thread(messages: u64) -> usize {
     let config = Config::default();
     let (report, reports) = unbounded();
     let hold = Arc::new(Mutex::new(()));

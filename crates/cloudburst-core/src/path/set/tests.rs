@@ -35,7 +35,7 @@ fn egresses_of(set: &mut PathSet, turns: usize) -> Vec<u16> {
 }
 
 #[test]
-fn a_path_that_is_removed_is_passed_over_and_comes_back_at_its_place() {
+fn a_removed_path_is_skipped_and_returns_to_its_slot() {
     let order: Order = "drb:2x2".parse().unwrap();
     let mut set = set(4, "drb:2x2", 0).unwrap();
     assert_eq!(egresses_of(&mut set, 4), [0, 2, 1, 3]);
@@ -67,7 +67,7 @@ fn new_paths_get_new_numbers_and_old_ones_keep_theirs() {
 }
 
 #[test]
-fn a_degraded_path_that_is_removed_counts_no_more_and_is_judged_anew() {
+fn a_degraded_path_that_returns_is_no_longer_degraded() {
     let mut set = set(2, "rrb", 0).unwrap();
     set.account(at(1), PathId(0), 8, 8);
     set.replace(&vias([1]), &vias([1]), Order::RoundRobin, 0).unwrap();
@@ -79,7 +79,7 @@ fn a_degraded_path_that_is_removed_counts_no_more_and_is_judged_anew() {
 }
 
 #[test]
-fn however_many_paths_come_and_go_few_are_remembered() {
+fn the_number_of_remembered_paths_is_bounded() {
     let mut set = set(4, "rrb", 0).unwrap();
     for round in 1..500_u16 {
         let new = vias(round * 4..round * 4 + 4);
@@ -92,7 +92,7 @@ fn however_many_paths_come_and_go_few_are_remembered() {
 }
 
 #[test]
-fn a_path_number_of_the_peers_own_making_is_ignored() {
+fn a_report_on_an_unknown_path_is_ignored() {
     let mut set = set(1, "rrb", 0).unwrap();
     set.heard(Instant::ZERO, PathId(9), 4);
     set.heard(Instant::ZERO, PathId(0), 4);
@@ -137,7 +137,7 @@ fn a_path_that_is_heard_of_is_not_blamed_by_the_same_report() {
 }
 
 #[test]
-fn in_the_dark_every_other_turn_is_of_the_path_that_was_heard_of_last() {
+fn without_answers_every_other_opportunity_is_on_the_path_heard_of_last() {
     let mut set = set(4, "rrb", 0).unwrap();
     let mut paths = || (0..6).map(|_| set.take_recent_opportunity(1).path.0).collect::<Vec<_>>();
     assert_eq!(paths(), [0, 1, 2, 3, 0, 1]);
@@ -160,7 +160,7 @@ fn if_all_paths_are_degraded_none_is() {
 }
 
 #[test]
-fn loss_follows_what_was_lost_lately_and_forgives_what_was_late() {
+fn the_loss_estimate_follows_recent_losses_and_discounts_late_packets() {
     let mut set = set(2, "rrb", 0).unwrap();
     set.account(at(1), PathId(0), 100, 50);
     assert_eq!(set.stats()[0].loss_permille, 500);
@@ -173,7 +173,7 @@ fn loss_follows_what_was_lost_lately_and_forgives_what_was_late() {
 }
 
 #[test]
-fn wild_numbers_are_borne() {
+fn extreme_counts_are_tolerated() {
     let mut set = set(2, "rrb", 0).unwrap();
     for missing in [i64::MAX / 2, i64::MIN / 2, 0, u32::MAX.into()] {
         set.heard(at(1), PathId(7), u64::MAX);
@@ -193,7 +193,7 @@ fn round_trips_are_smoothed() {
 }
 
 #[test]
-fn a_train_that_was_overtaken_costs_its_path_nothing() {
+fn an_overtaken_train_does_not_shorten_the_trains_of_its_path() {
     let mut set = set(2, "rrb", 0).unwrap();
     let grow = |set: &mut PathSet| {
         for _ in 0..40 {

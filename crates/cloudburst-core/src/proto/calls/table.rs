@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn how_the_request_ends_decides_where_the_deadline_passes_first() {
+    fn after_the_deadline_the_outcome_of_the_request_decides_the_failure() {
         for (outcome, failure) in [
             (delivered(), CallFailure::Deadline),
             (
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gave_up_is_told_nothing_and_its_request_is_named_for_cancelling() {
+    fn a_forgotten_call_gets_no_result_and_its_request_is_returned_for_cancelling() {
         let (mut calls, id) = calls();
         let forgotten = CancelledCall { request: MessageId(3), delivered: None };
         assert_eq!(calls.forget(id), Some(forgotten));
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callee_that_has_the_request_is_named_for_withdrawing_it() {
+    fn a_forgotten_call_returns_the_callee_that_has_its_request() {
         let (mut calls, id) = calls();
         calls.on_request_ended(MessageId(3), &delivered());
         let delivered = Some((callee(), DUE));
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_taken_until_the_application_lets_go_of_its_request() {
+    fn a_token_is_in_use_until_the_application_releases_its_request() {
         for is_late in [false, true] {
             let (mut calls, _) = calls();
             let call = calls.prepare(None, b"another request");
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_withdrawal_that_nobody_was_told_of_ends_with_its_request() {
+    fn releasing_a_request_discards_its_unreported_withdrawal() {
         let (mut calls, _) = calls();
         let call = calls.prepare(None, b"another request");
         let first = offered(&mut calls, Instant::ZERO, &call).unwrap();

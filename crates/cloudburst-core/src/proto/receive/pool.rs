@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn kept_memory_is_bounded() {
         let mut pool = pool();
         use_many(&mut pool, START, 40, 1 << 20);
         assert_eq!(pool.kept(), MAX_KEPT);

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_bounded_however_many_keys_there_are() {
+    fn queued_items_are_bounded_for_any_number_of_keys() {
         let mut queues = RoundRobin::new(16);
         for item in 0..10_000 {
             queues.push((item % 200) as u8, item);

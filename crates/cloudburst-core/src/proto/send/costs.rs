@@ -126,7 +126,7 @@ impl Crowd {
 }
 
 #[test]
-fn a_handshake_that_goes_on_or_ends_looks_at_the_messages_of_its_peer_alone() {
+fn a_handshake_visits_only_the_messages_of_its_peer() {
     let mut crowd = Crowd::busy();
     for number in [0, 5_000, 9_999] {
         let mut retry = crowd.retry(number);
@@ -143,7 +143,7 @@ fn a_handshake_that_goes_on_or_ends_looks_at_the_messages_of_its_peer_alone() {
 }
 
 #[test]
-fn an_answer_to_no_handshake_looks_at_nobody() {
+fn an_answer_to_no_handshake_visits_nobody() {
     let mut crowd = Crowd::busy();
     let [mut first, mut again] = [(); 2].map(|()| crowd.retry(0));
     crowd.take(0, &mut first);
@@ -153,7 +153,7 @@ fn an_answer_to_no_handshake_looks_at_nobody() {
 }
 
 #[test]
-fn a_peer_that_takes_the_place_of_an_idle_one_does_not_cost_a_look_at_all() {
+fn replacing_an_idle_peer_does_not_visit_all_peers() {
     let mut crowd = Crowd::new();
     for number in 0..PEERS {
         crowd.send(number).unwrap();
@@ -172,7 +172,7 @@ fn a_peer_that_takes_the_place_of_an_idle_one_does_not_cost_a_look_at_all() {
 }
 
 #[test]
-fn a_timer_looks_at_its_peer_alone() {
+fn a_timer_visits_only_its_peer() {
     let mut crowd = Crowd::busy();
     let cost = crowd.cost(|crowd| {
         crowd.now += Duration::from_millis(300);

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_hellos_are_held_to_their_share_and_first_ones_are_not() {
+    fn repeated_hellos_are_paced_to_their_share_and_first_ones_are_not() {
         let mut hellos = Hellos::new(8_000_000, 1.0);
         let mut key = None;
         let now = Instant::from_nanos(1_000_000_000);

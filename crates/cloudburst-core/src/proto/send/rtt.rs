@@ -65,7 +65,7 @@ mod tests {
     use crate::proto::limits::SENT_TIMES;
 
     #[test]
-    fn follows_samples_and_ignores_packets_it_forgot() {
+    fn rto_follows_samples_and_ignores_forgotten_packets() {
         let mut rtt = Rtt::new();
         rtt.on_sent(Instant::ZERO, 7, PathId(3));
         let answered = rtt.on_answer(Instant::from_nanos(1_000_000), 7);

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_shrinks_has_waited_for_as_long_as_before() {
+    fn a_message_with_fewer_symbols_left_keeps_its_waiting_time() {
         let mut schedule = Schedule::default();
         let mut keys = [None; 3];
         for (id, key) in keys.iter_mut().enumerate() {

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn remembers_as_many_as_are_on_their_way_within_limits() {
+    fn send_times_of_all_packets_in_flight_are_remembered_within_limits() {
         let sent = 4 * MAX_SENT_TIMES as u64;
         let times = burst(sent);
         assert_eq!(times.ring.len(), MAX_SENT_TIMES);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn shrinks_to_what_is_on_its_way_and_keeps_the_newest() {
+    fn the_ring_shrinks_to_packets_in_flight_and_keeps_the_newest() {
         let sent = 4 * MAX_SENT_TIMES as u64;
         let mut times = burst(sent);
         let end = times.wake_at().unwrap();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_begins_with_packet_0_again_is_no_burst() {
+    fn packet_numbers_that_restart_at_0_do_not_grow_the_ring() {
         let mut times = burst(4 * MAX_SENT_TIMES as u64);
         let end = times.wake_at().unwrap();
         times.on_sent(end, 0, PathId(0), || NEEDED);

@@ -226,7 +226,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_was_changed_or_is_too_long_for_its_buffer_does_not_open() {
+    fn changed_or_overlong_ciphertexts_do_not_open() {
         let mut cipher = Aes256Gcm::default();
         cipher.set(&[1; 32]);
         let sealed = seal([1; 32], b"text");

@@ -129,7 +129,7 @@ fn newcomers_take_the_names_of_translated_peers_that_nothing_is_sent_to() {
 }
 
 #[test]
-fn a_standby_that_takes_an_address_over_delivers_again() {
+fn a_standby_that_takes_over_an_address_delivers_again() {
     // C is a standby of B, and as old as B. It does not know that peers know it by that address.
     let mut triangle = Triangle::new(HONEST);
     let recipe = Recipe { addr: address(B), ..triangle.hosts[C].recipe().clone() };
@@ -212,7 +212,7 @@ fn an_address_that_moves_there_and_back_has_nothing_delivered_twice() {
 
 /// Without an attacker on the path. A's answers get lost for 60 ms.
 #[test]
-fn a_neighbour_has_nothing_delivered_twice() {
+fn a_peer_at_a_neighbouring_port_gets_nothing_delivered_twice() {
     let mut triangle = neighbours(HONEST);
     let anything = Arc::new(Egresses(4));
     triangle.hosts[C].endpoint.set_path_map(anything).unwrap();

@@ -67,7 +67,7 @@ fn an_attacker_who_spoofs_an_address_receives_nothing_sent_to_it() {
 }
 
 #[test]
-fn whichever_packets_seem_to_come_from_a_victim_three_times_their_bytes_go_there_at_most() {
+fn at_most_three_times_the_bytes_that_seem_to_come_from_a_victim_go_to_it() {
     for (case, (divert, arrive)) in SPOOFED.into_iter().enumerate() {
         let mut triangle = Triangle::new(divert);
         triangle.send(A, address(B), 10).unwrap();
@@ -102,7 +102,7 @@ fn message_of_a_megabyte() -> bytes::Bytes {
 }
 
 #[test]
-fn a_question_that_another_holder_of_the_key_answers_costs_the_session_and_leaves_doubt() {
+fn a_liveness_check_answered_by_another_holder_of_the_key_ends_the_session_and_leaves_messages_indeterminate() {
     let mut triangle = Triangle::new(HONEST);
     assert!(matches!(triangle.outcome(A, address(B), 1_000), Outcome::Delivered(_)));
     triangle.attacker.divert = QUESTIONS_TO_C;

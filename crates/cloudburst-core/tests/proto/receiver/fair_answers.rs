@@ -24,7 +24,7 @@ fn small() -> Config {
 }
 
 #[test]
-fn answers_to_one_peer_push_out_none_to_another() {
+fn answers_to_one_peer_do_not_displace_answers_to_another() {
     let mut crowd = Crowd::unpaced(small());
     let mut modest = crowd.meet(1);
     let mut loud = crowd.meet(2);
@@ -35,7 +35,7 @@ fn answers_to_one_peer_push_out_none_to_another() {
 }
 
 #[test]
-fn answers_to_one_peer_hold_up_none_to_another() {
+fn answers_to_one_peer_do_not_delay_answers_to_another() {
     let mut crowd = Crowd::unpaced(small());
     let mut modest = crowd.meet(1);
     let mut loud = crowd.meet(2);
@@ -46,7 +46,7 @@ fn answers_to_one_peer_hold_up_none_to_another() {
 }
 
 #[test]
-fn handshakes_of_one_peer_hold_up_none_of_another() {
+fn handshakes_of_one_peer_do_not_delay_those_of_another() {
     let mut crowd = Crowd::unpaced(small());
     let hear = |crowd: &mut Crowd, who, nonce| {
         let via = Via { egress: 0, local: None, remote: super::crowd::address(who) };

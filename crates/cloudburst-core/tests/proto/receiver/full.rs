@@ -35,7 +35,7 @@ fn a_peer_that_finds_no_room_keeps_its_session_for_as_long_as_it_tries() {
 }
 
 #[test]
-fn what_a_stranger_replays_keeps_no_refused_session() {
+fn replayed_packets_do_not_keep_a_refused_session() {
     let mut crowd = Crowd::unpaced(Config {
         tuning: Tuning { max_peers: Some(1), ..Tuning::default() },
         ..Config::default()
@@ -75,7 +75,7 @@ fn a_message_that_meets_a_full_receiver_arrives_when_there_is_room() {
 }
 
 #[test]
-fn a_session_that_was_said_to_be_alive_gives_way_to_none_before_its_peer_can_use_it() {
+fn a_session_confirmed_alive_is_not_evicted_before_its_peer_can_use_it() {
     let mut crowd = Crowd::unpaced(Config {
         tuning: Tuning { max_peers: Some(1), ..Tuning::default() },
         ..Config::default()

@@ -13,7 +13,7 @@ const SHORT: u64 = 5_000;
 const FEW: u64 = 40;
 
 #[test]
-fn what_waits_for_the_application_is_delivered_in_order() {
+fn messages_that_wait_for_the_application_are_delivered_in_order() {
     let mut crowd = Crowd::unpaced(Config {
         tuning: Tuning { receive_bytes: Some(20_000), ..Tuning::default() },
         ..Config::default()
@@ -78,7 +78,7 @@ fn small() -> Config {
 }
 
 #[test]
-fn what_waits_for_its_peers_room_gets_it() {
+fn a_message_that_waits_for_its_peers_capacity_gets_it() {
     let mut crowd = Crowd::unpaced(Config {
         tuning: Tuning { decode_bytes: Some(1 << 20), ..small().tuning },
         ..small()
@@ -97,7 +97,7 @@ fn what_waits_for_its_peers_room_gets_it() {
 }
 
 #[test]
-fn what_waits_for_everybodys_room_gets_it_in_turn() {
+fn messages_that_wait_for_shared_capacity_get_it_in_turn() {
     let mut crowd = Crowd::unpaced(small());
     let mut streams: Vec<Stream> = (1..=10).map(|who| Stream::new(crowd.meet(who))).collect();
     let mut long: VecDeque<Voice> = (11..=13).map(|who| crowd.meet(who)).collect();
@@ -117,7 +117,7 @@ fn what_waits_for_everybodys_room_gets_it_in_turn() {
 }
 
 #[test]
-fn a_message_that_nobody_asks_after_any_more_keeps_no_room() {
+fn a_refused_message_that_is_no_longer_retried_keeps_no_capacity() {
     let mut crowd = Crowd::unpaced(Config {
         tuning: Tuning { decode_bytes: Some(1 << 20), ..small().tuning },
         ..small()
@@ -141,7 +141,7 @@ fn a_message_that_nobody_asks_after_any_more_keeps_no_room() {
 }
 
 #[test]
-fn no_room_is_kept_for_a_message_that_only_the_application_is_in_the_way_of() {
+fn no_capacity_is_kept_for_a_message_that_waits_only_for_the_application() {
     let mut crowd = Crowd::unpaced(Config {
         max_message: 10_000,
         tuning: Tuning {

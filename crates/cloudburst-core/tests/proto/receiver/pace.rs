@@ -71,7 +71,7 @@ fn answers_to_what_a_full_link_brings_wait_for_nothing() {
 }
 
 #[test]
-fn what_a_timeout_brings_forth_can_be_had_at_once() {
+fn output_of_a_timeout_can_be_polled_at_once() {
     let mut crowd = Crowd::new(Config {
         tuning: Tuning { receive_bytes: Some(10_000), ..small().tuning },
         ..small()

@@ -71,7 +71,7 @@ fn a_lost_message_is_not_kept_out_by_the_endings_of_those_after_it() {
 }
 
 #[test]
-fn what_a_peer_held_is_free_when_its_sessions_are_forgotten() {
+fn the_quota_of_a_peer_is_free_when_its_sessions_are_forgotten() {
     let mut crowd = Crowd::unpaced(small());
     for nonce in 0..20 {
         let mut session = crowd.meet_again(1, nonce);

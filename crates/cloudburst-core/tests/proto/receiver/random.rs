@@ -7,7 +7,7 @@ use cloudburst_core::wire::Role;
 use core::time::Duration;
 
 #[test]
-fn the_books_of_a_receiver_agree_after_any_call() {
+fn the_invariants_of_a_receiver_hold_after_any_call() {
     let mut delivered = 0;
     let mut dropped = 0;
     let mut refused = 0;

@@ -14,7 +14,7 @@ fn replay(crowd: &mut Crowd, captured: &[Vec<u8>]) {
 }
 
 #[test]
-fn replayed_hellos_keep_no_dead_session_from_giving_way() {
+fn replayed_hellos_do_not_keep_a_dead_session_alive() {
     let mut crowd = Crowd::new(Config {
         tuning: Tuning { max_peers: Some(1), ..Tuning::default() },
         ..Config::default()
@@ -45,7 +45,7 @@ fn replayed_hellos_keep_no_dead_session_from_giving_way() {
 }
 
 #[test]
-fn a_session_that_is_said_to_be_alive_lives_for_as_long_as_its_sender_relies_on_that() {
+fn a_session_confirmed_alive_lives_for_as_long_as_its_sender_relies_on_it() {
     let mut said_so = Vec::new();
     for idle in (5..200).step_by(5) {
         let mut crowd = Crowd::new(Config::default());
@@ -63,7 +63,7 @@ fn a_session_that_is_said_to_be_alive_lives_for_as_long_as_its_sender_relies_on_
 }
 
 #[test]
-fn a_half_open_session_is_confirmed_by_asking_after_it() {
+fn a_half_open_session_is_confirmed_by_a_liveness_check() {
     let mut said_so = Vec::new();
     for idle in 1..25 {
         let mut crowd = Crowd::new(Config::default());

@@ -61,7 +61,7 @@ fn responses_get_through_where_nothing_else_is_taken() {
 }
 
 #[test]
-fn a_whole_message_whose_sender_is_silent_is_dropped_and_may_be_sent_again() {
+fn a_complete_message_whose_sender_is_unresponsive_is_dropped_and_may_be_sent_again() {
     let mut crowd = Crowd::unpaced(small());
     let mut peer = crowd.meet(1);
     crowd.fill(&mut peer, 0..2, 100);
@@ -78,7 +78,7 @@ fn a_whole_message_whose_sender_is_silent_is_dropped_and_may_be_sent_again() {
 }
 
 #[test]
-fn a_whole_message_whose_sender_asks_after_it_waits_for_as_long() {
+fn a_complete_message_waits_for_the_application_while_its_sender_retries() {
     let mut crowd = Crowd::unpaced(small());
     let mut peer = crowd.meet(1);
     crowd.fill(&mut peer, 0..2, 100);

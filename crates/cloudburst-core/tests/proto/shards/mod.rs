@@ -80,7 +80,7 @@ fn a_shard_that_begins_itself_is_answered_at_its_own_port() {
 }
 
 #[test]
-fn of_two_shards_that_answer_one_handshake_the_first_counts_and_the_other_keeps_nothing() {
+fn the_first_of_two_shards_that_answer_a_handshake_gets_the_session() {
     let mut world = World::new(2);
     assert!(is_delivered(&world.ask(message(5_000, 1))));
     let taker = world.taker();
@@ -94,7 +94,7 @@ fn of_two_shards_that_answer_one_handshake_the_first_counts_and_the_other_keeps_
 }
 
 #[test]
-fn a_shard_that_died_idle_is_asked_first_and_then_another_takes_the_message_without_doubt() {
+fn after_an_idle_shard_died_another_takes_the_message_and_it_is_certainly_delivered() {
     let mut world = World::new(3);
     world.ask(message(10, 1));
     let dead = world.taker();
@@ -112,7 +112,7 @@ fn a_shard_that_died_idle_is_asked_first_and_then_another_takes_the_message_with
 }
 
 #[test]
-fn what_was_under_way_to_a_shard_that_died_is_in_doubt_and_what_follows_is_not() {
+fn messages_under_way_to_a_dead_shard_are_indeterminate_and_later_ones_are_not() {
     let mut world = World::new(3);
     world.ask(message(10, 1));
     let dead = world.taker();
@@ -225,7 +225,7 @@ fn accept(responder: u8, port: u16) -> AcceptFields {
 }
 
 #[test]
-fn whatever_port_is_told_symbols_go_to_the_peers_host_alone() {
+fn symbols_go_only_to_the_peers_host_whatever_port_it_announces() {
     for (port, more_ports, expected) in
         [(0, 0, PORT), (1, 0, 1), (65_535, 255, 65_535), (PORT, 3, PORT), (5000, 63, 5000)]
     {
@@ -246,7 +246,7 @@ fn whatever_port_is_told_symbols_go_to_the_peers_host_alone() {
 }
 
 #[test]
-fn nobody_but_its_owner_can_say_that_a_session_moved() {
+fn only_the_peer_of_a_session_can_move_it_to_another_address() {
     let mut client = client();
     let mut now = Instant::from_nanos(1_000_000_000);
     let options = SendOptions::default();
@@ -278,7 +278,7 @@ fn nobody_but_its_owner_can_say_that_a_session_moved() {
 }
 
 #[test]
-fn who_shares_no_port_names_none() {
+fn without_shared_ports_no_port_is_announced() {
     for (is_shared, expected) in [(false, 0), (true, 9000)] {
         let ports = ListenPorts { is_shared, ..ListenPorts::one(9000) };
         let mut responder = endpoint(1, 1, Config::default(), ports);

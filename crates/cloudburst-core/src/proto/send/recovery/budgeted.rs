@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_sent_with_as_much_as_was_lost_on_top() {
+    fn a_nack_grants_missing_symbols_plus_the_share_that_was_lost_before() {
         let mut policy = Budgeted::new(0.25, 8);
         assert_eq!(policy.opening(8), 10);
         policy.on_ack_request(9, 10);

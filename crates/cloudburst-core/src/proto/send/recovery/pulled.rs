@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credit_counts_once_in_whatever_order_it_comes() {
+    fn the_credit_of_pulls_counts_once_in_any_order() {
         let mut pulled = Pulled::default();
         assert!(pulled.requests_ack());
         let mut more = |credit| pulled.on_pull(NONE_ACKNOWLEDGED, 20, credit, false);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_forgot_the_message_begins_to_count_anew() {
+    fn a_receiver_that_forgot_the_message_restarts_its_credit() {
         let mut pulled = Pulled::default();
         assert_eq!(pulled.on_pull(3, 20, 9, false), 9);
         assert_eq!(pulled.on_pull(19, 30, 0, false), 0, "it answers what it got before it asked");

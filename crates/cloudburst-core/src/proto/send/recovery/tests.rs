@@ -14,7 +14,7 @@ fn send_all(recovery: &mut Recovery, now: Instant, first: u64) -> u64 {
 }
 
 #[test]
-fn opens_with_the_margin_asks_at_the_end_and_sends_what_is_missing() {
+fn a_budgeted_burst_opens_with_a_margin_requests_acks_at_its_end_and_sends_missing_symbols() {
     let policy = BurstPolicy::Budgeted { margin: 0.25 };
     let mut recovery = Recovery::new(policy, 8, 8, 32, 4, false);
     assert_eq!(recovery.allowance(), 10);
@@ -43,7 +43,7 @@ fn no_repair_symbols_are_sent_where_nothing_is_lost_until_something_is() {
 }
 
 #[test]
-fn an_answer_to_an_early_question_counts_what_was_sent_since() {
+fn an_answer_to_an_early_ack_request_counts_symbols_sent_since() {
     let mut recovery = Recovery::new(BurstPolicy::Budgeted { margin: 0.0 }, 8, 8, 32, 4, false);
     let next = send_all(&mut recovery, Instant::ZERO, 0);
     recovery.on_feedback(next - 1, 4);
@@ -58,7 +58,7 @@ fn an_answer_to_an_early_question_counts_what_was_sent_since() {
 }
 
 #[test]
-fn silence_thins_the_burst_out_and_the_cap_ends_it() {
+fn an_unanswered_burst_slows_down_and_ends_at_its_cap() {
     let mut recovery = Recovery::new(BurstPolicy::default(), 4, 4, 2, 4, false);
     let mut number = send_all(&mut recovery, Instant::ZERO, 0);
     let mut pauses = Vec::new();

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_sent_before_an_arrival_is_missing() {
+    fn only_packets_sent_before_an_arrival_count_as_missing() {
         let mut log = sent(&[(0, 2), (1, 2), (2, 2), (0, 2), (1, 2), (2, 2)]);
         assert_eq!(log.account(&[]), []);
         assert_eq!(log.account(&[(1, 1)]), [(0, 2, 2), (1, 1, 0)]);
@@ -225,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_that_goes_on_after_the_answer_is_not_held_against_its_paths() {
+    fn packets_sent_after_the_answer_left_do_not_count_as_missing() {
         let mut log = sent(&[(0, 1), (1, 1), (2, 1), (3, 1), (0, 1), (1, 1)]);
         assert_eq!(log.account(&[(0, 1)]), [(0, 1, 0)]);
     }
 
     #[test]
-    fn impossible_counts_and_paths_are_borne() {
+    fn impossible_counts_and_unknown_paths_are_tolerated() {
         let mut log = sent(&[(0, 1), (1, 1)]);
         let all = log.account(&[(0, u16::MAX), (1, u16::MAX), (9, u16::MAX)]);
         assert_eq!(all, [(0, 1, 0), (1, 1, 0)]);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_down_is_bounded_and_what_gave_way_is_never_missed() {
+    fn the_log_is_bounded_and_packets_dropped_from_it_never_count_as_missing() {
         let trains: Vec<_> = (0..1_000_u16).map(|train| (train % 4, 1)).collect();
         let mut log = sent(&trains);
         assert_eq!(log.0.trains.len(), MAX_SENT_TRAINS);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_the_acknowledged_packet_is_missing_on_the_only_path_too() {
+    fn packets_sent_before_the_acknowledged_one_are_missing_even_on_a_single_path() {
         let mut log = sent(&[(0, 40), (0, 26)]);
         assert_eq!(log.answer(63, &[(0, 60)]), [(0, 64, 4)]);
         assert_eq!(log.answer(65, &[(0, 61)]), [(0, 2, 1)]);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_receiver_had_no_room_for_is_not_missing() {
+    fn packets_that_a_busy_receiver_dropped_do_not_count_as_missing() {
         let mut log = sent(&[(0, 8), (1, 8)]);
         log.0.exempt_all();
         log.on_sent(0, 4);

@@ -102,7 +102,7 @@ fn a_message_begins_again_when_its_receiver_lacks_a_block_that_was_done() {
 }
 
 #[test]
-fn what_a_more_urgent_class_overtakes_is_not_missing() {
+fn packets_overtaken_by_a_more_urgent_class_do_not_count_as_missing() {
     // 20 packets in class 1, then 2 in class `second`. The answer acknowledges the last.
     let degraded_by = |second: u8| {
         let (_, mut transfer) = message(300_000);
