@@ -439,6 +439,3 @@ fn next_of(sequence: &mut Sequence, slots: &[usize], paths: &[PathStats]) -> usi
 fn check_any(slots: &[Via], vias: &[Via]) -> Result<(), OrderError> {
     if vias.iter().any(|via| slots.contains(via)) { Ok(()) } else { Err(OrderError::NoPaths) }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,4 @@
-//! Bytes on the wire that must never change: those of `docs/vectors`.
+//! Packets: bytes on the wire that must never change (`docs/vectors`), and strange handshake packets.
 //!
 //! A failure here means that the wire format has changed: old and new endpoints cannot communicate.
 
@@ -8,5 +8,6 @@ mod codes;
 #[path = "../codes/common.rs"]
 mod common;
 mod handshake;
+mod handshake_packets;
 mod session;
 mod vectors;

@@ -38,9 +38,6 @@ mod primitives;
 mod token;
 mod version;
 
-#[cfg(test)]
-mod tests;
-
 #[doc(hidden)]
 pub use by_hand::{answer as answer_by_hand, shake_hands};
 pub use fields::{AcceptFields, OpenFields};

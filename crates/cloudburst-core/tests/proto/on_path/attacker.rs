@@ -102,7 +102,8 @@ fn message_of_a_megabyte() -> bytes::Bytes {
 }
 
 #[test]
-fn a_liveness_check_answered_by_another_holder_of_the_key_ends_the_session_and_leaves_messages_indeterminate() {
+fn a_liveness_check_answered_by_another_holder_of_the_key_ends_the_session_and_leaves_messages_indeterminate()
+ {
     let mut triangle = Triangle::new(HONEST);
     assert!(matches!(triangle.outcome(A, address(B), 1_000), Outcome::Delivered(_)));
     triangle.attacker.divert = QUESTIONS_TO_C;

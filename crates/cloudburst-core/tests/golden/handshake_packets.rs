@@ -1,17 +1,15 @@
 //! Both ends of a handshake, packet by packet, and its robustness against strange packets. The bytes of
-//! each packet are in `tests/golden/handshake.rs`.
+//! each packet are in `handshake.rs`.
 
-use super::*;
-use crate::wire::Capabilities;
-use crate::wire::keys::SessionSecrets;
-use crate::{
-    id::{Incarnation, PathId, SessionId},
-    wire::{
-        WireError,
-        keys::{DirectionKey, SessionKeys},
-        seal::{OpenError, Opener, Sealer},
-    },
+use cloudburst_core::id::{Incarnation, PathId, SessionId};
+use cloudburst_core::wire::handshake::{
+    ACCEPT_LEN, ACCEPT_MESSAGE_LEN, Accept, AcceptFields, HELLO_LEN, Hello, HelloKey, Initiation,
+    OPEN_LEN, OPEN_MESSAGE_LEN, Open, OpenFields, RETRY_LEN, Retry, Token, TokenKey, Versions,
+    other_hello,
 };
+use cloudburst_core::wire::keys::{DirectionKey, SessionKeys, SessionSecrets};
+use cloudburst_core::wire::seal::{OpenError, Opener, Sealer};
+use cloudburst_core::wire::{Capabilities, WireError};
 use proptest::prelude::*;
 
 const NONCE: u64 = 0x0102_0304_0506_0708;

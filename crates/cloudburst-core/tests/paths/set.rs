@@ -1,4 +1,12 @@
-use super::*;
+//! The paths to one peer: their order, their health, and how reports change both.
+
+use cloudburst_core::id::PathId;
+use cloudburst_core::path::{Opportunity, Order, OrderError, PathSet, Via};
+use cloudburst_core::time::Instant;
+use core::time::Duration;
+
+/// The maximum number of paths remembered, including removed ones.
+const MAX_REMEMBERED: usize = 256;
 
 fn set(paths: u16, order: &str, start: u64) -> Result<PathSet, OrderError> {
     let remote = "10.0.0.1:1".parse().unwrap();
