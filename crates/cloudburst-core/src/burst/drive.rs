@@ -15,9 +15,12 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 
 /// How long the receiving thread rests before it checks the sockets, while callers come and go.
+// Less than a sender waits for an answer.
 const POLL_EVERY: Duration = Duration::from_micros(200);
 /// How many times the rest doubles while callers keep coming: a wake-up that only finds a caller
 /// interrupts that caller.
+// At 200 us throughout, the receiving thread took some of a busy caller's packets: half of all
+// round trips had a thread switch in them, and 93 KB took 100 us instead of 83.
 const MAX_BUSY: u32 = 2;
 /// Checks without a caller after which the receiving thread takes over.
 const MAX_IDLE_POLLS: u64 = 5;

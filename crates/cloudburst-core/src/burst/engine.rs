@@ -74,6 +74,8 @@ impl<I: PacketIo> Engine<I> {
         });
         let engine = Self { shared: shared.clone(), threads: Mutex::new(Vec::new()) };
         let receiving = shared.clone();
+        // Two threads where the paper has four: most packets are source symbols, which cost a copy
+        // and a seal, and to hand one to another thread costs 5 us.
         engine.spawn("cbrst-send", move || shared.run_sending())?;
         engine.spawn("cbrst-recv", move || receiving.run_receiving())?;
         Ok(engine)

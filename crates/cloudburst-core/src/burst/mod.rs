@@ -72,6 +72,8 @@ impl<'a> Datagrams<'a> {
 pub trait PacketIo: Send + Sync + 'static {
     /// The result of [`wait`](Self::wait), so that [`take`](Self::take) need not check the sockets
     /// again.
+    // Two calls, because a thread that waits has nothing in hand, and one that takes does: see
+    // `Shared::in_hand`.
     type Ready;
 
     /// The time on a monotonic clock.

@@ -15,6 +15,8 @@ use std::thread;
 /// worth.
 const CLOCK_EVERY: usize = 16;
 /// A yield that takes longer than this has given way to threads that use up their time slices.
+// With 0.5 ms, work of the endpoint's own threads counted, which cost a tenth of the messages under
+// a flood.
 const CROWDED: Duration = Duration::from_millis(2);
 /// How long no thread busy-polls after that.
 const CROWDED_FOR: Duration = Duration::from_millis(100);
@@ -78,6 +80,9 @@ impl<I: PacketIo> Shared<I> {
         if self.busy_poll.is_zero() || crowded || !self.soon.load(Ordering::Relaxed) {
             return None;
         }
+        // To sleep and be woken takes longer than the rest of a round trip: over loopback, a call
+        // of 1.5 KB with 5 KB of response takes 81 us that way, and 29 by busy-polling. It is done
+        // only where the last packets came as soon, so that an idle endpoint burns no processor.
         let until = begun + self.busy_poll.min(limit);
         loop {
             let came = self.receive(Duration::ZERO, answers);
@@ -141,6 +146,7 @@ impl<I: PacketIo> Shared<I> {
 
     /// Wakes a thread that shuts the engine down, to check again what it waits for.
     pub(super) fn notify_closing(&self) {
+        // `notify_all` is a system call even without waiters.
         if self.closing.load(Ordering::SeqCst) {
             // That thread checks with this lock held, and releases it while it waits.
             let _sending = self.parts.lock_sending();

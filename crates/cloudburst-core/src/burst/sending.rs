@@ -14,9 +14,13 @@ use std::thread;
 const SUSPENDED: Duration = Duration::from_millis(5);
 /// The maximum number of batches that a thread with other work sends: a caller, or the receiving
 /// thread. The sending thread sends the rest, whatever the configured rate of the link.
+// Without a limit, one `try_send` of 1 MB took up to 0.6 s, because it sent the backlog of all
+// callers; with it, 6 ms.
 const HELP: usize = 32;
 /// A message leaves at once if no more messages and connects than this are under way, itself
 /// included: nothing else keeps the sender busy.
+// Beyond these, messages wait for those that follow, and leave in common trains: ten messages of 5
+// KB in each with 64 in flight, and as many in an answer.
 const FEW_UNDER_WAY: usize = 4;
 /// Batches that the sending thread sends before it checks its timers again.
 const TIMERS_EVERY: usize = 16;
@@ -165,6 +169,8 @@ impl<I: PacketIo> Shared<I> {
             // The process was held up. First reads what has arrived in the meantime: packets still
             // in the sockets, and packets that other threads had taken when they were held up.
             self.take(Duration::ZERO);
+            // Otherwise a message could end as perhaps delivered with its STOP in hand: 4 of 84
+            // times in which the process was paused.
             drop(self.in_hand.write().expect("holders of this lock do not panic"));
             self.report();
         }

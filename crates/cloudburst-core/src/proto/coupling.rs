@@ -23,6 +23,8 @@ use std::net::SocketAddr;
 const WITHDRAW_FOR: Duration = Duration::from_secs(1);
 
 /// The halves of an endpoint, independent of how they are guarded.
+// Generic, so that the threads and a single owner run the same code: there were two ways to drive
+// the state machines, and the defects lay where they differed.
 pub(crate) trait Halves {
     fn sender(&mut self) -> impl DerefMut<Target = Sender>;
     fn receiver(&mut self) -> impl DerefMut<Target = Receiver>;
@@ -175,6 +177,8 @@ pub(crate) fn call(
 ) -> Result<(), StartError> {
     // Holds both guards: the request must not end before its call is known.
     let (mut calls, mut sender) = parts.calls_and_sender();
+    // A response is not burst for longer than its caller waits, and a service need not begin what
+    // nobody waits for.
     let options = SendOptions { deadline: Some(call.timeout), ..*options };
     let request = sender.send(now, peer, Role::Request, call.frame.clone(), &options)?;
     calls.enter(now, peer, call, request);
@@ -187,6 +191,8 @@ pub(crate) fn cancel_call(parts: &mut impl Parts, now: Instant, call: CallId) {
     let Some(CancelledCall { request, delivered }) = parts.calls().forget(call) else { return };
     let mut sender = parts.sender();
     sender.cancel(request);
+    // Only a request that is known to be delivered is withdrawn: the withdrawal then never
+    // overtakes it, and requests that were never seen need no record.
     if let Some((peer, until)) = delivered {
         withdraw(&mut sender, now, call, peer, until);
     }

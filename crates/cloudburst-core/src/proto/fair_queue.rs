@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 /// Every this-many-th entry to be served is the one that has waited longest.
+// A bound without a clock or a setting, for an eighth of the link at most. An age in milliseconds
+// would make half of the queue urgent as soon as the link is overloaded.
 const LONGEST_WAITING_EVERY: u64 = 8;
 
 /// The key of an item in the queue: its position in the order of ranks, and in that of waiting.
@@ -83,7 +85,7 @@ impl<R: Copy + Ord, T: Copy + Ord> FairQueue<R, T> {
         }
     }
 
-    /// Gives `item`, which is at `key`, the rank `to`. `None` means that it is not in the queue. An entry
+    /// Gives `item`, whose key is `key`, the rank `to`. `None` means that it is not in the queue. An entry
     /// that stays has waited for as long as before.
     pub(super) fn set(&mut self, key: &mut Option<Key<R>>, to: Option<R>, item: T) {
         let old = *key;
@@ -102,7 +104,7 @@ impl<R: Copy + Ord, T: Copy + Ord> FairQueue<R, T> {
         });
     }
 
-    /// Whether `item` is at `key`. True if there is no key.
+    /// Whether `item` is queued at `key`. True if there is no key.
     pub(super) fn has(&self, key: Option<Key<R>>, item: T) -> bool {
         key.is_none_or(|Key { rank, since }| {
             self.ranked.contains(&(rank, item)) && self.waiting.contains(&(since, item))

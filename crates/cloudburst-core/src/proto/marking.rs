@@ -4,6 +4,7 @@ use crate::config::{EcnMode, Parameters};
 
 /// A class of packets that the network may treat differently from others (RFC 2474).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+// A class and not a DSCP: the operator decides which DSCP has which queue.
 pub struct Class(pub u8);
 
 impl Class {
@@ -53,6 +54,7 @@ pub(super) const fn symbols(config: &Parameters, level: u8, answered: bool) -> M
 /// Whether an answer may leave in a batch of symbols with this marking and take its class. It may
 /// not if switches may drop or delay the batch but would spare the answer.
 pub(super) fn may_carry_answers(config: &Parameters, batch: Marking) -> bool {
+    // One system call has one byte for DSCP and ECN, and the batch exists to save a call.
     batch.ecn == control(config).ecn && batch.class <= Class::DATA
 }
 

@@ -22,6 +22,8 @@ pub trait Observer: Debug + Send + Sync {
 /// An event at an endpoint. Information from peers is authentic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
+// Plain numbers in order, which `tracing` does not offer: it formats fields by name and has no
+// bound.
 pub enum Observation {
     /// A session is in use from now on.
     SessionOpened {

@@ -41,6 +41,8 @@ impl RoundTrip {
             return MAX_RTO / 10;
         }
         // Twice the variation, not four times as in RFC 6298: a spurious timeout costs two packets.
+        // With 1 % lost, p99 of 5 KB under the paper's workload is 4.9 ms; with four variations,
+        // 6.9 ms for 0.01 fewer packets per source symbol.
         (self.smoothed + self.variation * 2).clamp(MIN_RTO, MAX_RTO)
     }
 }

@@ -12,11 +12,15 @@ use std::net::SocketAddr;
 const ANSWERED: u8 = 0;
 const DROPPED: u8 = 1;
 const REFUSED: u8 = 2;
+// A status and not a text, so that responses keep one format.
 const OVERLOADED: u8 = 3;
 
 /// The identifier of a call, its token on the wire: 64 bits that only its caller and its callee
 /// know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+// A token and not the message ID: those begin at 0 in each incarnation, so that a response to a
+// former one would find a call of this one, and any holder of the key could predict them by
+// counting.
 pub struct CallId(pub(super) u64);
 
 impl CallId {

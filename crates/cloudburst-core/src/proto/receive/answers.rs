@@ -107,6 +107,8 @@ impl Receiver {
         now: Instant,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        // A burst taken at once would be answered at once: 4,000 answers of 57 bytes are 27 ms of
+        // 100 Mb/s, into a queue of a few packets.
         if self.pacer.ready_at() > now {
             return None;
         }
@@ -230,6 +232,8 @@ impl Receiver {
         buffer: &mut Vec<u8>,
     ) -> Transmit {
         let Transmit { contents, via, segment_size: capacity, marking, .. } = batch;
+        // A STOP costs no call of its own here: the last datagram of a segmented batch may be
+        // shorter. A call of 1.5 KB with a response of 5 KB takes 35 us instead of 50.
         self.overdue = true;
         // Piggybacked answers are not paced, but must not use up the rate of others that are.
         let others_wait = self.replies.next().is_some() || self.answers.len() > 1;
@@ -311,6 +315,9 @@ impl Receiver {
         let message = answer.message;
         let block = answer.block;
         let report = Report::Message(answer);
+        // The reverse path is hashed by this end's port, too: with one port and three of four
+        // spines dead, each of two live forward paths has one chance in four of a live path back,
+        // for good.
         let alternates = if again { copies(ANSWER_OVERHEAD + report.len(), limit) - 1 } else { 0 };
         let outbound = Outbound { path, report, routed: false, alternates };
         let queue = self.answers.queue(name);

@@ -82,6 +82,8 @@ impl Receiver {
         let role = incoming.role;
         let length = incoming.length();
         self.pulls.leave(incoming, (name, id));
+        // First come, first served: each message that the application takes brings the first one
+        // nearer.
         if self.is_next(role) && self.has_capacity(role, length) {
             return self.deliver(name, id);
         }

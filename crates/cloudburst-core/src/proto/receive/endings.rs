@@ -59,6 +59,8 @@ impl Receiver {
     /// Tells the peers of all sessions that these have ended.
     pub(super) fn end_sessions(&mut self) {
         let told = |(name, session): (&SessionId, &Session)| {
+            // To all, also those that never sent a packet: without it, the next message to this
+            // endpoint ends at its deadline as perhaps delivered, and cannot safely go elsewhere.
             session.capabilities.has(Capabilities::ENDED).then_some(*name)
         };
         let mut names: Vec<_> = self.sessions.iter().filter_map(told).collect();

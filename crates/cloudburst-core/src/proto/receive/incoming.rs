@@ -199,6 +199,9 @@ impl Incoming {
             self.decoding += 1;
         }
         let Block::Decoding(decoder) = block else { return None };
+        // Decoded where it arrives: when the last of 64 symbols is here, 5 us are left to do with
+        // 20 % lost, and 53 us if all source symbols were. To hand a block to another thread costs
+        // 22 us.
         let reception = decoder.receive(header.symbol, index_set, payload);
         Some(match reception {
             Err(_) => {

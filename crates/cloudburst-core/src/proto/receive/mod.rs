@@ -131,6 +131,7 @@ pub(crate) struct Receiver {
     replies_are_next: bool,
     /// The paths that answers may take if the path of their cause seems to be dead in reverse.
     path_map: Arc<dyn PathMap>,
+    // In one queue for all, thousands of answers to one peer displaced those to others.
     answers: RoundRobin<SessionId, Outbound>,
     /// Whether a batch of symbols has left since answers began to wait.
     overdue: bool,
@@ -148,6 +149,7 @@ pub(crate) struct Receiver {
     counters: ReceiverCounters,
     /// The claimed source of the last handshake that was refused.
     refused_from: Option<SocketAddr>,
+    // One for all peers: a histogram has 27 KB, and there may be 4,096 peers.
     latencies: LatencyHistogram,
     pub(in crate::proto) observer: Observing,
 }

@@ -75,10 +75,15 @@ pub(super) struct Arrival {
     /// Its ESI in the block.
     pub(super) symbol: u32,
     /// Symbols of the block that the sender sends unscheduled.
+    // The receiver cannot infer it: in steady state, the ESI of each arrival fits any window. A
+    // credit that counted all symbols would release nothing before the size of the opening is
+    // known.
     pub(super) unscheduled: u32,
     /// Its packet number.
     pub(super) number: u64,
     /// All symbols sent before the packet with this number have arrived or are lost.
+    // By packet numbers, because a gap in path numbers does not say to which message the lost
+    // packet belongs: one message would send an unnecessary symbol while the other stalls.
     pub(super) horizon: u64,
     /// Symbols that the block still needs.
     pub(super) needed: u32,
@@ -271,6 +276,7 @@ impl Pulling {
     /// is not many times its window. Returns how many symbols are lost.
     pub(super) fn on_stall(&mut self, now: Instant) -> u32 {
         let lost_before = self.lost();
+        // The tail of a message has no successors whose arrival would reveal its loss.
         let most = if self.stalls == 0 { MAX_STALLED } else { 1 };
         for block in &mut self.blocks {
             block.give_up(most);

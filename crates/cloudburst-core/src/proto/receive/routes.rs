@@ -9,6 +9,8 @@ use std::net::IpAddr;
 /// quantum of the sender, with the default packet trains.
 const SUSPECT_AFTER: u64 = 4;
 /// A suspect route is used for one in this many answers.
+// With three of four paths dead in both directions and answers on all routes in turn, three of four
+// STOPs were lost: 93 KB took 14 ms, and 0.9 this way.
 const SUSPECT_SKIPS: u32 = 16;
 /// Answers by which each ACK request advances a suspect route.
 const SUSPECT_ADVANCE: u32 = 2;
@@ -20,7 +22,7 @@ pub(super) const TRIED_ROUTES: usize = 16;
 /// answer.
 const COPIES: usize = 4;
 
-/// Classes whose packets are position: control, and those of symbols.
+/// Classes whose packets are counted: control, and those of symbols.
 const CLASSES: usize = 1 + MAX_LEVELS;
 
 /// The number of copies of an answer of `len` bytes to a peer that has had none for long. Together,
@@ -146,7 +148,7 @@ impl Routes {
             self.missing += u64::from(ahead.cast_unsigned()) - 1;
             *last = Some(this);
         } else if ahead < 0 {
-            // It position as missing, but was only late.
+            // It counted as missing, but was only late.
             self.missing = self.missing.saturating_sub(1);
         }
     }
@@ -199,6 +201,8 @@ impl Routes {
     /// Handles an ACK request of the peer: earlier answers may have been lost. Quiet routes are
     /// tried sooner.
     pub(super) fn suspect_answers_lost(&mut self) {
+        // For every request that is answered, not for those of delivered messages alone: 93 KB then
+        // took up to 0.46 s, and take 18 ms at most.
         self.routes.iter_mut().for_each(|route| route.skipped += SUSPECT_ADVANCE);
     }
 

@@ -24,7 +24,7 @@ pub(super) struct Symbol<'a> {
     /// Whether it arrived with a CE mark and its sender wants to know.
     pub(super) ce: bool,
     /// Whether it counts as an arrival on its path: it is neither a probe nor a copy of a packet
-    /// that was already position when it arrived trimmed.
+    /// that was already counted when it arrived trimmed.
     pub(super) is_arrival: bool,
 }
 

@@ -77,6 +77,7 @@ impl Receiver {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
         let rto = session.pull_round_trip.rto();
         let Some(incoming) = session.window.receiving(key.1) else { return };
+        // An arrival, so that a congested path does not seem dead.
         incoming.arrivals.add(symbol.prefix.path, false);
         if let Some(digest) = incoming.block_digest(symbol.header.block) {
             let arrivals = incoming.arrivals.report();

@@ -19,6 +19,8 @@ pub(super) enum Ending {
 #[derive(Debug)]
 pub(super) struct Window {
     /// The low watermark: the peer has finished with all messages below.
+    // A watermark and no timer: a receiver remembers how each message ended for exactly as long as
+    // its sender may repeat it.
     low_watermark: MessageId,
     /// How messages from the watermark on have ended.
     ended: BTreeMap<MessageId, Ending>,

@@ -42,6 +42,8 @@ impl Sender {
             // Even if it says nothing new about the message, it says something of the path.
             if let Some((path, rtt)) = peer.rtt.on_answer(now, answer.acknowledged) {
                 peer.paths.answered(now, path, rtt);
+                // An answer counts from when its cause was sent: after a sleep, one of any age may
+                // wait in the sockets.
                 freshest = Some(freshest.map_or(rtt, |known: Duration| known.min(rtt)));
             }
         }
@@ -54,7 +56,7 @@ impl Sender {
         }
         if awaited {
             self.end_connects_to(address);
-            // The handshake was begun because of the peer's liveness, which this answer has ended.
+            // The handshake was begun because the peer did not answer, which has changed.
             let settled = |peer: &Peer| peer.usable && peer.connects.is_empty();
             if self.peers.get(&address).is_some_and(settled) {
                 self.end_handshake(address);
@@ -69,7 +71,7 @@ impl Sender {
         if let (Some(before), Some(peer)) = (before, self.peers.get(&address)) {
             emit_path_changes(&self.observer, address, &before, peer.paths.stats());
         }
-        // Messages continue after the liveness only once the reports on them have been handled.
+        // Messages continue only once the reports on them have been handled.
         self.resume(now, address, resumed);
         if reports.any(|report| matches!(report, Report::Ended)) {
             self.on_ended(now, address);

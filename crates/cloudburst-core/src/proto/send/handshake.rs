@@ -235,6 +235,8 @@ impl Sender {
     ) -> Option<Opening> {
         let peer = self.peers.get(&address)?;
         let opening = peer.opening.as_ref()?;
+        // The port of an endpoint that is gone is soon another's, perhaps that of another service
+        // with the same key.
         let was_intended = opening.responder.is_none_or(|intended| intended == responder);
         if was_intended && !opening.is_outdated(now) {
             return self.end_handshake(address);
@@ -307,6 +309,8 @@ impl Sender {
                     }
                     continue;
                 };
+                // Only the new incarnation can have received it. Otherwise even the message that
+                // discovered the restart would end as perhaps delivered.
                 let is_safe = began_at.is_some_and(|began_at| began_at < started_at);
                 if is_tried || !is_safe || !transfer.start_over(old_remote, source) {
                     self.finish(id, Outcome::Unknown(Indeterminate::PeerRestarted));

@@ -9,6 +9,9 @@ use std::net::SocketAddr;
 
 /// The maximum rate of repeated ones in bits per second, however fast the link: about 3,400 HELLOs or
 /// 1,900 OPENs a second.
+// With 2,000 dead peers at 100 Mb/s and no share of their own, HELLOs filled the link: 5 KB to a
+// live peer took 227 ms instead of 0.1. All of an idle link would be too much as well, since they
+// would empty the bucket that messages need.
 const MAX_RETRY_RATE: f64 = 2_500_000.0;
 
 /// Bucket depth of repeated ones, in time at that rate: the HELLOs of five full attempts, or the

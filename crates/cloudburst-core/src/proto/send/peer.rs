@@ -354,7 +354,7 @@ impl Peer {
         self.is_idle().then_some(self.last_heard)
     }
 
-    /// Whether a retry of the handshake is due at `now`, or a handshake because of liveness.
+    /// Whether a retry of the handshake is due at `now`, or a handshake because the peer does not answer.
     pub(super) fn needs_handshake(&self, now: Instant) -> bool {
         match &self.opening {
             Some(opening) => opening.is_due(now),
@@ -372,7 +372,7 @@ impl Peer {
         [self.liveness_at(), self.rtt.wake_at()].into_iter().flatten().min()
     }
 
-    /// When the handshake, or the peer's liveness, next needs attention.
+    /// When the handshake, or a peer that does not answer, next needs attention.
     pub(super) fn liveness_at(&self) -> Option<Instant> {
         let attempt = self.opening.as_ref().and_then(Opening::wake_at);
         let known = self.opening.is_some() && self.liveness.is_unresponsive();

@@ -29,12 +29,15 @@ impl Sender {
             self.pause_all_of(now, address);
         }
         self.probe_peer(now, address);
-        // A retry is due, or liveness has lasted: the peer may have been replaced.
+        // A retry is due, or the peer has become unresponsive: it may have been replaced.
         if self.peers.get(&address).is_some_and(|peer| peer.needs_handshake(now)) {
             let opening = self.peers.get(&address).and_then(|peer| peer.opening.as_ref());
             if opening.is_some_and(Opening::is_unanswered) {
                 // Routes and regenerated paths take turns until something is answered.
                 if !self.try_routes(address) {
+                    // With three of four spines dead, all of 16 hashed ports lead over dead ones
+                    // for one pair of hosts in a hundred. p99 is 1.8 ms with spare ports, and was
+                    // 25 without.
                     self.regenerate_paths(address);
                 }
             }
@@ -137,6 +140,8 @@ impl Sender {
     /// this session: a firewall may let nothing else pass. Returns whether it has switched.
     pub(super) fn try_routes(&mut self, address: SocketAddr) -> bool {
         let Some(peer) = self.peers.get_mut(&address) else { return false };
+        // Only then: another endpoint at the same address could otherwise claim the port of a live
+        // one, and receive packets that are meant for it.
         let answered = peer.session.as_ref().is_none_or(|session| session.answered);
         let tries = !answered && !peer.by_routes && !peer.routes.is_empty();
         if tries {

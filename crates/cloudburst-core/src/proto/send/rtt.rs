@@ -1,4 +1,4 @@
-//! Quantum-trip times of packets to one peer.
+//! Round-trip times of packets to one peer.
 
 use super::sent_times::SentTimes;
 use crate::id::PathId;

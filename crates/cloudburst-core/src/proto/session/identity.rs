@@ -64,6 +64,9 @@ impl Identity {
         count: u64,
         taken: impl Fn(SessionId) -> bool,
     ) -> SessionId {
+        // Each half chooses without a lock that both would need. Drawn at random, so that packets
+        // for an earlier incarnation mostly name no session, and are dropped before any cipher
+        // runs.
         let (purpose, low_bit) = match chooser {
             Chooser::Initiator => ("initiator's session id", 0),
             Chooser::Responder => ("responder's session id", 1),

@@ -10,8 +10,12 @@ const FIRST_RETRY: Duration = Duration::from_millis(1);
 const MAX_RETRY: Duration = Duration::from_millis(200);
 /// Attempts addressed only to the owner of a session at a port of its own, before other endpoints
 /// may answer: about 0.25 s.
+// Many outages last longer, but with more attempts, a peer whose endpoint is gone would wait for
+// longer.
 const OWNER_ATTEMPTS: u32 = 8;
 /// The maximum number of packets in one attempt at a handshake.
+// With three of four spines dead and 16 hashed ports at both ends, 5 of 8 transfers arrived within
+// 10 s by one HELLO at a time, and 39 of 40 this way.
 const MAX_COPIES: usize = 16;
 
 /// A handshake under way.
@@ -34,8 +38,8 @@ pub(in crate::proto) struct Opening {
     attempts: u32,
     /// Packets of this attempt that are still to be sent.
     copies: usize,
-    /// The path that the next packet takes regardless of the order, and the return_path that selects the
-    /// reverse path of its answer: both have worked.
+    /// The path that the next packet takes regardless of the order, and the return path of its answer: both
+    /// have worked.
     reply_on: Option<(PathId, u8)>,
     /// The last attempt in which a RETRY was answered.
     replied_in: u32,
@@ -145,8 +149,8 @@ impl Opening {
         self.replied_in < self.attempts
     }
 
-    /// Handles a RETRY to the packet on `path`, in the responder's `return_path`: an OPEN leaves on that
-    /// path at once. Returns the attempt.
+    /// Handles a RETRY to the packet on `path`, which came by `return_path`: an OPEN leaves on that path at
+    /// once. Returns the attempt.
     pub(in crate::proto) fn on_retry(&mut self, path: PathId, return_path: u8) -> u32 {
         self.replied_in = self.attempts;
         self.reply_on = Some((path, return_path));
@@ -154,7 +158,7 @@ impl Opening {
         self.attempts
     }
 
-    /// Takes the path and the return_path of the next packet, if it answers a RETRY.
+    /// Takes the path and the return path of the next packet, if it answers a RETRY.
     pub(in crate::proto) const fn take_reply(&mut self) -> Option<(PathId, u8)> {
         self.reply_on.take()
     }

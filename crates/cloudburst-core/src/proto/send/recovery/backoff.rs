@@ -6,6 +6,8 @@ use core::time::Duration;
 
 /// The maximum number of symbols granted after a timeout: one for each path, because most paths may
 /// be dead.
+// With two probes and a timeout that doubled each time, 10 KB took up to 1.5 s with three of four
+// paths dead and 20 % lost on the fourth. With one for each path, 17 ms.
 const MAX_PROBES: u32 = 8;
 
 /// The number of symbols granted after a timeout, with `paths` paths.

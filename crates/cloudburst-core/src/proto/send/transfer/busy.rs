@@ -32,6 +32,8 @@ impl Busy {
     /// Stretches backoffs from the next one on. `unfinished` is the number of unfinished messages
     /// to the peer.
     pub(super) fn stretch(&mut self, unfinished: usize) {
+        // 5,000 calls that an overloaded service does not take would send it 50,000 probes a
+        // second.
         self.stretch = (unfinished / FEW_MESSAGES).clamp(1, MAX_STRETCH as usize) as u32;
     }
 

@@ -108,6 +108,8 @@ impl SentLog {
         let arrived = |path: PathId| {
             arrivals.iter().find(|on| on.path == path).map_or(0, |on| u32::from(on.count))
         };
+        // No clock is involved, and nothing counts while nothing arrives, as at the superfluous end
+        // of a burst.
         if let Some((last, taken)) = self.horizon(arrived).max(self.position_of(acknowledged)) {
             for train in self.trains.drain(..last) {
                 counts_of(&mut self.counts, train.path).due += train.packets;

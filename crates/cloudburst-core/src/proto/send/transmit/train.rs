@@ -36,7 +36,7 @@ pub(super) struct Train {
 pub(super) struct Part {
     block: u32,
     pub(super) packets: usize,
-    /// Whether they follow a liveness.
+    /// Whether they follow an RTO.
     is_retry: bool,
     /// Whether they probe the path, besides the symbols that the block was granted.
     probe: bool,
@@ -74,9 +74,11 @@ impl Train {
         let Opportunity { path, via, packets, capacity, probe } =
             take_opportunity(now, peer, ready, longest, unanswered);
         if probe {
+            // On top of the block's symbols, so that a message of one packet is not lost with its
+            // path. It requests an ACK, so that the path's fate does not wait for the message.
             block.recovery.grant_extra();
         }
-        // Packets that follow a liveness are sent alone, because little is known of the path.
+        // Packets that follow an RTO are sent alone, because little is known of the path.
         let capacity = if unanswered > 0 || allowance < u32::MAX { 0 } else { capacity };
         let part = Part { block: block.index, packets, is_retry: unanswered > 0, probe };
         Some((Self { path, via, packet_len, marking, capacity, capabilities }, part))
@@ -221,7 +223,7 @@ fn take_opportunity(
 ) -> Opportunity {
     // A few symbols take many paths rather than one, which may be dead.
     let few = (ready / peer.paths.len()).clamp(1, SHORTEST_TRAIN.min(longest));
-    // After liveness, all that is known of the paths may be wrong; if it lasts, few may be alive.
+    // After an RTO, all that is known of the paths may be wrong; after several, few may be alive.
     match unanswered {
         0 => peer.paths.take_opportunity(now, few, ready, longest),
         1..PERSISTENT => peer.paths.take_any_opportunity(few),
