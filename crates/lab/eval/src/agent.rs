@@ -46,7 +46,7 @@ pub(crate) enum Command {
         listening: Vec<Listening>,
     },
     /// Send the requests of a workload.
-    Run(Run),
+    Run(Workload),
     /// End the scheme, and report the responses.
     Stop,
 }
@@ -64,7 +64,7 @@ pub(crate) enum Answer {
     /// The answer to `Connect`.
     Connected,
     /// The answer to `Run`, once all requests have ended.
-    Ran(Ran),
+    Ran(WorkloadResults),
     /// The answer to `Stop`.
     Stopped {
         /// The responses of this host, from transports that count their packets.
@@ -95,7 +95,7 @@ pub(crate) struct Listen {
 
 /// A workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Run {
+pub(crate) struct Workload {
     /// When it begins, in microseconds since 1970, by the clock of the host.
     pub(crate) begin_us: u64,
     /// The measured window, from the end of the warm-up, in microseconds after the beginning.
@@ -109,7 +109,7 @@ pub(crate) struct Run {
 
 /// The results of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ran {
+pub(crate) struct WorkloadResults {
     /// The ID of each request, and the microseconds from when it was due until the whole response had
     /// arrived; `None` if it did not arrive.
     pub(crate) took_us: Vec<(u32, Option<u64>)>,
@@ -152,7 +152,7 @@ impl Agent {
         let done = match command {
             Command::Listen(listen) => self.listen(listen),
             Command::Connect { listening } => self.connect(&listening),
-            Command::Run(run) => self.run(&run),
+            Command::Run(workload) => self.run(&workload),
             Command::Stop => Ok(self.stop()),
         };
         done.unwrap_or_else(Answer::Failed)
@@ -207,32 +207,33 @@ impl Agent {
         Ok(Answer::Connected)
     }
 
-    fn run(&self, run: &Run) -> Result<Answer, String> {
+    fn run(&self, workload: &Workload) -> Result<Answer, String> {
         let (transport, me) = {
             let started = self.lock();
             let started = started.as_ref().ok_or("Run came before Listen")?;
-            run.check(started.listen.hosts.len())?;
+            workload.check(started.listen.hosts.len())?;
             (started.transport.clone(), started.listen.me)
         };
-        let begin = begin(run.begin_us)?;
+        let begin = begin(workload.begin_us)?;
         let after = |us| begin + Duration::from_micros(us);
-        let background = run.background.clone().map(Sender::start).transpose().map_err(text)?;
+        let background =
+            workload.background.clone().map(Sender::start).transpose().map_err(text)?;
         let (results, ended) = channel();
-        let mut ran = Ran::default();
+        let mut measured = WorkloadResults::default();
         thread::scope(|scope| {
             let window = scope.spawn(|| {
-                self.sleep_until(after(run.window_us.0));
+                self.sleep_until(after(workload.window_us.0));
                 let start = Instant::now();
                 let bytes = self.sunk();
                 let before = Processors::read();
-                self.sleep_until(after(run.window_us.1));
+                self.sleep_until(after(workload.window_us.1));
                 let since = Processors::read() - before;
                 (start.elapsed().as_micros() as u64, self.sunk() - bytes, since)
             });
             if let Some(transport) = &transport {
                 // Sleeps should end on time.
                 let _ = nix::sys::prctl::set_timerslack(1);
-                for request in &run.requests {
+                for request in &workload.requests {
                     let due = after(request.at_us);
                     self.sleep_until(due);
                     if self.interrupted.load(Ordering::SeqCst) {
@@ -240,7 +241,7 @@ impl Agent {
                     }
                     let transport = transport.clone();
                     let own_results = results.clone();
-                    let ask = ask(me, request, Duration::from_micros(run.within_us));
+                    let ask = ask(me, request, Duration::from_micros(workload.within_us));
                     let call = move || call(&*transport, ask, due, &own_results);
                     if let Err(why) = thread::Builder::new().spawn_scoped(scope, call) {
                         let _ = results
@@ -250,24 +251,24 @@ impl Agent {
             }
             drop(results);
             for (id, took) in ended {
-                let took = took.map_err(|why| note(&mut ran.failures, why)).ok();
-                ran.took_us.push((id, took));
+                let took = took.map_err(|why| note(&mut measured.failures, why)).ok();
+                measured.took_us.push((id, took));
             }
             if let Ok(window) = window.join() {
                 let (window_us, background_bytes, processors) = window;
-                ran.window_us = window_us;
-                ran.background_bytes = background_bytes;
-                ran.busy = processors.busy();
-                ran.stolen = processors.stolen();
+                measured.window_us = window_us;
+                measured.background_bytes = background_bytes;
+                measured.busy = processors.busy();
+                measured.stolen = processors.stolen();
             }
         });
         if let Some(why) = background.and_then(|background| background.failure()) {
-            note(&mut ran.failures, format!("a background flow: {why}"));
+            note(&mut measured.failures, format!("a background flow: {why}"));
         }
         if self.interrupted.load(Ordering::SeqCst) {
             return Err("the agent was interrupted".into());
         }
-        Ok(Answer::Ran(ran))
+        Ok(Answer::Ran(measured))
     }
 
     fn stop(&self) -> Answer {
@@ -368,7 +369,7 @@ fn check(listen: &Listen) -> Result<(), String> {
     Ok(())
 }
 
-impl Run {
+impl Workload {
     /// Checks whether the workload is valid for this number of hosts, and ends.
     fn check(&self, hosts: usize) -> Result<(), String> {
         let longest = MAX_RUN.as_micros() as u64;
@@ -412,11 +413,11 @@ pub(crate) fn sinks(own: &Peer, hosts: &[(&Peer, u16)], dead: u16) -> Vec<Vec<Wa
 mod tests {
     use super::*;
 
-    fn workload() -> Run {
+    fn workload() -> Workload {
         let begin_us = 0;
         let window_us = (0, 0);
         let within_us = 1;
-        Run { begin_us, window_us, requests: Vec::new(), within_us, background: None }
+        Workload { begin_us, window_us, requests: Vec::new(), within_us, background: None }
     }
 
     #[test]

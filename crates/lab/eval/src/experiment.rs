@@ -1,7 +1,7 @@
 //! The experiments of section V and some of our own: their schemes and points.
 
 use crate::Failure;
-use crate::scheme::{Cloudburst, Scheme};
+use crate::scheme::{CloudburstSettings, Scheme};
 use crate::site::Faults;
 use cloudburst_workload::paper::LOADS;
 use core::fmt;
@@ -216,7 +216,7 @@ impl Experiment {
             Self::Rate => {
                 // Only Cloudburst has an r; the others run once for comparison.
                 match &mut case.scheme {
-                    Scheme::Cloudburst(Cloudburst { rate, .. }) => *rate = x,
+                    Scheme::Cloudburst(CloudburstSettings { rate, .. }) => *rate = x,
                     _ if x != 1.0 => return None,
                     _ => {}
                 }

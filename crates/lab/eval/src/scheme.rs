@@ -29,7 +29,7 @@ pub(crate) enum Scheme {
     /// `quic`: quinn, with a connection for each pair of hosts.
     Quic,
     /// Cloudburst and its settings.
-    Cloudburst(Cloudburst),
+    Cloudburst(CloudburstSettings),
 }
 
 /// A queue of the switches, for TCP.
@@ -77,7 +77,7 @@ impl FromStr for Congestion {
 
 /// Cloudburst and its settings. The defaults are the library's, except that of `weight`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Cloudburst {
+pub(crate) struct CloudburstSettings {
     /// The paper's design choices that are enabled.
     pub(crate) design: Design,
     /// `code=`, as in `cbrst-send --code`.
@@ -162,14 +162,14 @@ impl Scheme {
     /// The number of classes of its symbols. Each has a tiny queue.
     pub(crate) fn classes(&self) -> usize {
         match self {
-            Self::Cloudburst(Cloudburst { classes, .. }) => classes.count(),
+            Self::Cloudburst(CloudburstSettings { classes, .. }) => classes.count(),
             _ => 1,
         }
     }
 
     /// Whether it needs an address for each path.
     pub(crate) fn is_explicit(&self) -> bool {
-        matches!(self, Self::Cloudburst(Cloudburst { paths: Paths::Explicit, .. }))
+        matches!(self, Self::Cloudburst(CloudburstSettings { paths: Paths::Explicit, .. }))
     }
 
     /// The queues for this scheme, where `base` has the lengths for Cloudburst.
@@ -190,7 +190,7 @@ impl Scheme {
     }
 }
 
-impl Default for Cloudburst {
+impl Default for CloudburstSettings {
     fn default() -> Self {
         let Config { code, policy, order, rate, fabric, tuning, .. } = Config::default();
         Self {
@@ -209,7 +209,7 @@ impl Default for Cloudburst {
     }
 }
 
-impl Cloudburst {
+impl CloudburstSettings {
     /// The configuration of an endpoint with these settings.
     pub(crate) fn config(&self) -> Config {
         let Self { code, policy, pull_above, order, train, rate, adaptive_rate, classes, .. } =
@@ -259,7 +259,7 @@ impl FromStr for Scheme {
                 };
             }
         };
-        let mut cloudburst = Cloudburst { design, ..Cloudburst::default() };
+        let mut cloudburst = CloudburstSettings { design, ..CloudburstSettings::default() };
         for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
             cloudburst.set(setting).map_err(|why| format!("scheme {text:?}, {setting}: {why}"))?;
         }
@@ -268,7 +268,7 @@ impl FromStr for Scheme {
     }
 }
 
-impl Cloudburst {
+impl CloudburstSettings {
     fn set(&mut self, setting: &str) -> Result<(), String> {
         fn parse<T: FromStr<Err: fmt::Display>>(value: &str) -> Result<T, String> {
             value.parse().map_err(|error: T::Err| error.to_string())
@@ -322,7 +322,7 @@ impl fmt::Display for Scheme {
 }
 
 /// The design, and the settings that differ from the defaults.
-impl fmt::Display for Cloudburst {
+impl fmt::Display for CloudburstSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usual = Self { design: self.design, ..Self::default() };
         f.write_str(match self.design {

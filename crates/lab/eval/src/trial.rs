@@ -1,7 +1,7 @@
 //! One trial: one measurement of a scheme at a point.
 
 use crate::Failure;
-use crate::agent::{self, Answer, Command, Listen, Ran, Run};
+use crate::agent::{self, Answer, Command, Listen, Workload, WorkloadResults};
 use crate::background::Background;
 use crate::experiment::Case;
 use crate::record::{Message, Trial};
@@ -158,7 +158,7 @@ fn run(
     sinks: &[u16],
     (congestion, dead): (Congestion, u16),
     seed: u64,
-) -> Result<Vec<Ran>, Failure> {
+) -> Result<Vec<WorkloadResults>, Failure> {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let begin_us = (since_1970 + site.lead()).as_micros() as u64;
     let (senders, receivers) = site.sides();
@@ -173,7 +173,7 @@ fn run(
             seed: self::seed(&[seed, u64::from(me)]),
         });
         let own = schedule.requests.iter().filter(|request| request.from == me);
-        Command::Run(Run {
+        Command::Run(Workload {
             begin_us,
             window_us: schedule.window_us,
             requests: own.copied().collect(),
@@ -208,7 +208,7 @@ fn confused(host: &Peer, answer: &Answer) -> Failure {
 }
 
 /// The results of the requests in the window.
-fn messages(schedule: &Schedule, ran: &[Ran], replies: &[Vec<Reply>]) -> Vec<Message> {
+fn messages(schedule: &Schedule, ran: &[WorkloadResults], replies: &[Vec<Reply>]) -> Vec<Message> {
     let took: HashMap<u32, Option<u64>> =
         ran.iter().flat_map(|ran| ran.took_us.iter().copied()).collect();
     // Keyed by the host that sent the response, the host that requested it, and the ID.
@@ -248,7 +248,10 @@ mod tests {
         let request = |id, at_us| Request { id, at_us, from: 1, to: 2, request: 64, response: 9 };
         let requests = vec![request(0, 5), request(1, 10), request(2, 19), request(3, 20)];
         let schedule = Schedule { requests, window_us: (10, 20), has_background: false };
-        let ran = Ran { took_us: vec![(0, Some(1)), (1, Some(7)), (2, None)], ..Ran::default() };
+        let ran = WorkloadResults {
+            took_us: vec![(0, Some(1)), (1, Some(7)), (2, None)],
+            ..WorkloadResults::default()
+        };
         let reply = Reply { from: 1, id: 1, packets: 3, source_packets: 2 };
         let messages = messages(&schedule, &[ran], &[Vec::new(), vec![reply]]);
         assert_eq!(messages.iter().map(|message| message.id).collect::<Vec<_>>(), [1, 2]);

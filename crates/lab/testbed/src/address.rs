@@ -23,9 +23,6 @@ pub(crate) fn v6(topology: &Topology, node: Node) -> Ipv6Addr {
     Ipv6Addr::new(0xfd00, 0xcb, kind, leaf, 0, 0, 0, index)
 }
 
-/// As many as fit into a byte beside the numbers of leaves.
-pub(crate) const MAX_PATH_IDS: u16 = 3;
-
 /// Returns path ID `number` of `spine` (XPath): an address of `host` that is reached only through that
 /// spine.
 pub(crate) fn path_v4(topology: &Topology, host: u16, (spine, number): (u16, u16)) -> Ipv4Addr {

@@ -1,9 +1,12 @@
 //! The parameters of a fabric, and the names of its nodes and links.
 
-use crate::{Error, address};
+use crate::Error;
 use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
+
+/// The most path IDs per spine: their number and that of a leaf share a byte of an address.
+const MAX_PATH_IDS: u16 = 3;
 
 /// The parameters of a fabric. [`Topology::default`] is the testbed of the paper's Figure 8, ten times
 /// slower.
@@ -181,7 +184,7 @@ impl Topology {
         within("weights.tiny", self.weights.tiny.into(), 1, 100)?;
         within("weights.default", self.weights.default.into(), 1, 100)?;
         within("mtu", self.mtu.into(), 1280, 9000)?;
-        within("path_ids", self.path_ids.into(), 1, address::MAX_PATH_IDS.into())?;
+        within("path_ids", self.path_ids.into(), 1, MAX_PATH_IDS.into())?;
         check_loss(self.loss)
     }
 

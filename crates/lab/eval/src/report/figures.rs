@@ -1,7 +1,7 @@
 //! The figures of each experiment: those of the paper's section V, with the results of this run.
 
 use super::names::{self, TCP};
-use super::points::{Experiment, Point};
+use super::points::{ExperimentResults, Point};
 use cloudburst_report::figures::{
     Across, Axis, Bar, Bars, Chart, Colour, Entry, Figure, Form, Panel, Series,
 };
@@ -11,7 +11,7 @@ use cloudburst_report::statistics::{Estimate, Summary};
 const MS: f64 = 1e-3;
 
 /// The figures of an experiment. Unknown experiments have none.
-pub(super) fn of(experiment: &Experiment<'_>) -> Vec<Figure> {
+pub(super) fn of(experiment: &ExperimentResults<'_>) -> Vec<Figure> {
     match experiment.name {
         "design-choices" => vec![design_choices(experiment)],
         "schemes" => vec![
@@ -38,7 +38,7 @@ pub(super) fn of(experiment: &Experiment<'_>) -> Vec<Figure> {
     }
 }
 
-fn design_choices(experiment: &Experiment<'_>) -> Figure {
+fn design_choices(experiment: &ExperimentResults<'_>) -> Figure {
     let loads = experiment.loads();
     let papers = ["5 KB", "20 KB", "93 KB"];
     let sizes =
@@ -67,7 +67,7 @@ fn design_choices(experiment: &Experiment<'_>) -> Figure {
 }
 
 /// The sentence that a caption adds if a p99 is the longest time.
-fn if_longest(experiment: &Experiment<'_>) -> &'static str {
+fn if_longest(experiment: &ExperimentResults<'_>) -> &'static str {
     if experiment.has_longest_for_p99() {
         " With fewer than 100 messages, the longest time stands in place of the p99."
     } else {
@@ -76,7 +76,7 @@ fn if_longest(experiment: &Experiment<'_>) -> &'static str {
 }
 
 fn by_size(
-    experiment: &Experiment<'_>,
+    experiment: &ExperimentResults<'_>,
     stem: &str,
     what: &str,
     y: &str,
@@ -105,7 +105,7 @@ fn by_size(
     chart.figure(stem, format!("{caption}{}", if_longest(experiment)))
 }
 
-fn incast(experiment: &Experiment<'_>) -> Figure {
+fn incast(experiment: &ExperimentResults<'_>) -> Figure {
     let panel = Panel {
         title: "To one receiver, from all hosts of another rack".to_owned(),
         x: "flows at once (N)".to_owned(),
@@ -129,7 +129,7 @@ fn incast(experiment: &Experiment<'_>) -> Figure {
     )
 }
 
-fn failures(experiment: &Experiment<'_>) -> Figure {
+fn failures(experiment: &ExperimentResults<'_>) -> Figure {
     against_x(
         experiment,
         "figure-16",
@@ -141,7 +141,7 @@ fn failures(experiment: &Experiment<'_>) -> Figure {
 }
 
 /// The p99 over all sizes against an experiment's variable, a panel a load.
-fn against_x(experiment: &Experiment<'_>, stem: &str, x: &str, caption: &str) -> Figure {
+fn against_x(experiment: &ExperimentResults<'_>, stem: &str, x: &str, caption: &str) -> Figure {
     let xs = experiment.xs();
     let loads = experiment.loads();
     let panel = |load: f64| Panel {
@@ -164,7 +164,7 @@ fn against_x(experiment: &Experiment<'_>, stem: &str, x: &str, caption: &str) ->
     chart.figure(stem, format!("{caption}{}", if_longest(experiment)))
 }
 
-fn rate(experiment: &Experiment<'_>) -> Figure {
+fn rate(experiment: &ExperimentResults<'_>) -> Figure {
     // From dark to light, as sizes grow.
     const SIZES: [(Colour, Form); 5] = [
         ((60, 10, 90), Form::Circle),
@@ -224,7 +224,7 @@ fn rate(experiment: &Experiment<'_>) -> Figure {
     chart.figure("figure-18", caption)
 }
 
-fn friendly(experiment: &Experiment<'_>) -> Option<Figure> {
+fn friendly(experiment: &ExperimentResults<'_>) -> Option<Figure> {
     let load = experiment.highest_load();
     let goodput = |point: &Point<'_>| (point.load == load).then(|| point.goodput()).flatten();
     let tcp = experiment.points.iter().find(|p| p.scheme == TCP && p.load == load)?;
@@ -248,7 +248,7 @@ fn friendly(experiment: &Experiment<'_>) -> Option<Figure> {
     Some(bars.figure("friendly", caption))
 }
 
-fn compare(experiment: &Experiment<'_>, load: f64) -> Figure {
+fn compare(experiment: &ExperimentResults<'_>, load: f64) -> Figure {
     let bar = |point: &Point<'_>| {
         let value = point.p99_over_sizes()?.times(MS);
         let time = numbers::milliseconds(value.value / MS);
@@ -274,7 +274,7 @@ fn compare(experiment: &Experiment<'_>, load: f64) -> Figure {
 
 /// A series for each scheme that has dots, except the background alone.
 fn series(
-    experiment: &Experiment<'_>,
+    experiment: &ExperimentResults<'_>,
     dot: impl Fn(&Point<'_>) -> Option<(f64, Estimate)>,
 ) -> Vec<Series> {
     let of = |scheme: &str| Series {
@@ -297,7 +297,7 @@ mod tests {
         for message in run.trials.iter_mut().flat_map(|trial| &mut trial.messages).step_by(70) {
             message.took_us = None;
         }
-        for figure in Experiment::of(&run).iter().flat_map(of) {
+        for figure in ExperimentResults::of(&run).iter().flat_map(of) {
             assert_eq!(figure.flaws(), [""; 0], "{}", figure.stem);
             let words = figure.svg().unwrap().matches("<text").count();
             assert!(words > 5, "{}", figure.stem);

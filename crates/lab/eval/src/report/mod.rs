@@ -15,7 +15,7 @@ use crate::evaluate::MOST_STOLEN;
 use crate::{About, Failure, Run};
 use cloudburst_report::numbers::figure;
 use cloudburst_report::{Report, Section};
-use points::Experiment;
+use points::ExperimentResults;
 use std::path::Path;
 
 /// Writes the report of `run` into `directory`: `tables.md`, `claims.md`, `figures/` with an SVG and
@@ -27,7 +27,7 @@ use std::path::Path;
 ///
 /// If a file cannot be written.
 pub fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
-    let experiments = Experiment::of(run);
+    let experiments = ExperimentResults::of(run);
     let report = Report {
         title: "Cloudburst: the paper's evaluation",
         heading: "Cloudburst: the paper's evaluation with real transports",
@@ -47,7 +47,7 @@ pub fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
     csv::trials(run, &directory.join("trials.csv"))
 }
 
-fn section(experiment: &Experiment<'_>) -> Section {
+fn section(experiment: &ExperimentResults<'_>) -> Section {
     let (title, description) = described(experiment.name);
     Section {
         name: experiment.name.to_owned(),

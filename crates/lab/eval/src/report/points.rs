@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// The results of one experiment.
 #[derive(Debug)]
-pub(super) struct Experiment<'a> {
+pub(super) struct ExperimentResults<'a> {
     pub(super) name: &'a str,
     /// The points, sorted by scheme, then load, then x.
     pub(super) points: Vec<Point<'a>>,
@@ -26,7 +26,7 @@ pub(super) struct Point<'a> {
     pub(super) sizes: BTreeMap<u32, Summary>,
 }
 
-impl<'a> Experiment<'a> {
+impl<'a> ExperimentResults<'a> {
     /// All experiments of a run, in the order in which they ran.
     pub(super) fn of(run: &'a Run) -> Vec<Self> {
         let mut experiments: Vec<Self> = Vec::new();
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn repetitions_of_a_point_are_taken_together() {
         let run = synthetic::run(3, &["schemes"]);
-        let experiments = Experiment::of(&run);
+        let experiments = ExperimentResults::of(&run);
         let schemes = &experiments[0];
         assert_eq!(schemes.loads(), [800.0, 1600.0, 2000.0]);
         assert_eq!(schemes.schemes()[0], "tcp-cubic");

@@ -2,7 +2,7 @@
 
 use super::{Ask, Asked, Listening, Peer, Reply, Transport};
 use crate::Failure;
-use crate::scheme::{Cloudburst as Settings, Paths};
+use crate::scheme::{CloudburstSettings, Paths};
 use cloudburst_net::{Bytes, Endpoint, PathMap, Security, SendOptions};
 use core::time::Duration;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -41,7 +41,7 @@ impl Cloudburst {
     /// Opens the endpoints. `hosts` are those whose ports [`Transport::connect`] will set. `dscps` are
     /// those of answers and of each class.
     pub(crate) fn open(
-        settings: &Settings,
+        settings: &CloudburstSettings,
         capacity: u64,
         hosts: &[Peer],
         dscps: &[u8],
@@ -81,7 +81,7 @@ impl Cloudburst {
 }
 
 /// The path map. The library reads one with paths for each destination from a file.
-fn paths(settings: &Settings, hosts: &[Peer]) -> Result<PathMap, Failure> {
+fn paths(settings: &CloudburstSettings, hosts: &[Peer]) -> Result<PathMap, Failure> {
     if !settings.is_spread() {
         return Ok(PathMap::ecmp(1));
     }

@@ -36,7 +36,7 @@ static FONTS: LazyLock<&str> = LazyLock::new(|| {
 });
 
 pub(super) type Area<DB> = DrawingArea<DB, Shift>;
-type Plot<'a, DB> = ChartContext<'a, DB, Cartesian2d<Scale, Scale>>;
+type Axes<'a, DB> = ChartContext<'a, DB, Cartesian2d<Scale, Scale>>;
 type Failure<DB> = DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>;
 pub(super) type Painted<DB> = Result<(), Failure<DB>>;
 
@@ -62,7 +62,7 @@ pub(super) fn paint<'c, DB: DrawingBackend>(
     (x, x_label): (Scale, &str),
     (y, y_label): (Scale, &str),
     (left, right): (i32, i32),
-) -> Result<Plot<'c, DB>, Failure<DB>> {
+) -> Result<Axes<'c, DB>, Failure<DB>> {
     let mut plot = ChartBuilder::on(area)
         .margin_top(ABOVE)
         .margin_left(EDGE)

@@ -40,7 +40,7 @@ const EDGE: Link = Link { rate: 100_000_000_000, delay: 450_000 };
 const CORE: Link = Link { rate: 400_000_000_000, delay: 450_000 };
 
 /// The settings of messages and switches.
-struct Scheme {
+struct Variant {
     name: &'static str,
     title: &'static str,
     policy: BurstPolicy,
@@ -50,7 +50,7 @@ struct Scheme {
     buffer: usize,
 }
 
-const BURST: Scheme = Scheme {
+const BURST: Variant = Variant {
     name: "burst",
     title: "bursts",
     policy: BurstPolicy::Budgeted { margin: 1.0 / 16.0 },
@@ -58,21 +58,21 @@ const BURST: Scheme = Scheme {
     aeolus: false,
     buffer: BUFFER,
 };
-const BURST_AEOLUS: Scheme =
-    Scheme { name: "burst-aeolus", title: "bursts, Aeolus", probe: true, aeolus: true, ..BURST };
-const PULL: Scheme = Scheme {
+const BURST_AEOLUS: Variant =
+    Variant { name: "burst-aeolus", title: "bursts, Aeolus", probe: true, aeolus: true, ..BURST };
+const PULL: Variant = Variant {
     name: "pull",
     title: "pulled",
     policy: BurstPolicy::Pulled { window: None },
     probe: true,
     ..BURST
 };
-const PULL_AEOLUS: Scheme =
-    Scheme { name: "pull-aeolus", title: "pulled, Aeolus", aeolus: true, ..PULL };
+const PULL_AEOLUS: Variant =
+    Variant { name: "pull-aeolus", title: "pulled, Aeolus", aeolus: true, ..PULL };
 
-const SCHEMES: [Scheme; 9] = [
+const SCHEMES: [Variant; 9] = [
     BURST,
-    Scheme {
+    Variant {
         name: "burst-marks",
         title: "bursts, Aeolus without probes",
         probe: false,
@@ -81,15 +81,15 @@ const SCHEMES: [Scheme; 9] = [
     BURST_AEOLUS,
     PULL,
     PULL_AEOLUS,
-    Scheme { name: "burst-tiny", title: "bursts, 40 KB", buffer: TINY, ..BURST },
-    Scheme {
+    Variant { name: "burst-tiny", title: "bursts, 40 KB", buffer: TINY, ..BURST },
+    Variant {
         name: "burst-aeolus-tiny",
         title: "bursts, Aeolus, 40 KB",
         buffer: TINY,
         ..BURST_AEOLUS
     },
-    Scheme { name: "pull-tiny", title: "pulled, 40 KB", buffer: TINY, ..PULL },
-    Scheme {
+    Variant { name: "pull-tiny", title: "pulled, 40 KB", buffer: TINY, ..PULL },
+    Variant {
         name: "pull-aeolus-tiny",
         title: "pulled, Aeolus, 40 KB",
         buffer: TINY,
@@ -132,7 +132,7 @@ impl Tap for Drops {
     }
 }
 
-fn fabric(shape: Shape, scheme: &Scheme) -> Result<Clos, Box<dyn Error + Send + Sync>> {
+fn fabric(shape: Shape, scheme: &Variant) -> Result<Clos, Box<dyn Error + Send + Sync>> {
     let queue = |link: Link| -> Discipline {
         match scheme.aeolus {
             true => Aeolus::new(link.rate, THRESHOLD, scheme.buffer as u64).into(),
@@ -161,7 +161,7 @@ fn simulate(
 }
 
 fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
-    let named = |scheme: &&Scheme| scheme.name == case.cell.scheme;
+    let named = |scheme: &&Variant| scheme.name == case.cell.scheme;
     let scheme = SCHEMES.iter().find(named).ok_or("unknown scheme")?;
     let bytes = case.cell.load as u64 * 1_000;
     let senders = case.cell.x as u32;

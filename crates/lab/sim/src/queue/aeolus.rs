@@ -5,7 +5,7 @@
 //! not ECN-capable, which are the unscheduled ones, the first window of a flow. All others are dropped only when
 //! the buffer is full.
 
-use super::{List, Next, Queue};
+use super::{Next, PacketList, Queue};
 use crate::engine::{Handle, Packets, Time, byte_time};
 
 /// A FIFO with a lower limit for [`droppable`](crate::engine::Packet::droppable) packets.
@@ -15,7 +15,7 @@ pub struct Aeolus {
     limit: u64,
     /// Picoseconds per byte.
     byte: Time,
-    waiting: List,
+    waiting: PacketList,
     /// When the packet in service will have left.
     busy_until: Time,
 }
@@ -25,7 +25,7 @@ impl Aeolus {
     /// more queued, and all packets that do not fit into `limit` bytes. The paper's threshold is 6,000 bytes.
     pub const fn new(rate: u64, threshold: u64, limit: u64) -> Self {
         let byte = byte_time(rate);
-        Self { threshold, limit, byte, waiting: List::new(), busy_until: 0 }
+        Self { threshold, limit, byte, waiting: PacketList::new(), busy_until: 0 }
     }
 }
 

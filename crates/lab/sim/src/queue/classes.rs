@@ -5,7 +5,7 @@
 //! [`Weighted`](super::Weighted).
 
 use super::shared::{Share, SharedBuffer};
-use super::{Depth, List};
+use super::{Depth, PacketList};
 use crate::engine::{Ecn, Handle, Packets, Time, byte_time};
 use crate::fabric::Link;
 
@@ -38,7 +38,7 @@ impl Limits {
 pub struct Classes {
     /// Picoseconds per byte.
     byte: Time,
-    classes: Vec<Class>,
+    classes: Vec<ClassQueue>,
     port: Limits,
     /// The class and size of the packet in service.
     class_in_service: usize,
@@ -49,9 +49,9 @@ pub struct Classes {
 }
 
 #[derive(Debug)]
-struct Class {
+struct ClassQueue {
     limits: Limits,
-    waiting: List,
+    waiting: PacketList,
 }
 
 /// The length of a queue.
@@ -65,7 +65,7 @@ struct Backlog {
 impl Classes {
     /// A class for each of `limits`, at a port with this link.
     pub fn new(link: Link, limits: &[Limits]) -> Self {
-        let class = |&limits| Class { limits, waiting: List::new() };
+        let class = |&limits| ClassQueue { limits, waiting: PacketList::new() };
         Self {
             byte: byte_time(link.rate),
             classes: limits.iter().map(class).collect(),

@@ -4,7 +4,7 @@
 //! A credit of 84 bytes elicits 1,538 bytes of data in the other direction. Credits may therefore use 84 / 1,622 of
 //! a link, about 5 %. The switch drops excess credits, so that data queues stay short.
 
-use super::{List, Next, Queue};
+use super::{Next, PacketList, Queue};
 use crate::engine::{Handle, Kind, Packets, Time, byte_time};
 
 /// How a [`CreditQueue`] divides its link. Sizes are those on the wire.
@@ -42,8 +42,8 @@ impl CreditConfig {
 #[derive(Debug)]
 pub struct CreditQueue {
     config: CreditConfig,
-    credits: List,
-    data: List,
+    credits: PacketList,
+    data: PacketList,
     /// The kind of the packet in service.
     sending: Option<Kind>,
     /// The time in which the tokens of a credit of nominal size accrue.
@@ -57,8 +57,8 @@ impl CreditQueue {
     pub const fn new(rate: u64, config: CreditConfig) -> Self {
         Self {
             config,
-            credits: List::new(),
-            data: List::new(),
+            credits: PacketList::new(),
+            data: PacketList::new(),
             sending: None,
             interval: config.interval(rate),
             full_at: 0,

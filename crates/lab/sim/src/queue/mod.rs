@@ -91,14 +91,14 @@ impl<Q: Queue + 'static> From<Q> for Discipline {
 
 /// A FIFO list of packets, linked through their slots.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct List {
+pub(crate) struct PacketList {
     head: Handle,
     tail: Handle,
     packets: u32,
     bytes: u32,
 }
 
-impl List {
+impl PacketList {
     pub(crate) const fn new() -> Self {
         Self { head: NONE, tail: NONE, packets: 0, bytes: 0 }
     }

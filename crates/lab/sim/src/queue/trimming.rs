@@ -4,7 +4,7 @@
 //! The arriving packet is trimmed. NDP trims it or the last packet in the queue, each with probability 1/2, to
 //! avoid phase effects. Headers that find their queue full are dropped; NDP may return them to the sender.
 
-use super::{List, Next, Queue};
+use super::{Next, PacketList, Queue};
 use crate::engine::{Handle, Kind, Packets, Time};
 
 /// The sizes of a [`Trimming`] queue. Limits include the packet in service.
@@ -32,16 +32,16 @@ impl Default for TrimmingConfig {
 #[derive(Debug)]
 pub struct Trimming {
     config: TrimmingConfig,
-    data: List,
-    headers: List,
+    data: PacketList,
+    headers: PacketList,
     /// The class of the packet in service.
-    sending: Option<Class>,
+    sending: Option<QueueKind>,
     /// Headers sent since the last data packet while data waited.
     in_turn: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
+enum QueueKind {
     Data,
     Header,
 }
@@ -49,12 +49,18 @@ enum Class {
 impl Trimming {
     /// An empty queue.
     pub const fn new(config: TrimmingConfig) -> Self {
-        Self { config, data: List::new(), headers: List::new(), sending: None, in_turn: 0 }
+        Self {
+            config,
+            data: PacketList::new(),
+            headers: PacketList::new(),
+            sending: None,
+            in_turn: 0,
+        }
     }
 
     /// The packets of a class, including the one in service.
-    fn len(&self, class: Class) -> u32 {
-        let list = if class == Class::Data { &self.data } else { &self.headers };
+    fn len(&self, class: QueueKind) -> u32 {
+        let list = if class == QueueKind::Data { &self.data } else { &self.headers };
         list.packets() + u32::from(self.sending == Some(class))
     }
 }
@@ -62,7 +68,7 @@ impl Trimming {
 impl Queue for Trimming {
     fn enqueue(&mut self, _now: Time, packet: Handle, packets: &mut Packets) -> Option<Handle> {
         if packets[packet].kind == Kind::Data && !packets[packet].trimmed {
-            if self.len(Class::Data) < self.config.data {
+            if self.len(QueueKind::Data) < self.config.data {
                 self.data.push(packet, packets);
                 return None;
             }
@@ -70,7 +76,7 @@ impl Queue for Trimming {
             packet.trimmed = true;
             packet.size = packet.size.min(self.config.header_size);
         }
-        if self.len(Class::Header) >= self.config.headers {
+        if self.len(QueueKind::Header) >= self.config.headers {
             return Some(packet);
         }
         self.headers.push(packet, packets);
@@ -84,11 +90,11 @@ impl Queue for Trimming {
                 self.sending = None;
                 return Next::Idle;
             }
-            (false, false) if is_turn_of_data => Class::Data,
-            (_, false) => Class::Header,
-            (false, true) => Class::Data,
+            (false, false) if is_turn_of_data => QueueKind::Data,
+            (_, false) => QueueKind::Header,
+            (false, true) => QueueKind::Data,
         };
-        let list = if class == Class::Data {
+        let list = if class == QueueKind::Data {
             self.in_turn = 0;
             &mut self.data
         } else {

@@ -52,14 +52,14 @@ impl Default for Config {
 pub struct Burst {
     config: Config,
     number: u8,
-    hosts: Vec<Host>,
+    hosts: Vec<HostQueue>,
     messages: Vec<Option<Message>>,
 }
 
 #[derive(Debug, Default)]
-struct Host {
+struct HostQueue {
     /// Messages being sent, the next one at the front.
-    turns: VecDeque<u32>,
+    queue: VecDeque<u32>,
     /// When it may send again.
     free_at: Time,
     is_timed: bool,
@@ -85,7 +85,7 @@ impl Burst {
         let host = &mut self.hosts[usize::from(source)];
         host.is_timed = false;
         let now = network.now();
-        let Some(flow) = host.turns.pop_front() else {
+        let Some(flow) = host.queue.pop_front() else {
             return;
         };
         let Some(message) =
@@ -93,7 +93,7 @@ impl Burst {
         else {
             return self.send(network, source);
         };
-        host.turns.push_back(flow);
+        host.queue.push_back(flow);
         let path = message.paths.next_path() as u16;
         let sequence = message.sent;
         message.sent += 1;
@@ -121,7 +121,7 @@ impl Burst {
 impl Transport for Burst {
     fn attach(&mut self, number: u8, network: &mut Network) {
         self.number = number;
-        self.hosts.resize_with(network.fabric().shape().hosts(), Host::default);
+        self.hosts.resize_with(network.fabric().shape().hosts(), HostQueue::default);
     }
 
     fn begin(&mut self, network: &mut Network, flow: u32) {
@@ -131,7 +131,7 @@ impl Transport for Burst {
         let message = Message { paths, needed, arrived: 0, stopped: false, sent: 0 };
         store(&mut self.messages, flow, message);
         let host = &mut self.hosts[usize::from(spec.source)];
-        host.turns.push_back(flow);
+        host.queue.push_back(flow);
         if !host.is_timed && host.free_at <= network.now() {
             self.send(network, spec.source);
         } else if !host.is_timed {

@@ -95,12 +95,12 @@ pub struct ExpressPass {
     config: Config,
     number: u8,
     /// By flow; `None` once the sender has the acknowledgement.
-    flows: Vec<Option<Box<State>>>,
+    flows: Vec<Option<Box<FlowEnds>>>,
 }
 
 /// Both ends of a flow.
 #[derive(Debug)]
-struct State {
+struct FlowEnds {
     path: u16,
     bytes: u64,
     packets: u32,
@@ -405,7 +405,7 @@ impl Transport for ExpressPass {
         let (spec, packets) = open(network, flow, self.config.payload);
         let path = network.draw_path(spec.source, spec.destination);
         let now = network.now();
-        let state = State {
+        let state = FlowEnds {
             path,
             bytes: spec.bytes,
             packets,

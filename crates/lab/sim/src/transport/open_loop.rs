@@ -42,11 +42,11 @@ pub struct Config {
 pub struct OpenLoop {
     config: Config,
     number: u8,
-    flows: Vec<Option<State>>,
+    flows: Vec<Option<Source>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct Source {
     paths: Sequence,
     to_send: u32,
     to_arrive: u32,
@@ -82,7 +82,7 @@ impl Transport for OpenLoop {
         let paths = network.draw_sequence(self.config.order, spec.source, spec.destination);
         let to_send = packets;
         let to_arrive = packets;
-        store(&mut self.flows, flow, State { paths, to_send, to_arrive });
+        store(&mut self.flows, flow, Source { paths, to_send, to_arrive });
         self.schedule(network, flow, network.now());
     }
 

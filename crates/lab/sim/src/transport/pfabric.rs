@@ -65,12 +65,12 @@ pub struct PFabric {
     config: Config,
     number: u8,
     /// By flow; `None` once the whole message is acknowledged.
-    flows: Vec<Option<Box<State>>>,
+    flows: Vec<Option<Box<FlowEnds>>>,
 }
 
 /// Both ends of a flow.
 #[derive(Debug)]
-struct State {
+struct FlowEnds {
     /// The number of paths, and the path of the next packet.
     paths: u16,
     path: u16,
@@ -212,7 +212,7 @@ impl PFabric {
     }
 }
 
-impl State {
+impl FlowEnds {
     fn next_path(&mut self, spray: bool) -> u16 {
         let path = self.path;
         if spray {
@@ -267,7 +267,7 @@ impl Transport for PFabric {
         let paths = network.fabric().paths(spec.source, spec.destination);
         let path = network.draw_path(spec.source, spec.destination);
         let deadline = network.now() + self.config.rto;
-        let state = State {
+        let state = FlowEnds {
             paths,
             path,
             bytes: spec.bytes,

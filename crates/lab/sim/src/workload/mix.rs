@@ -19,9 +19,9 @@ pub(crate) const fn own_tag(tag: u32) -> u32 {
 
 /// Up to 16 workloads. The four highest bits of a flow's tag are the index of its workload, so the tags of the first
 /// workload are unchanged.
-pub struct Mix(Vec<Part>);
+pub struct Mix(Vec<Component>);
 
-struct Part {
+struct Component {
     workload: Box<dyn Workload>,
     next: Option<(Time, NewFlow)>,
 }
@@ -34,7 +34,7 @@ impl Mix {
     /// If there are more than 16 workloads.
     pub fn new(workloads: Vec<Box<dyn Workload>>) -> Self {
         assert!(workloads.len() <= 16, "workloads: got {}, expected 16 or fewer", workloads.len());
-        let part = |mut workload: Box<dyn Workload>| Part { next: workload.next(), workload };
+        let part = |mut workload: Box<dyn Workload>| Component { next: workload.next(), workload };
         Self(workloads.into_iter().map(part).collect())
     }
 }
@@ -45,10 +45,10 @@ fn tagged(flow: NewFlow, number: usize) -> NewFlow {
 
 impl Workload for Mix {
     fn next(&mut self) -> Option<(Time, NewFlow)> {
-        let due = |part: &Part| part.next.map(|(at, _)| at);
-        let parts = self.0.iter_mut().enumerate();
+        let due = |part: &Component| part.next.map(|(at, _)| at);
+        let components = self.0.iter_mut().enumerate();
         let (number, part) =
-            parts.filter(|(_, part)| part.next.is_some()).min_by_key(|p| due(p.1))?;
+            components.filter(|(_, part)| part.next.is_some()).min_by_key(|p| due(p.1))?;
         let (at, flow) = core::mem::replace(&mut part.next, part.workload.next())?;
         Some((at, tagged(flow, number)))
     }
@@ -64,7 +64,7 @@ impl Workload for Mix {
 
 impl core::fmt::Debug for Mix {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Mix").field("parts", &self.0.len()).finish()
+        f.debug_struct("Mix").field("components", &self.0.len()).finish()
     }
 }
 

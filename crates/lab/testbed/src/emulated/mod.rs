@@ -95,7 +95,7 @@ struct Switch {
     outgoing: Socket,
     /// Accepts clients that read the counters.
     asking: UnixListener,
-    ports: Vec<Port>,
+    ports: Vec<EmulatedPort>,
     /// The DSCP of trimmed packets.
     trimmed: Option<IpDscp>,
     /// The epoch of the links' time.
@@ -104,7 +104,7 @@ struct Switch {
     now: Duration,
 }
 
-struct Port {
+struct EmulatedPort {
     neighbour: Node,
     /// The destination of frames that leave by this port.
     destination: [u8; 6],
@@ -128,7 +128,7 @@ impl Switch {
         setsockopt(&outgoing, sockopt::Priority, &plan::TINY_CLASS)?;
         let trimmed = topology.trim.map(|trim| IpDscp::try_new(trim.dscp)).transpose();
         let port = |neighbour: Node| {
-            Ok(Port {
+            Ok(EmulatedPort {
                 neighbour,
                 destination: mac(neighbour, node),
                 device: device(&neighbour.to_string())?,

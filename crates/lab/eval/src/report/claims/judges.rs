@@ -1,7 +1,7 @@
 //! The findings for each claim, by one experiment and for given settings of Cloudburst.
 
 use crate::report::names::{self, TCP, display, with_settings};
-use crate::report::points::{Experiment, Point};
+use crate::report::points::{ExperimentResults, Point};
 use cloudburst_report::claims::{Finding, Reached};
 use cloudburst_report::numbers::{self, milliseconds, percent};
 use cloudburst_report::statistics::{Summary, linear_fit, mean, reduction};
@@ -33,11 +33,19 @@ fn compared(a: (&str, f64), b: (&str, f64)) -> String {
 }
 
 /// A scheme's point at the highest load, at x 0.
-fn at_highest<'e, 'a>(experiment: &'e Experiment<'a>, scheme: &str) -> Option<&'e Point<'a>> {
+fn at_highest<'e, 'a>(
+    experiment: &'e ExperimentResults<'a>,
+    scheme: &str,
+) -> Option<&'e Point<'a>> {
     experiment.at(scheme, experiment.highest_load(), 0.0)
 }
 
-pub(super) fn sizes_below(e: &Experiment<'_>, ours: &str, other: &str, mark: f64) -> Vec<Finding> {
+pub(super) fn sizes_below(
+    e: &ExperimentResults<'_>,
+    ours: &str,
+    other: &str,
+    mark: f64,
+) -> Vec<Finding> {
     let time = |scheme| p99_over_sizes(at_highest(e, scheme)?);
     let (Some(a), Some(b)) = (time(ours), time(other)) else { return Vec::new() };
     let less = reduction(a, b);
@@ -46,7 +54,7 @@ pub(super) fn sizes_below(e: &Experiment<'_>, ours: &str, other: &str, mark: f64
 
 /// The same for one size, averaged over all loads that both have.
 pub(super) fn size_below(
-    e: &Experiment<'_>,
+    e: &ExperimentResults<'_>,
     ours: &str,
     other: &str,
     bytes: u64,
@@ -63,14 +71,14 @@ pub(super) fn size_below(
     Some((Reached::of(less >= mark, less > 0.0), words))
 }
 
-pub(super) fn tail(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+pub(super) fn tail(e: &ExperimentResults<'_>, settings: &str) -> Vec<Finding> {
     let ours = with_settings("d", settings);
     let others = e.schemes().into_iter().filter(|scheme| !names::is_cloudburst(scheme));
     let mark = |scheme| if matches!(scheme, "quic" | "mptcp") { f64::MIN_POSITIVE } else { 0.6 };
     others.flat_map(|other| sizes_below(e, &ours, other, mark(other))).collect()
 }
 
-pub(super) fn median(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+pub(super) fn median(e: &ExperimentResults<'_>, settings: &str) -> Vec<Finding> {
     let ours = with_settings("d", settings);
     let time = |scheme| at_highest(e, scheme)?.over_sizes(|size| size.p50.value);
     let others = e.schemes().into_iter().filter(|scheme| !names::is_cloudburst(scheme));
@@ -82,7 +90,7 @@ pub(super) fn median(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     vec![(reached, compared((&ours, time), best))]
 }
 
-pub(super) fn redundancy(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+pub(super) fn redundancy(e: &ExperimentResults<'_>, settings: &str) -> Vec<Finding> {
     let ours = with_settings("d", settings);
     let points = e.points.iter().filter(|point| point.scheme == ours);
     let cells = points.flat_map(|point| {
@@ -102,7 +110,7 @@ pub(super) fn redundancy(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     vec![(Reached::of(mean <= paper::SENT_PER_NEEDED, false), words)]
 }
 
-pub(super) fn coding_alone(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+pub(super) fn coding_alone(e: &ExperimentResults<'_>, settings: &str) -> Vec<Finding> {
     let ours = with_settings("a", settings);
     let time = |scheme| p99_over_sizes(at_highest(e, scheme)?);
     let (Some(a), Some(b)) = (time(&ours), time(TCP)) else { return Vec::new() };
@@ -113,7 +121,7 @@ pub(super) fn coding_alone(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     )]
 }
 
-pub(super) fn many_paths(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+pub(super) fn many_paths(e: &ExperimentResults<'_>, settings: &str) -> Vec<Finding> {
     let b = with_settings("b", settings);
     let a = with_settings("a", settings);
     let marks = paper::B_BELOW_A.into_iter();
@@ -128,7 +136,7 @@ fn whole(point: &Point<'_>) -> f64 {
     }
 }
 
-pub(super) fn incast_is_linear(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+pub(super) fn incast_is_linear(e: &ExperimentResults<'_>, settings: &str) -> Vec<Finding> {
     let ours = with_settings("d", settings);
     let points = e.points.iter().filter(|point| point.scheme == ours);
     let dots: Vec<_> = points.map(|point| (point.x, whole(point))).collect();
@@ -141,7 +149,7 @@ pub(super) fn incast_is_linear(e: &Experiment<'_>, settings: &str) -> Vec<Findin
     vec![(Reached::of(grows && fit >= 0.95, grows && fit >= 0.8), words)]
 }
 
-pub(super) fn incast_below_tcp(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+pub(super) fn incast_below_tcp(e: &ExperimentResults<'_>, settings: &str) -> Vec<Finding> {
     let ours = with_settings("d", settings);
     let points = e.points.iter().filter(|point| point.scheme == ours && point.x > 8.0);
     let both = points.filter_map(|point| Some((point, e.at(TCP, point.load, point.x)?)));
@@ -154,7 +162,7 @@ pub(super) fn incast_below_tcp(e: &Experiment<'_>, settings: &str) -> Vec<Findin
     vec![(Reached::of(below == points, below > 0), words)]
 }
 
-pub(super) fn dead_paths(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+pub(super) fn dead_paths(e: &ExperimentResults<'_>, settings: &str) -> Vec<Finding> {
     let ours = with_settings("d", settings);
     let time = |dead| p99(e.at(&ours, e.highest_load(), dead)?.all.as_ref()?);
     let (Some(none), Some(three)) = (time(0.0), time(3.0)) else { return Vec::new() };
@@ -171,7 +179,7 @@ pub(super) fn dead_paths(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     vec![(Reached::of(ratio <= 1.5, ratio <= 2.0), words)]
 }
 
-pub(super) fn rate(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+pub(super) fn rate(e: &ExperimentResults<'_>, settings: &str) -> Vec<Finding> {
     let ours = with_settings("d", settings);
     let load = e.highest_load();
     let points: Vec<_> = e.points.iter().filter(|p| p.scheme == ours && p.load == load).collect();
@@ -206,7 +214,7 @@ pub(super) fn rate(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     findings
 }
 
-pub(super) fn background(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+pub(super) fn background(e: &ExperimentResults<'_>, settings: &str) -> Vec<Finding> {
     let ours = with_settings("d", settings);
     let of = |scheme| Some(at_highest(e, scheme)?.goodput()?.value);
     let (Some(a), Some(b)) = (of(&ours), of(TCP).filter(|tcp| *tcp > 0.0)) else {

@@ -4,11 +4,11 @@ mod judges;
 mod rules;
 
 use super::names;
-use super::points::Experiment;
+use super::points::ExperimentResults;
 use cloudburst_report::claims::{Claim, Judged};
 
 /// The claims that these experiments can judge, each for all settings of Cloudburst.
-pub(super) fn of(experiments: &[Experiment<'_>]) -> Vec<Claim> {
+pub(super) fn of(experiments: &[ExperimentResults<'_>]) -> Vec<Claim> {
     let judge = |rule: &rules::Rule| {
         let experiment =
             experiments.iter().find(|experiment| experiment.name == rule.experiment)?;
@@ -44,7 +44,7 @@ mod tests {
             assert_eq!(claim.judged[0].of, "Cloudburst");
             (claim.claim, claim.judged[0].verdict)
         };
-        of(&Experiment::of(run)).into_iter().map(first).collect()
+        of(&ExperimentResults::of(run)).into_iter().map(first).collect()
     }
 
     fn verdict(run: &Run, claim: &str) -> &'static str {
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn every_rule_is_judged_by_its_experiment() {
         let run = synthetic::run(2, &synthetic::EXPERIMENTS);
-        let claims = of(&Experiment::of(&run));
+        let claims = of(&ExperimentResults::of(&run));
         assert_eq!(claims.len(), rules::RULES.len());
         let judged: Vec<_> = claims.iter().flat_map(|claim| &claim.judged).collect();
         assert!(judged.iter().all(|judged| !judged.findings.is_empty()));
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn what_is_not_in_the_run_is_not_judged() {
-        assert_eq!(of(&Experiment::of(&synthetic::run(1, &[]))).len(), 0);
+        assert_eq!(of(&ExperimentResults::of(&synthetic::run(1, &[]))).len(), 0);
         let run = synthetic::run(1, &["friendly"]);
         assert_eq!(verdicts(&run).len(), 1);
     }
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn claims_are_written_with_their_figures() {
-        let claims = of(&Experiment::of(&synthetic::run(1, &["friendly"])));
+        let claims = of(&ExperimentResults::of(&synthetic::run(1, &["friendly"])));
         let text = cloudburst_report::claims::markdown(HOW, &claims);
         assert!(
             text.contains("- Cloudburst: **holds**")

@@ -2,7 +2,7 @@
 
 use super::judges;
 use crate::report::names::{TCP, with_settings};
-use crate::report::points::Experiment;
+use crate::report::points::ExperimentResults;
 use cloudburst_report::claims::Finding;
 use cloudburst_workload::paper;
 
@@ -13,7 +13,7 @@ pub(super) struct Rule {
     pub(super) paper: &'static str,
     pub(super) rule: &'static str,
     /// Returns the findings for the settings; none if the run lacks the data.
-    pub(super) judge: fn(&Experiment<'_>, &str) -> Vec<Finding>,
+    pub(super) judge: fn(&ExperimentResults<'_>, &str) -> Vec<Finding>,
 }
 
 pub(super) const RULES: &[Rule] = &[

@@ -3,13 +3,13 @@
 mod table_14;
 
 use super::names;
-use super::points::{Experiment, Point};
+use super::points::{ExperimentResults, Point};
 use cloudburst_report::Table;
 use cloudburst_report::numbers::{self, figure, milliseconds, percent, within};
 use cloudburst_report::statistics::{Estimate, Summary};
 
 /// The tables of an experiment.
-pub(super) fn of(experiment: &Experiment<'_>) -> Vec<Table> {
+pub(super) fn of(experiment: &ExperimentResults<'_>) -> Vec<Table> {
     let mut tables = Vec::new();
     match experiment.name {
         "incast" => tables.push(incast(experiment)),
@@ -24,7 +24,7 @@ pub(super) fn of(experiment: &Experiment<'_>) -> Vec<Table> {
     tables
 }
 
-fn places(experiment: &Experiment<'_>) -> Vec<(f64, f64)> {
+fn places(experiment: &ExperimentResults<'_>) -> Vec<(f64, f64)> {
     let mut places: Vec<_> = experiment.points.iter().map(|point| (point.load, point.x)).collect();
     places.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     places.dedup();
@@ -44,7 +44,7 @@ fn variable(experiment: &str) -> &str {
 }
 
 /// `, 2000 r/s, dead paths 3`.
-fn place(experiment: &Experiment<'_>, load: f64, x: f64) -> String {
+fn place(experiment: &ExperimentResults<'_>, load: f64, x: f64) -> String {
     let mut said = String::new();
     if experiment.highest_load() > 0.0 {
         said.push_str(&format!(", {load} r/s"));
@@ -55,7 +55,7 @@ fn place(experiment: &Experiment<'_>, load: f64, x: f64) -> String {
     said
 }
 
-fn p99_by_size(experiment: &Experiment<'_>, load: f64, x: f64) -> Option<Table> {
+fn p99_by_size(experiment: &ExperimentResults<'_>, load: f64, x: f64) -> Option<Table> {
     let sizes = experiment.sizes();
     let points = experiment.points.iter().filter(|point| point.load == load && point.x == x);
     let row = |point: &&Point<'_>| {
@@ -79,7 +79,7 @@ fn p99_by_size(experiment: &Experiment<'_>, load: f64, x: f64) -> Option<Table> 
     (!rows.is_empty()).then_some(Table { caption, head, rows, fold })
 }
 
-fn all(experiment: &Experiment<'_>) -> Table {
+fn all(experiment: &ExperimentResults<'_>) -> Table {
     let mut rows = Vec::new();
     let mut estimates = Vec::new();
     for point in &experiment.points {
@@ -132,7 +132,7 @@ fn quantile(summary: &Summary, q: f64, text: String) -> String {
 }
 
 /// The goodput of the background, the load of the processors, and the counters of the switches.
-fn network(experiment: &Experiment<'_>) -> Table {
+fn network(experiment: &ExperimentResults<'_>) -> Table {
     let drops = |(sent, dropped): (u64, u64)| match sent + dropped {
         0 => dash(),
         all => format!("{dropped} ({})", percent(dropped as f64 / all as f64)),
@@ -172,7 +172,7 @@ fn network(experiment: &Experiment<'_>) -> Table {
     Table::new(caption, &head, rows)
 }
 
-fn incast(experiment: &Experiment<'_>) -> Table {
+fn incast(experiment: &ExperimentResults<'_>) -> Table {
     let xs = experiment.xs();
     let row = |scheme: &str| {
         let cell = |x: &f64| {
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn every_row_is_as_long_as_the_head() {
         let run = synthetic::run(1, &synthetic::EXPERIMENTS);
-        for experiment in Experiment::of(&run) {
+        for experiment in ExperimentResults::of(&run) {
             let tables = of(&experiment);
             assert!(tables.len() >= 2, "{}", experiment.name);
             for table in tables {
@@ -236,7 +236,7 @@ mod tests {
             }],
             ..synthetic::run(1, &[])
         };
-        let experiment = &Experiment::of(&run)[0];
+        let experiment = &ExperimentResults::of(&run)[0];
         let table = p99_by_size(experiment, 800.0, 0.0).unwrap().markdown();
         let row = table.trim_end().lines().last().unwrap();
         assert!(row.starts_with("| QUIC (quinn) | max > deadline |"), "{row}");

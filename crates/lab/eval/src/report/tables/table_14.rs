@@ -2,7 +2,7 @@
 
 use super::dash;
 use crate::report::names;
-use crate::report::points::Experiment;
+use crate::report::points::ExperimentResults;
 use cloudburst_report::{Table, numbers, statistics};
 
 /// Sent over original packets in the paper (Table 14), as printed: for its loads, then the mean.
@@ -27,7 +27,7 @@ fn in_table_14(row: &str, load: Option<f64>) -> Option<f64> {
 }
 
 /// Table 14, one for each scheme of Cloudburst D.
-pub(super) fn of(experiment: &Experiment<'_>) -> Vec<Table> {
+pub(super) fn of(experiment: &ExperimentResults<'_>) -> Vec<Table> {
     let loads = experiment.loads();
     let table = |scheme: &str| {
         let ratios = |bytes: u32| -> Vec<Option<f64>> {
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn table_14_has_the_papers_values_beside() {
         let run = synthetic::run(1, &["schemes"]);
-        let tables = of(&Experiment::of(&run)[0]);
+        let tables = of(&ExperimentResults::of(&run)[0]);
         assert_eq!(tables.len(), 2);
         assert!(tables[1].caption.contains("Cloudburst D (lt, oblivious)"));
         let last = tables[0].rows.last().unwrap();

@@ -4,7 +4,7 @@
 //! window (RFC 3168), and DCTCP reduces it by the share of marks. Both are run.
 
 use super::fabric::{Fabric, tcp};
-use super::show::{self, READINGS, at_least, at_most, near, setting, table};
+use super::show::{self, READINGS, ValueOf, at_least, at_most, near, setting, table};
 use super::traffic::measure;
 use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Record, Results, Scale};
 use crate::transport::tcp::{Config, Reaction, Tcp};
@@ -101,9 +101,6 @@ fn bars(results: &Results<'_>, value: &str, y: &str) -> Chart {
     let panels = panels.collect();
     Chart { y: y.to_owned(), up: Axis::Linear, columns: 2, height: 240.0, panels }
 }
-
-/// A value of a scheme in the Fat-tree: takes the names of scheme and value.
-type ValueOf<'a> = dyn Fn(&str, &str) -> Option<f64> + 'a;
 
 /// The claims. The paper's numbers are for the Fat-tree.
 fn claims(results: &Results<'_>) -> Vec<Claim> {

@@ -5,7 +5,7 @@
 //! is offered the full rate of its links.
 
 use super::fabric::{Fabric, tcp};
-use super::show::{self, READINGS, at_least, at_most, near, setting};
+use super::show::{self, READINGS, ValueOf, at_least, at_most, near, setting};
 use super::traffic::measure;
 use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Record, Results, Scale};
 use crate::transport::tcp::Tcp;
@@ -156,9 +156,6 @@ fn bars(results: &Results<'_>, y: &str, values: &[&str], names: &[&str]) -> Char
     let panels = settings().map(panel).collect();
     Chart { y: y.to_owned(), up: Axis::Linear, columns: 2, height: 240.0, panels }
 }
-
-/// A value of a scheme, in one fabric and one reading: takes the names of scheme and value.
-type ValueOf<'a> = dyn Fn(&str, &str) -> Option<f64> + 'a;
 
 fn claims(results: &Results<'_>) -> Vec<Claim> {
     let claim = |claim: &str,

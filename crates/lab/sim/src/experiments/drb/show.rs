@@ -95,3 +95,6 @@ pub(super) fn near(what: &str, unit: &str, value: f64, paper: f64) -> Finding {
 pub(super) fn setting(fabric: Fabric, reading: &str) -> String {
     format!("{}, {reading}", fabric.name())
 }
+
+/// A value of a scheme at one point: takes the names of scheme and value.
+pub(super) type ValueOf<'a> = dyn Fn(&str, &str) -> Option<f64> + 'a;

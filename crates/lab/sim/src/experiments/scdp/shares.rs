@@ -68,11 +68,11 @@ impl Workload for BackToBack {
 
 /// Bytes of symbols that arrived, by bin and sender.
 #[derive(Clone, Debug, Default)]
-struct Arrivals(Rc<RefCell<Vec<[u64; SENDERS]>>>);
+struct ArrivedBytes(Rc<RefCell<Vec<[u64; SENDERS]>>>);
 
 /// Counts arrivals in bins of length `bin`.
 struct Counter {
-    arrivals: Arrivals,
+    arrivals: ArrivedBytes,
     bin: Time,
 }
 
@@ -117,7 +117,7 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let fabric = Clos::new(shape, link(RATE), link(RATE), nic, queue)?;
     let mut simulation =
         Simulation::new(fabric, vec![Box::new(transport)], Box::new(workload), case.seed);
-    let arrivals = Arrivals::default();
+    let arrivals = ArrivedBytes::default();
     let bin = interval / BINS as Time;
     simulation.network_mut().set_tap(Some(Box::new(Counter { arrivals: arrivals.clone(), bin })));
     simulation.run((SENDERS as Time + LASTS) * interval);

@@ -56,9 +56,9 @@ fn cells(scale: Scale) -> Vec<Cell> {
 }
 
 /// Messages at random times, and background that never ends.
-struct Traffic(List);
+struct MessagesAndBackground(List);
 
-impl Workload for Traffic {
+impl Workload for MessagesAndBackground {
     fn next(&mut self) -> Option<(Time, NewFlow)> {
         self.0.next()
     }
@@ -107,7 +107,7 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let policy = BurstPolicy::Pulled { window: Some(case.cell.x as u16) };
     let transport = Cloudburst::new(settings(rate, policy, pairs)?, &shape)?;
     let fabric = Clos::new(shape, link(rate), link(rate), nic, queue)?;
-    let workload = Box::new(Traffic(List::new(flows)));
+    let workload = Box::new(MessagesAndBackground(List::new(flows)));
     let mut simulation = Simulation::new(fabric, vec![Box::new(transport)], workload, case.seed);
     let last = BEGINS[1] + 10 * span + SECOND;
     simulation.run_until(BEGINS[1] + span, STEP, last, |network| {

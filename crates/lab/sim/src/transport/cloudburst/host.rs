@@ -1,44 +1,16 @@
 //! One host: its endpoint and the state of its driver.
 
-use super::paths::{HostPaths, PORT};
+use super::paths::HostPaths;
+use super::recipe::Recipe;
 use super::recording::{Recording, Step};
 use crate::engine::{NS, Time, byte_time};
 use bytes::Bytes;
-use cloudburst_core::config::{Config, ConfigError, ListenPorts, Security};
+use cloudburst_core::config::ConfigError;
 use cloudburst_core::error::StartError;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Event, Message, SendOptions, Transceiver, Transmit};
-use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use std::net::SocketAddr;
-
-/// The key that all hosts share.
-const KEY: [u8; 32] = [7; 32];
-
-/// Everything that an endpoint is created from.
-#[derive(Clone, Debug)]
-pub(super) struct Recipe {
-    pub(super) config: Config,
-    pub(super) seed: [u8; 32],
-    pub(super) paths: HostPaths,
-}
-
-impl Recipe {
-    /// Creates the endpoint at time 0.
-    pub(super) fn endpoint(&self) -> Result<Transceiver, ConfigError> {
-        let security = Security::pre_shared(KEY);
-        let seed = Seed::new(self.seed);
-        let paths = Box::new(self.paths);
-        Transceiver::new(
-            Instant::ZERO,
-            self.config.clone(),
-            ListenPorts::one(PORT),
-            &security,
-            seed,
-            paths,
-        )
-    }
-}
 
 #[derive(Debug)]
 pub(super) struct Host {
@@ -48,7 +20,7 @@ pub(super) struct Host {
     pub(super) flows: Vec<u32>,
     /// Packets sent so far.
     pub(super) packets: u32,
-    port: Port,
+    port: LinkBacklog,
     /// Pending timers of the simulator, the next one last.
     timers: Vec<Time>,
     recording: Option<Recording>,
@@ -56,7 +28,7 @@ pub(super) struct Host {
 
 /// The backlog of a host's port.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Port {
+pub(super) struct LinkBacklog {
     /// Picoseconds per byte.
     byte: Time,
     /// The largest backlog, in time; `None`: unlimited.
@@ -65,7 +37,7 @@ pub(super) struct Port {
     busy_until: Time,
 }
 
-impl Port {
+impl LinkBacklog {
     /// A port of `rate` bits per second with room for `limit` bytes.
     pub(super) fn new(rate: u64, limit: Option<u32>) -> Self {
         let byte = byte_time(rate);
@@ -86,7 +58,7 @@ pub(super) const fn instant(now: Time) -> Instant {
 impl Host {
     pub(super) fn new(
         recipe: &Recipe,
-        port: Port,
+        port: LinkBacklog,
         recording: Option<Recording>,
     ) -> Result<Self, ConfigError> {
         if let Some(recording) = &recording {

@@ -22,6 +22,7 @@
 mod codec;
 mod host;
 mod paths;
+mod recipe;
 mod recording;
 
 pub use codec::codec_time;
@@ -41,8 +42,9 @@ use cloudburst_core::error::{Outcome, StartError};
 use cloudburst_core::path::{OrderError, Via};
 use cloudburst_core::proto::{self, Contents, Event, Transmit};
 use cloudburst_core::wire::symbol::SymbolView;
-use host::{Host, Port, Recipe};
+use host::{Host, LinkBacklog};
 use paths::{HostPaths, MAX_PATHS, PORT};
+use recipe::Recipe;
 
 /// Bytes that Ethernet adds to an IP packet on the wire: preamble, header, frame check sequence and inter-frame gap.
 pub const ETHERNET_FRAMING: u16 = 8 + 14 + 4 + 12;
@@ -366,7 +368,7 @@ impl Transport for Cloudburst {
             let recording = self.recordings.iter().find(|(of, _)| *of == host);
             let recording = recording.map(|(_, recording)| recording.clone());
             let rate = network.fabric().ports()[usize::from(host)].rate();
-            let port = Port::new(rate, self.settings.send_buffer);
+            let port = LinkBacklog::new(rate, self.settings.send_buffer);
             self.hosts.push(Host::new(&recipe, port, recording).expect("`new` checked the config"));
         }
         // By a timer, because the tap is not yet set.

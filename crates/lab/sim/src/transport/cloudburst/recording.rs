@@ -1,6 +1,6 @@
 //! Recordings of the inputs and outputs of an endpoint, for replay by another driver.
 
-use super::host::Recipe;
+use super::recipe::Recipe;
 use bytes::Bytes;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::Transceiver;

@@ -45,7 +45,7 @@ use super::Transport;
 use crate::engine::{Handle, Kind};
 use crate::network::Network;
 use subflow::{Stack, Subflow, timer};
-use throttle::Host;
+use throttle::HostThrottle;
 
 /// TCP on all hosts.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct Tcp {
     /// The copies of each flow's message; empty once it is acknowledged.
     flows: Vec<Box<[Subflow]>>,
     /// The throttle of each host.
-    hosts: Vec<Host>,
+    hosts: Vec<HostThrottle>,
 }
 
 impl Tcp {
@@ -71,7 +71,7 @@ impl Tcp {
             let source = record.spec.source;
             if !subflow.is_queued {
                 subflow.is_queued = true;
-                self.hosts[usize::from(source)].turns.push_back((flow, index));
+                self.hosts[usize::from(source)].waiting.push_back((flow, index));
             }
             self.serve(network, source);
             return;
@@ -89,14 +89,14 @@ impl Tcp {
             return;
         };
         let host = &mut self.hosts[usize::from(source)];
-        while let Some(&(flow, index)) = host.turns.front() {
+        while let Some(&(flow, index)) = host.waiting.front() {
             let record = &network.flows()[flow];
             let Some(subflow) = self.flows[flow as usize].get_mut(usize::from(index)) else {
-                host.turns.pop_front();
+                host.waiting.pop_front();
                 continue;
             };
             let Some(packet) = subflow.sender.poll(record.needed) else {
-                host.turns.pop_front();
+                host.waiting.pop_front();
                 subflow.is_queued = false;
                 self.stack.watch(network, flow, index, subflow);
                 continue;
@@ -105,7 +105,7 @@ impl Tcp {
             if !host.admit(&throttle, network.now(), size) {
                 break;
             }
-            host.turns.rotate_left(1);
+            host.waiting.rotate_left(1);
             self.stack.send(network, (flow, index), subflow, (packet, packet));
             self.stack.watch(network, flow, index, subflow);
         }
@@ -119,7 +119,7 @@ impl Tcp {
 impl Transport for Tcp {
     fn attach(&mut self, number: u8, network: &mut Network) {
         self.stack.number = number;
-        self.hosts.resize_with(network.fabric().shape().hosts(), Host::default);
+        self.hosts.resize_with(network.fabric().shape().hosts(), HostThrottle::default);
     }
 
     fn begin(&mut self, network: &mut Network, flow: u32) {

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 /// The state of an outstanding packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum PacketState {
     InFlight,
     Sacked,
     /// Lost, and not yet retransmitted.
@@ -35,7 +35,7 @@ pub(super) struct Sender {
     /// The first packet that has not been acknowledged.
     first: u32,
     /// The states of `first` and of the packets sent after it: the scoreboard.
-    states: VecDeque<State>,
+    states: VecDeque<PacketState>,
     sacked: usize,
     lost: usize,
     /// The three highest SACKed packets, in descending order; 0 stands for none.
@@ -95,7 +95,7 @@ impl Sender {
         if self.lost > 0 {
             let start = self.retransmit_from.saturating_sub(self.first) as usize;
             let mut states = self.states.iter().skip(start);
-            if let Some(ahead) = states.position(|&state| state == State::Lost) {
+            if let Some(ahead) = states.position(|&state| state == PacketState::Lost) {
                 return Some(self.first + (start + ahead) as u32);
             }
         }
@@ -108,12 +108,12 @@ impl Sender {
         self.rto.on_sent(now);
         match self.states.get_mut((packet - self.first) as usize) {
             Some(state) => {
-                *state = State::Retransmitted;
+                *state = PacketState::Retransmitted;
                 self.lost -= 1;
                 self.retransmit_from = packet + 1;
                 self.is_urgent = false;
             }
-            None => self.states.push_back(State::InFlight),
+            None => self.states.push_back(PacketState::InFlight),
         }
     }
 
@@ -158,11 +158,11 @@ impl Sender {
             && let Some(state) = self.states.pop_front()
         {
             self.first += 1;
-            newly += u32::from(state != State::Sacked);
+            newly += u32::from(state != PacketState::Sacked);
             match state {
-                State::Sacked => self.sacked -= 1,
-                State::Lost => self.lost -= 1,
-                State::InFlight | State::Retransmitted => {}
+                PacketState::Sacked => self.sacked -= 1,
+                PacketState::Lost => self.lost -= 1,
+                PacketState::InFlight | PacketState::Retransmitted => {}
             }
         }
         newly
@@ -175,11 +175,11 @@ impl Sender {
             let Some(state) = self.states.get_mut((packet - self.first) as usize) else {
                 break;
             };
-            if *state == State::Sacked {
+            if *state == PacketState::Sacked {
                 continue;
             }
-            self.lost -= usize::from(*state == State::Lost);
-            *state = State::Sacked;
+            self.lost -= usize::from(*state == PacketState::Lost);
+            *state = PacketState::Sacked;
             self.sacked += 1;
             newly += 1;
             let [first, second, third] = self.highest;
@@ -197,8 +197,8 @@ impl Sender {
     fn search(&mut self, end: u32) {
         for packet in self.searched.max(self.first)..end {
             let state = &mut self.states[(packet - self.first) as usize];
-            if *state == State::InFlight {
-                *state = State::Lost;
+            if *state == PacketState::InFlight {
+                *state = PacketState::Lost;
                 self.lost += 1;
                 self.retransmit_from = self.retransmit_from.min(packet);
             }
@@ -210,8 +210,8 @@ impl Sender {
     pub(super) fn on_timeout(&mut self) {
         let is_first = self.rto.doubled() == 1;
         self.congestion.on_timeout(self.states.len(), self.next(), is_first);
-        for state in self.states.iter_mut().filter(|state| **state != State::Sacked) {
-            *state = State::Lost;
+        for state in self.states.iter_mut().filter(|state| **state != PacketState::Sacked) {
+            *state = PacketState::Lost;
         }
         self.lost = self.states.len() - self.sacked;
         self.retransmit_from = self.first;

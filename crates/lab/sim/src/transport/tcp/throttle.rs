@@ -41,15 +41,15 @@ impl Throttle {
 
 /// The throttle of a host for one level.
 #[derive(Debug, Default)]
-pub(super) struct Host {
+pub(super) struct HostThrottle {
     /// Subflows that may have something to send, the next one in front.
-    pub(super) turns: VecDeque<(u32, u8)>,
+    pub(super) waiting: VecDeque<(u32, u8)>,
     epoch_ends: Time,
     left: u64,
     timer_at: Option<Time>,
 }
 
-impl Host {
+impl HostThrottle {
     /// Whether a packet of `size` may be sent now. If so, it counts as sent.
     pub(super) fn admit(&mut self, throttle: &Throttle, now: Time, size: u16) -> bool {
         if now >= self.epoch_ends {
@@ -66,7 +66,7 @@ impl Host {
 
     /// The time for which to set a timer; `None` if one is pending, or nothing waits.
     pub(super) fn poll_timer(&mut self) -> Option<Time> {
-        if self.timer_at.is_some() || self.turns.is_empty() {
+        if self.timer_at.is_some() || self.waiting.is_empty() {
             return None;
         }
         self.timer_at = Some(self.epoch_ends);
