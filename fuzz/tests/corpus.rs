@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 const RANDOM: u64 = 2_000;
 
 #[test]
-fn the_corpus_of_the_wire_holds() {
+fn the_wire_corpus_passes() {
     replay("wire", wire);
 }
 
 #[test]
-fn the_corpus_of_the_decoder_holds() {
+fn the_decoder_corpus_passes() {
     replay("decoder", decoder);
 }
 
 #[test]
-fn the_corpus_of_the_pair_holds() {
+fn the_pair_corpus_passes() {
     replay("pair", pair);
 }
 
 #[test]
-fn random_packets_hold() {
+fn random_packets_pass() {
     for seed in 0..RANDOM {
         let mut data = random(seed, 200);
         // Of our version and of a known kind, because little of other packets is parsed.
@@ -42,7 +42,7 @@ fn random_packets_hold() {
 }
 
 #[test]
-fn mutants_of_the_wires_corpus_hold() {
+fn mutants_of_the_wire_corpus_pass() {
     let files = files("wire");
     for seed in 0..RANDOM {
         let mut rng = SplitMix64::new(seed);
@@ -60,14 +60,14 @@ fn mutants_of_the_wires_corpus_hold() {
 }
 
 #[test]
-fn random_symbols_hold() {
+fn random_symbols_pass() {
     for seed in 0..RANDOM {
         run("decoder", &format!("seed {seed}"), &random(seed, 120), decoder);
     }
 }
 
 #[test]
-fn random_schedules_hold() {
+fn random_schedules_pass() {
     // Each takes as long as several of the others.
     for seed in 0..RANDOM / 2 {
         run("pair", &format!("seed {seed}"), &random(seed, 400), pair);

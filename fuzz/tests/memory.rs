@@ -10,7 +10,7 @@ static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 // The allocator counts for the whole process, so this program has only one test.
 #[test]
-fn a_decoder_holds_no_more_than_it_says() {
+fn a_decoder_holds_no_more_memory_than_it_reports() {
     let gauge = Gauge {
         used: || ALLOCATOR.current_usage(),
         peak: || ALLOCATOR.peak_usage(),

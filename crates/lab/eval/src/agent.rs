@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_must_make_sense_and_end() {
+    fn a_workload_with_an_unknown_host_or_an_endless_window_is_refused() {
         let mut run = workload();
         assert!(run.check(2).is_ok());
         run.requests.push(Request { id: 1, at_us: 0, from: 1, to: 3, request: 64, response: 9 });
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_out_of_order_is_refused() {
+    fn commands_out_of_order_are_refused() {
         let agent = Agent::default();
         let refused = |command, why: &str| {
             assert_eq!(agent.handle(command), Answer::Failed(why.into()));
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_must_be_near() {
+    fn a_start_time_in_the_past_or_far_ahead_is_refused() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64;
         assert!(begin(now + 1_000_000).is_ok());
         assert!(begin(now - 1_000_000).unwrap_err().starts_with("the workload began 1"));
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_take_living_paths_from_their_own_address_there() {
+    fn background_flows_avoid_dead_paths_and_bind_the_address_of_their_path() {
         let addresses = |host: u8| (1..=4).map(|path| IpAddr::from([10, path, 0, host])).collect();
         let peer = |host: u8| Peer {
             address: [10, 0, 0, host].into(),
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_counted_and_bounded() {
+    fn reasons_of_failures_are_counted_up_to_a_limit() {
         let mut failures = BTreeMap::new();
         for reason in 0..20 {
             note(&mut failures, format!("{}", reason % 10));

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_follow_each_other_and_end_when_told() {
+    fn background_flows_follow_each_other_until_the_sender_is_dropped() {
         let one = Sink::open(vec![HERE]).unwrap();
         let other = Sink::open(vec![HERE]).unwrap();
         let sender = Sender::start(background(&[&one, &other])).unwrap();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_not_counted() {
+    fn bytes_from_unknown_addresses_are_not_counted() {
         let sink = Sink::open(vec![Ipv4Addr::new(127, 0, 0, 2).into()]).unwrap();
         let mut stream = TcpStream::connect((HERE, sink.port())).unwrap();
         // The sink closes it at once: the stream ends, or is reset.
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn why_a_flow_failed_is_known() {
+    fn the_sender_reports_why_a_flow_failed() {
         let port = Sink::open(Vec::new()).unwrap().port();
         let mut nobody = background(&[]);
         nobody.sinks.push(vec![Way { to: (HERE, port).into(), from: None }]);

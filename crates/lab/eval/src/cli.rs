@@ -308,12 +308,12 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_has_no_conflicting_options() {
         Arguments::command().debug_assert();
     }
 
     #[test]
-    fn experiments_and_schemes_are_read() {
+    fn experiments_and_schemes_are_parsed() {
         let line = "cbrst-eval run schemes compare --scheme d:train=8 --scheme pias --load 400";
         let arguments = Arguments::try_parse_from(line.split(' ')).unwrap();
         let Command::Run(run) = arguments.command else { panic!("not run") };

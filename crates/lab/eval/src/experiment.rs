@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn schemes_and_loads_of_the_user_take_the_place_of_the_usual() {
+    fn schemes_and_loads_of_the_user_replace_those_of_the_experiment() {
         let schemes = vec!["d:train=8".parse().unwrap()];
         let choice = Choice { schemes, loads: vec![400.0], ..Choice::default() };
         let cases = Experiment::Schemes.cases(&choice).unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn r_is_cloudburst_s_alone() {
+    fn only_cloudburst_runs_with_different_rates_r() {
         let cases = Experiment::Rate.cases(&Choice::default()).unwrap();
         let names: Vec<_> = cases.iter().map(|case| case.scheme.to_string()).collect();
         assert_eq!(names.iter().filter(|name| *name == "tcp-cubic").count(), 1);

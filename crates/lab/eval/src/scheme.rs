@@ -387,7 +387,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scheme_is_written_as_it_is_read() {
+    fn a_scheme_round_trips_through_its_text() {
         let all = Scheme::LIST.map(|(name, _)| name);
         let set = [
             "d:code=lt,policy=oblivious",
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_scheme_is_said() {
+    fn the_error_names_the_invalid_part_of_a_scheme() {
         let wrong = |text: &str| text.parse::<Scheme>().unwrap_err();
         assert!(wrong("tcp").contains("cbrst-eval schemes"));
         assert!(wrong("pias:train=3").contains("no scheme is called \"pias:train=3\""));
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn only_tiny_queues_are_tiny() {
+    fn only_designs_c_and_d_have_tiny_queues() {
         let weights = Weights { tiny: 1, default: 1 };
         let base = Queues { tiny_packets: 8, default_packets: 256, weights };
         let of = |text: &str| text.parse::<Scheme>().unwrap().queues(base);

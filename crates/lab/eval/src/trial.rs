@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_asked_for_in_the_window_counts() {
+    fn only_requests_within_the_measured_window_count() {
         let request = |id, at_us| Request { id, at_us, from: 1, to: 2, request: 64, response: 9 };
         let requests = vec![request(0, 5), request(1, 10), request(2, 19), request(3, 20)];
         let schedule = Schedule { requests, window_us: (10, 20), has_background: false };
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_differ_in_every_part() {
+    fn seeds_differ_if_one_of_their_parts_does() {
         let seeds = [seed(&[1, 2, 3]), seed(&[1, 3, 2]), seed(&[2, 2, 3]), seed(&[1, 2, 4])];
         for (at, seed) in seeds.iter().enumerate() {
             assert!(!seeds[..at].contains(seed));

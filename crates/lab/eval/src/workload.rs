@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_draws_the_same_and_another_one_does_not() {
+    fn the_same_seed_draws_the_same_requests_and_another_one_others() {
         let draw = |seed| poisson(8, 200.0, Duration::from_secs(1), seed).unwrap();
         assert_eq!(draw(3), draw(3));
         assert_ne!(draw(3), draw(4));

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_in_bytes_counts_those_that_have_not_left() {
+    fn a_limit_in_bytes_counts_packets_that_have_not_departed() {
         let mut queue = DropTail::new(Depth::Bytes(200));
         assert_eq!(ends(&mut queue, 0, 100), Some(1_000));
         assert_eq!(ends(&mut queue, 0, 100), Some(2_000));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_find_the_threshold_before_them_are_marked() {
+    fn packets_that_arrive_beyond_the_threshold_are_marked() {
         for mark_at in [Depth::Packets(2), Depth::Bytes(200)] {
             let mut queue = DropTail::with_ecn(Depth::Unlimited, mark_at);
             let marked = [0; 4].map(|now| queue.offer(now, 100, |b| b as u64).unwrap().marked);

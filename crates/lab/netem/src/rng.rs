@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_gives_the_reference_stream() {
+    fn splitmix64_gives_the_reference_stream() {
         // From the reference implementation by Vigna, seed 1234567.
         let mut rng = SplitMix64::new(1_234_567);
         let expected = [
@@ -65,14 +65,14 @@ mod tests {
     }
 
     #[test]
-    fn chances_of_nothing_and_of_certainty_are_exact() {
+    fn probabilities_of_0_and_1_are_exact() {
         let mut rng = SplitMix64::new(1);
         assert!((0..10_000).all(|_| !rng.chance(0.0)));
         assert!((0..10_000).all(|_| rng.chance(1.0)));
     }
 
     #[test]
-    fn bounds_hold_and_both_ends_are_reached() {
+    fn draws_stay_within_bounds_and_reach_both_ends() {
         let mut rng = SplitMix64::new(2);
         let drawn: Vec<usize> = (0..200).map(|_| rng.index(5)).collect();
         assert!((0..5).all(|x| drawn.contains(&x)));

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_is_that_of_all_findings() {
+    fn a_verdict_follows_from_all_findings() {
         use Reached::{No, Part, Whole};
         let verdict = |reached: &[Reached]| judged(reached).unwrap().verdict;
         assert_eq!(verdict(&[Whole, Whole]), "holds");

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_stand_under_the_names_of_their_fields() {
+    fn the_csv_header_names_the_fields_of_rows() {
         #[derive(Serialize)]
         struct Row {
             scheme: &'static str,
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_is_named() {
+    fn the_error_names_a_file_that_cannot_be_written() {
         let error = write_csv(Path::new("/nonexistent/rows.csv"), [1]).unwrap_err();
         assert!(error.to_string().starts_with("/nonexistent/rows.csv: cannot be written: "));
     }

@@ -12,7 +12,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_have_their_digits_in_place() {
+    fn dates_are_written_as_iso_8601() {
         let shape = |c: char| if c.is_ascii_digit() { '9' } else { c };
         assert_eq!(today().chars().map(shape).collect::<String>(), "9999-99-99");
     }

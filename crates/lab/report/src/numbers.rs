@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_three_digits_that_count() {
+    fn figures_have_three_significant_digits() {
         let figures = [0.0, 0.042_12, 5.412, 123.4, 4_520.3, -2.0].map(figure);
         assert_eq!(figures, ["0", "0.0421", "5.41", "123", "4520", "-2.00"]);
         assert_eq!(milliseconds(f64::INFINITY), "> deadline");
@@ -64,12 +64,12 @@ mod tests {
     }
 
     #[test]
-    fn values_at_an_axis_are_short() {
+    fn axis_values_have_at_most_four_decimals() {
         assert_eq!([0.1 + 0.2, 48.0, 0.25].map(value), ["0.3", "48", "0.25"]);
     }
 
     #[test]
-    fn sizes_are_said_in_the_unit_that_they_are_given_in() {
+    fn sizes_are_written_in_binary_or_decimal_kilobytes() {
         assert_eq!(
             [5000, 5120, 93_000, 512, 1500].map(size),
             ["5 KB", "5 KB", "93 KB", "512 B", "1.5 KB"]

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_written_and_what_is_measured_is_no_markup() {
+    fn a_report_writes_all_its_files_and_escapes_measured_text() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path().join("new");
         report(vec![section()]).write(&directory).unwrap();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_of_nothing_says_so() {
+    fn a_report_without_measurements_says_so() {
         let directory = tempfile::tempdir().unwrap();
         report(Vec::new()).write(directory.path()).unwrap();
         for name in ["index.html", "tables.md"] {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_named_in_a_line() {
+    fn the_error_names_the_path_that_cannot_be_written() {
         let error =
             report(Vec::new()).write(Path::new("/dev/null/report")).unwrap_err().to_string();
         assert!(error.starts_with("/dev/null/report/figures: cannot be written: "), "{error}");

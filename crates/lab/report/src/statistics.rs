@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_those_of_the_nearest_rank() {
+    fn quantiles_are_by_nearest_rank() {
         let summary = Summary::of(&[hundred()], 1).unwrap();
         let quantiles = [summary.p50.value, summary.p90, summary.p99.value, summary.p999];
         assert_eq!(quantiles, [50.0, 90.0, 99.0, 100.0]);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_came_is_later_than_all_that_did() {
+    fn undelivered_messages_are_later_than_all_delivered_ones() {
         let mut times = hundred();
         times[0] = f64::INFINITY;
         times[1] = f64::INFINITY;
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_vary_has_an_interval_without_width() {
+    fn equal_values_have_an_interval_of_zero_width() {
         let summary = Summary::of(&[vec![7.0; 40], vec![7.0; 3]], 9).unwrap();
         assert_eq!((summary.p50, summary.p99, summary.mean), {
             let seven = Estimate::exact(7.0);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_holds_its_figure_and_widens_where_repetitions_disagree() {
+    fn an_interval_contains_its_estimate_and_widens_if_repetitions_differ() {
         let same = Summary::of(&vec![hundred(); 5], 3).unwrap();
         let apart: Vec<Vec<f64>> = (0..5)
             .map(|k| hundred().iter().map(|time| time + 40.0 * f64::from(k)).collect())
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_has_the_same_order_as_what_is_sorted() {
+    fn ranks_of_counted_values_equal_those_of_sorted_values() {
         let mut rng = SplitMix64::new(1);
         for _ in 0..100 {
             let counts: Vec<usize> = (0..20).map(|_| rng.below(4) as usize).collect();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_fitted_and_judged() {
+    fn a_line_is_fitted_with_its_r_squared() {
         let (slope, fit) = linear_fit(&[(1.0, 3.0), (2.0, 5.0), (4.0, 9.0)]).unwrap();
         assert!((slope - 2.0).abs() < 1e-9 && (fit - 1.0).abs() < 1e-9);
         let (_, fit) = linear_fit(&[(1.0, 3.0), (2.0, 9.0), (4.0, 3.5)]).unwrap();

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_does_not_break_a_table() {
+    fn a_pipe_character_does_not_break_a_table() {
         let table = Table::new("Pipes", &["a"], vec![vec!["b|c".to_owned()]]);
         assert_eq!(table.markdown(), "Pipes\n\n| a |\n| --- |\n| b\\|c |\n\n");
     }

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_datagram_comes_out_as_it_went_in() {
+    fn a_datagram_round_trips_through_its_packet() {
         let mut bytes = Vec::new();
         write((0, 7_000), (65_534, 9), Ecn::Capable, b"cloudburst", &mut bytes);
         assert_eq!(bytes.len(), HEADERS + 10);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_changes_the_header_and_its_checksum() {
+    fn a_ce_mark_changes_the_header_and_its_checksum() {
         let mut bytes = Vec::new();
         let mut marked = Vec::new();
         write((1, 1), (2, 2), Ecn::Capable, b"x", &mut bytes);

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_inner_packet_is_a_hop_older_and_without_what_follows_it() {
+    fn a_decapsulated_packet_loses_a_hop_and_trailing_bytes() {
         let inner = packet(0xac, b"payload");
         let mut outer = packet(0, &[&inner[..], b"padding"].concat());
         let (sent, to) = decapsulate(&mut outer).unwrap();
@@ -137,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn congestion_marks_go_on_to_those_who_understand_them() {
+    fn congestion_marks_pass_to_ecn_capable_inner_packets() {
         let mut capable = packet(3, &packet(0xae, b""));
         assert_eq!(decapsulate(&mut capable).unwrap().0[1], 0xaf);
         assert_eq!(decapsulate(&mut packet(3, &packet(0xac, b""))), None);
     }
 
     #[test]
-    fn nothing_that_is_too_short_or_too_old_is_sent() {
+    fn packets_too_short_or_without_hops_left_are_dropped() {
         let whole = packet(0, &packet(0, b"payload"));
         for length in 0..whole.len() {
             assert_eq!(decapsulate(&mut whole[..length].to_vec()), None, "{length}");

@@ -153,7 +153,7 @@ mod tests {
       {"counter": {"family":"netdev","name":"failed_s1","table":"cbrst","packets":4,"bytes":9}}]}"#;
 
     #[test]
-    fn what_tc_and_nft_print_is_read() {
+    fn the_output_of_tc_and_nft_is_parsed() {
         let leaf = Node::Leaf(1);
         let spine = Node::Spine(1);
         let ports = parse(leaf, &[spine], 0, QDISCS, COUNTERS, "x-l1").unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_missing_is_named() {
+    fn the_error_names_a_missing_port() {
         let error =
             parse(Node::Leaf(1), &[Node::Spine(2)], 0, QDISCS, COUNTERS, "x-l1").unwrap_err();
         assert_eq!(error.to_string(), "unexpected output of tc in x-l1: no queue 11: on s2");

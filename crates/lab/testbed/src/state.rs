@@ -179,14 +179,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_told_from_a_later_one_of_its_number() {
+    fn a_process_is_distinguished_from_a_later_one_with_its_id() {
         let this = Process::this();
         assert!(this.is_alive() && this.pid > 0);
         assert!(!Process { started: this.started + 1, ..this }.is_alive());
     }
 
     #[test]
-    fn a_state_survives_being_written_as_json() {
+    fn a_state_round_trips_through_json() {
         let mut state = State::new("x", &Topology::default());
         state.failed.insert("s2".parse().unwrap(), Failure::Silent);
         state.failed.insert("l1-s3".parse().unwrap(), Failure::Down);

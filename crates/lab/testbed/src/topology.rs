@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_parameter_is_named_with_its_value_and_its_bounds() {
+    fn the_error_names_a_parameter_its_value_and_its_bounds() {
         let wrong = |change: fn(&mut Topology)| {
             let mut topology = Topology::default();
             change(&mut topology);
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_in_long_and_short() {
+    fn node_names_are_parsed_in_long_and_short_form() {
         for text in ["s2", "spine2", "spine:2"] {
             assert_eq!(text.parse::<Target>().unwrap(), Target::Node(Node::Spine(2)));
         }
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_named() {
+    fn differences_between_topologies_are_named() {
         let topology = Topology::default();
         let other = Topology { spines: 2, uplink_rate: Some(5_000_000), ..topology.clone() };
         assert_eq!(topology.differences(&other), "spines 4, not 2; uplink_rate null, not 5000000");

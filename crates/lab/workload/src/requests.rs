@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn every_host_asks_as_often_as_it_should_for_all_sizes_of_all_others() {
+    fn every_host_sends_requests_at_its_rate_for_all_sizes_to_all_others() {
         let requests = draw(Racks { hosts: 8, rack: 4 }, Peers::All, 40, 7);
         assert!(requests.is_sorted_by_key(|request| request.at));
         for host in 0..8 {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_ask_other_racks_ask_all_hosts_there() {
+    fn requests_to_other_racks_reach_all_hosts_there() {
         let requests = draw(Racks { hosts: 12, rack: 4 }, Peers::OtherRacks, 1, 7);
         for host in 0..12 {
             let mine = requests.iter().filter(|request| request.client == host);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_asks_at_the_same_times_however_many_others_there_are() {
+    fn request_times_of_a_host_do_not_depend_on_the_number_of_hosts() {
         let times = |hosts| -> Vec<u64> {
             let requests = draw(Racks { hosts, rack: 4 }, Peers::All, 1, 3);
             requests.iter().filter(|r| r.client == 1).map(|r| r.at).collect()

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_runs_dry_as_bytes_do() {
+    fn a_seed_ends_after_as_many_choices_as_its_bytes() {
         for mut choices in [Choices::seed(1), Choices::bytes(&[9; 400])] {
             assert_eq!(choices.take(1_000).len(), 400);
             assert!(choices.is_empty());

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_is_in_its_ranges_and_another_than_clear() {
+    fn every_kind_of_conditions_is_valid_and_only_the_first_is_clear() {
         for kind in 0..KINDS {
             for classed in [false, true] {
                 link_config(kind, classed).check().expect("all values are in range");

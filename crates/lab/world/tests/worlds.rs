@@ -13,7 +13,7 @@ const WORLDS: u64 = 500;
 const MANY_WORLDS: u64 = 3_000;
 
 #[test]
-fn promises_hold_in_random_worlds() {
+fn all_promises_hold_in_random_worlds() {
     play_all(MANY_WORLDS, Faults::ALL);
 }
 
@@ -42,7 +42,7 @@ fn the_same_seed_gives_the_same_world() {
 /// Only with this feature do epochs end after a few packets.
 #[cfg(feature = "small-limits")]
 #[test]
-fn a_session_goes_on_after_whole_epochs_of_its_packets_were_lost() {
+fn a_session_continues_after_losing_whole_epochs_of_packets() {
     use cloudburst_core::config::{Config, ListenPorts, Security};
     use cloudburst_core::error::Outcome;
     use cloudburst_core::proto::SendOptions;

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_is_named() {
+    fn the_error_names_a_file_that_cannot_be_written() {
         let failure = trials(&synthetic::run(1, &[]), Path::new("/nonexistent/trials.csv"));
         assert!(
             failure.unwrap_err().to_string().contains("/nonexistent/trials.csv: cannot be written")

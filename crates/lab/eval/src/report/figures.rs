@@ -291,7 +291,7 @@ mod tests {
     use crate::report::synthetic;
 
     #[test]
-    fn everything_is_inside_and_words_do_not_overlap() {
+    fn figures_have_no_clipped_or_overlapping_text() {
         let mut run = synthetic::run(2, &synthetic::EXPERIMENTS);
         // Some messages are late, because their arrows may not cover anything either.
         for message in run.trials.iter_mut().flat_map(|trial| &mut trial.messages).step_by(70) {

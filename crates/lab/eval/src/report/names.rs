@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schemes_have_names_for_people() {
+    fn schemes_have_readable_names() {
         let names = [
             "tcp-cubic",
             "replicated-4",
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_schemes_look_alike() {
+    fn no_two_schemes_share_a_colour_and_a_form() {
         for (i, a) in SCHEMES.iter().enumerate() {
             for b in &SCHEMES[i + 1..] {
                 assert!((a.2, a.3) != (b.2, b.3), "{} {}", a.0, b.0);

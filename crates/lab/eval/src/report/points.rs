@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repetitions_of_a_point_are_taken_together() {
+    fn repetitions_of_a_point_are_grouped() {
         let run = synthetic::run(3, &["schemes"]);
         let experiments = ExperimentResults::of(&run);
         let schemes = &experiments[0];
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incast_lasts_until_its_last_flow_has_come() {
+    fn an_incast_lasts_until_its_last_flow_is_complete() {
         let message = |at_us, took_us| Message { at_us, took_us, ..synthetic::message() };
         let trial = Trial {
             messages: vec![
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_counted_of_messages_that_tell() {
+    fn the_redundancy_covers_only_messages_with_packet_counts() {
         let message =
             |packets, source_packets| Message { packets, source_packets, ..synthetic::message() };
         let messages =

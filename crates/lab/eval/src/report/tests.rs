@@ -72,7 +72,7 @@ fn a_run_without_trials_has_a_page_that_says_so() {
 }
 
 #[test]
-fn what_the_run_says_is_text_and_not_markup() {
+fn text_of_the_run_is_escaped_in_the_page() {
     let mut run = synthetic::run(1, &["friendly"]);
     run.trials.iter_mut().filter(|trial| trial.scheme == "pias").for_each(|trial| {
         trial.scheme = "<script>alert(1)</script>".to_owned();
@@ -85,7 +85,7 @@ fn what_the_run_says_is_text_and_not_markup() {
 }
 
 #[test]
-fn the_page_needs_nothing_from_elsewhere() {
+fn the_page_loads_nothing_from_other_hosts() {
     let page = text(&files(&synthetic::run(1, &["schemes", "incast"])), "index.html");
     let elsewhere = page.replace("http://www.w3.org/2000/svg", "");
     for mark in ["http:", "https:", "src=", "@import", "url(", "<link"] {
@@ -94,7 +94,7 @@ fn the_page_needs_nothing_from_elsewhere() {
 }
 
 #[test]
-fn one_trial_is_enough() {
+fn a_report_of_one_trial_is_complete() {
     for experiment in synthetic::EXPERIMENTS {
         let mut run = synthetic::run(1, &[experiment]);
         run.trials.truncate(1);
@@ -106,7 +106,7 @@ fn one_trial_is_enough() {
 }
 
 #[test]
-fn messages_that_all_stay_away_are_shown_as_late() {
+fn a_size_without_deliveries_is_shown_as_past_the_deadline() {
     let mut run = synthetic::run(1, &synthetic::EXPERIMENTS);
     for message in run.trials.iter_mut().flat_map(|trial| &mut trial.messages) {
         message.took_us = None;
@@ -117,7 +117,7 @@ fn messages_that_all_stay_away_are_shown_as_late() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_named() {
+fn the_error_names_a_directory_that_cannot_be_created() {
     let failure = report(&synthetic::run(1, &[]), Path::new("/dev/null/report")).unwrap_err();
     assert!(failure.to_string().contains("/dev/null/report/figures"));
 }

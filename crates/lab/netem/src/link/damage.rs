@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_damaged_is_not_counted() {
+    fn packets_too_short_to_damage_are_not_counted() {
         let config = LinkConfig { truncate: 1.0, corrupt: 1.0, ..LinkConfig::default() };
         let mut stats = LinkStats::default();
         let mut packet = Vec::new();

@@ -28,7 +28,7 @@ fn drain(link: &mut Link) -> Vec<(Duration, u8)> {
 }
 
 #[test]
-fn lower_classes_go_first_and_interrupt_nobody() {
+fn lower_classes_are_served_first_without_preemption() {
     let mut link = link(LinkConfig { classes: 3, delay: ms(100), ..LinkConfig::default() });
     for (at, class, number) in
         [(0, 2, 0), (0, 2, 1), (0, 1, 2), (5, 9, 3), (9, 0, 4), (11, 0, 5), (21, 1, 6)]
@@ -44,7 +44,7 @@ fn lower_classes_go_first_and_interrupt_nobody() {
 }
 
 #[test]
-fn a_link_that_loses_what_is_sent_still_serves_what_waits() {
+fn a_lossy_link_still_serves_packets_that_wait() {
     let mut link =
         link(LinkConfig { classes: 2, loss: Loss::Independent(0.5), ..LinkConfig::default() });
     (0..100).for_each(|number| send(&mut link, ms(0), number % 2, number));
@@ -57,7 +57,7 @@ fn a_link_that_loses_what_is_sent_still_serves_what_waits() {
 }
 
 #[test]
-fn each_class_has_the_limit_for_itself() {
+fn the_queue_limit_applies_to_each_class() {
     for config in [
         LinkConfig { queue: 2, ..LinkConfig::default() },
         LinkConfig { queue_bytes: Some(2_500), ..LinkConfig::default() },
@@ -87,7 +87,7 @@ fn limits_in_bytes_leave_room_for_small_packets() {
 }
 
 #[test]
-fn beyond_the_threshold_only_packets_that_are_ecn_capable_pass() {
+fn beyond_the_threshold_only_ecn_capable_packets_pass() {
     for classes in [1, 2] {
         let config =
             LinkConfig { queue: 4, selective: Some(2_500), classes, ..LinkConfig::default() };
@@ -109,7 +109,7 @@ fn beyond_the_threshold_only_packets_that_are_ecn_capable_pass() {
 }
 
 #[test]
-fn what_waits_departs_before_classes_or_the_rate_change() {
+fn packets_that_wait_depart_before_a_change_of_classes_or_rate() {
     for (classes, rate) in [(1, 1_000_000), (3, 1_000_000), (2, 2_000_000)] {
         let mut link = link(LinkConfig { classes: 2, ..LinkConfig::default() });
         (0..3).for_each(|number| send(&mut link, ms(0), 1, number));

@@ -39,7 +39,7 @@ fn all_parameters_of_bursty_loss_are_probabilities() {
 }
 
 #[test]
-fn zeros_that_would_stop_a_link_are_refused() {
+fn a_rate_queue_limit_or_class_count_of_zero_is_refused() {
     let base = LinkConfig::default;
     let cases = [
         (

@@ -142,7 +142,7 @@ fn packets_beyond_the_mtu_vanish() {
 }
 
 #[test]
-fn a_blackhole_swallows_what_is_sent_but_not_what_is_under_way() {
+fn a_black_hole_drops_new_packets_but_not_those_in_flight() {
     let delay = Duration::from_millis(10);
     let mut link = Link::new(LinkConfig { delay, ..LinkConfig::default() }, 9).unwrap();
     link.send(Duration::ZERO, b"before");

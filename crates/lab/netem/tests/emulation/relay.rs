@@ -71,7 +71,7 @@ fn packets_pass_in_both_directions_over_ipv4_and_ipv6() {
 }
 
 #[test]
-fn answers_return_to_the_client_that_asked() {
+fn replies_return_to_the_client_that_sent_the_request() {
     let target = socket("127.0.0.1");
     let relay = start(&target, vec![perfect()]);
     let clients: Vec<UdpSocket> = (0..5).map(|_| socket("127.0.0.1")).collect();
@@ -95,7 +95,7 @@ fn answers_return_to_the_client_that_asked() {
 }
 
 #[test]
-fn only_the_target_is_let_back_in() {
+fn only_packets_from_the_target_reach_clients() {
     let target = socket("127.0.0.1");
     let client = socket("127.0.0.1");
     let stranger = socket("127.0.0.1");
@@ -129,7 +129,7 @@ fn each_path_has_the_faults_of_its_own_links() {
 }
 
 #[test]
-fn a_blackhole_heals() {
+fn a_black_hole_heals() {
     let target = socket("127.0.0.1");
     let client = socket("127.0.0.1");
     let relay = start(&target, vec![perfect()]);
@@ -161,7 +161,7 @@ fn one_direction_alone_can_fail() {
 }
 
 #[test]
-fn what_is_delayed_arrives_later_and_in_order() {
+fn delayed_packets_arrive_later_and_in_order() {
     let target = socket("127.0.0.1");
     let client = socket("127.0.0.1");
     let delay = Duration::from_millis(20);
@@ -181,7 +181,7 @@ fn what_is_delayed_arrives_later_and_in_order() {
 }
 
 #[test]
-fn a_target_that_comes_late_or_back_is_reached() {
+fn a_target_that_starts_late_or_restarts_is_reached() {
     let early = socket("127.0.0.1");
     let client = socket("127.0.0.1");
     let addr = early.local_addr().unwrap();
@@ -215,7 +215,7 @@ fn clients_beyond_the_limit_are_ignored_and_counted() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_relays_are_refused() {
     let target = socket("127.0.0.1");
     let client = socket("127.0.0.1");
     let addr = target.local_addr().unwrap();

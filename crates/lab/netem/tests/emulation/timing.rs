@@ -26,7 +26,7 @@ fn in_order(arrived: &[(Duration, u16)]) -> bool {
 }
 
 #[test]
-fn a_packet_is_out_at_its_time_and_not_before() {
+fn a_packet_arrives_after_its_delay_and_not_before() {
     let mut link = link(LinkConfig { delay: ms(20), ..LinkConfig::default() }, 1);
     assert_eq!((link.next_at(), link.poll(ms(0))), (None, None));
     link.send(ms(5), b"hi");
@@ -69,7 +69,7 @@ fn jitter_spreads_arrivals_without_reordering() {
 }
 
 #[test]
-fn packets_held_back_are_overtaken() {
+fn reordered_packets_are_overtaken() {
     let config = LinkConfig { reorder: 0.1, reorder_by: ms(3), ..LinkConfig::default() };
     let mut link = link(config, 4);
     (0..10_000).for_each(|k: u16| link.send(ms(u64::from(k)), &k.to_be_bytes()));
@@ -110,7 +110,7 @@ fn the_queue_drops_its_tail_and_drains_with_time() {
 }
 
 #[test]
-fn the_queue_counts_what_has_not_departed_and_not_what_is_on_its_way() {
+fn the_queue_counts_packets_that_have_not_departed() {
     let config =
         LinkConfig { rate: Some(1_000_000), queue: 1, delay: ms(500), ..LinkConfig::default() };
     let mut link = link(config, 7);

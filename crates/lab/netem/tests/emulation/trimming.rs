@@ -34,7 +34,7 @@ fn packet(name: u8) -> [u8; 1_000] {
 }
 
 #[test]
-fn what_finds_the_queue_full_is_cut_and_sent_before_what_waits() {
+fn a_packet_that_finds_the_queue_full_is_trimmed_and_sent_first() {
     let mut link = link(2, Trim { header: 100, queue: 8 });
     (0..4).for_each(|name| link.send(us(0), &packet(name)));
     assert_eq!(link.in_flight(), 4);
@@ -57,7 +57,7 @@ fn headers_beyond_their_queue_are_dropped() {
 }
 
 #[test]
-fn a_packet_too_short_to_be_cut_overtakes_whole() {
+fn a_packet_no_longer_than_a_header_overtakes_untrimmed() {
     let mut link = link(2, Trim { header: 100, queue: 2 });
     (0..2).for_each(|name| link.send(us(0), &packet(name)));
     link.send(us(500), &[2; 60]);
@@ -69,7 +69,7 @@ fn a_packet_too_short_to_be_cut_overtakes_whole() {
 }
 
 #[test]
-fn a_header_in_service_takes_no_place_of_a_packet() {
+fn a_header_in_service_does_not_count_against_the_data_queue() {
     let mut link = link(1, Trim { header: 100, queue: 2 });
     (0..2).for_each(|name| link.send(us(0), &packet(name)));
     link.send(us(1_050), &packet(2));
@@ -80,7 +80,7 @@ fn a_header_in_service_takes_no_place_of_a_packet() {
 }
 
 #[test]
-fn what_waits_when_a_link_ceases_to_trim_leaves_as_it_would_have() {
+fn packets_that_wait_when_trimming_ends_leave_on_time() {
     let mut link = link(2, Trim { header: 100, queue: 8 });
     (0..3).for_each(|name| link.send(us(0), &packet(name)));
     link.reconfigure(LinkConfig { rate: Some(RATE), ..LinkConfig::default() })

@@ -175,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_may_be_said_to_be_logarithmic_or_linear() {
+    fn the_caller_may_choose_a_logarithmic_or_linear_axis() {
         assert_eq!(limits(&around(Axis::Logarithmic, &[3.0, 5.1])), (2.0, 10.0, true));
         assert_eq!(limits(&around(Axis::Linear, &[0.3, 450.0])), (0.0, 500.0, false));
     }
 
     #[test]
-    fn an_axis_of_nothing_or_of_one_value_has_a_length() {
+    fn an_axis_of_no_value_or_one_value_has_a_length() {
         for scale in [
             around(Axis::Fitting, &[]),
             around(Axis::Logarithmic, &[]),

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_of_measured_values_stand_where_they_are() {
+    fn dots_of_measured_values_are_placed_to_scale() {
         let at = |index| Series {
             entry: Entry::nth(index, format!("scheme {index}")),
             dots: [1.0, 10.0, 100.0].map(|x| (x, Estimate::exact(0.5))).to_vec(),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn captions_explain_what_is_drawn() {
+    fn captions_explain_bars_and_arrows() {
         let late = (3.0, Estimate::exact(f64::INFINITY));
         let near = (2.0, Estimate { value: 2.0, low: 1.0, high: 3.0 });
         let series = |dots| vec![Series { entry: Entry::nth(0, "one"), dots }];

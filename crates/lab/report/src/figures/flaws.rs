@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_cut_or_covers_other_text_is_a_flaw() {
+    fn clipped_or_overlapping_text_is_reported() {
         assert_eq!(flaws("A title", "ms", "2.0 ms"), [""; 0]);
         let [cut] = &flaws(&"A long title ".repeat(20), "ms", "2.0 ms")[..] else { panic!() };
         assert!(cut.starts_with("\"A long title") && cut.contains("is cut"), "{cut}");

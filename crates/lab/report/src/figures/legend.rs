@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_of_many_look_alike() {
+    fn no_two_of_many_entries_look_alike() {
         let looks = |entry: &Entry| (entry.colour, entry.form, entry.hollow);
         let entries: Vec<_> = (0..70).map(|k| Entry::nth(k, "x")).collect();
         for (k, a) in entries.iter().enumerate() {

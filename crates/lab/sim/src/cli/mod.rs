@@ -171,7 +171,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_has_no_conflicting_options() {
         Arguments::command().debug_assert();
     }
 }

@@ -199,7 +199,7 @@ mod tests {
     use cloudburst_core::rng::SplitMix64;
 
     #[test]
-    fn events_come_by_time_and_equal_ones_in_the_order_of_scheduling() {
+    fn events_are_ordered_by_time_and_then_by_scheduling() {
         for spacing in [1, 100, 5_000, 1_000_000] {
             let mut rng = SplitMix64::new(spacing);
             let mut calendar = Calendar::new(spacing);

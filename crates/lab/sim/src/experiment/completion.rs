@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_by_nearest_rank_and_what_never_came_is_infinite() {
+    fn quantiles_are_by_nearest_rank_and_undelivered_messages_are_infinite() {
         let mut times = Completion::new();
         for time in (1..=1_000).rev() {
             times.record(5_000, Some(time * US));

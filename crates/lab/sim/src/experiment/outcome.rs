@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_one_line_and_comes_back_as_it_was() {
+    fn a_record_round_trips_through_one_line() {
         let mut outcome = Outcome { trace: "00ff".to_owned(), events: 7, ..Outcome::default() };
         // Its shortest decimal form needs all of its digits.
         outcome.put("a", 0.1 + 0.2);

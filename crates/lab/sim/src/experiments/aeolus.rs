@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pulled_packets_survive_where_openings_die() {
+    fn pulled_packets_survive_where_unscheduled_ones_are_dropped() {
         for scheme in ["pull-aeolus", "pull-aeolus-tiny"] {
             let mut cells = (EXPERIMENT.cells)(Scale::Short);
             cells.retain(|cell| cell.scheme == scheme && cell.x == 32.0);

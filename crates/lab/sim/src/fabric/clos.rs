@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_a_hop_leave_by_the_ports_of_it() {
+    fn packets_leave_by_the_ports_of_their_hop() {
         for shape in [Shape::one_switch(4), Shape::leaf_spine(2, 3, 4), Shape::fat_tree(4, 1)] {
             let clos = clos(shape);
             let last = shape.hosts() as u16 - 1;
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_links_lead_from_host_to_host() {
+    fn the_names_of_consecutive_links_join() {
         let shapes = [
             Shape::one_switch(4),
             Shape::leaf_spine(2, 3, 4),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn within_a_pod_packets_go_over_cores_only_if_they_must() {
+    fn packets_within_a_pod_cross_cores_only_without_short_cuts() {
         let clos = clos(Shape::fat_tree(4, 1));
         assert_eq!((clos.paths(0, 2), walk(&clos, 0, 2, 0).len()), (2, 4));
         let clos = clos.over_cores();

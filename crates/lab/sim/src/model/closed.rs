@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_that_begins_empty_comes_to_be_the_one_in_equilibrium() {
+    fn a_queue_that_starts_empty_converges_to_the_equilibrium() {
         let exact = random_first_hop(24, 0.8);
         let long = random_first_hop_from_empty(24, 0.8, 20_000);
         assert!((long.mean / exact.mean - 1.0).abs() < 1e-3, "{long:?} {exact:?}");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn many_inputs_are_md1() {
+    fn a_switch_with_many_inputs_queues_as_m_d_1() {
         let load = 0.95;
         let mean = random_first_hop(u16::MAX, load).mean;
         assert!((mean - load - load * md1_wait(load)).abs() < 1e-3, "{mean}");

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_that_of_arrival_whatever_the_kind() {
+    fn packets_leave_in_order_of_arrival() {
         let mut queue = Aeolus::new(10_000_000_000, 6_000, 9_000);
         let mut packets = Packets::new();
         for droppable in [true, false, true] {

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn credits_go_first_while_there_are_tokens_and_then_wait_for_them() {
+    fn credits_are_sent_first_while_tokens_last() {
         let mut queue = CreditQueue::new(RATE, CreditConfig::default());
         let mut packets = Packets::new();
         let data = offer(&mut queue, &mut packets, Kind::Data).0;

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flow_of_the_most_urgent_packet_sends_its_earliest() {
+    fn the_earliest_packet_of_the_most_urgent_flow_is_sent() {
         let mut queue = PFabricQueue::new(10);
         let mut packets = Packets::new();
         let mut add = |flow, remaining| offer(&mut queue, &mut packets, flow, remaining).0;
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_drops_the_least_urgent_and_of_equal_ones_the_last() {
+    fn a_full_queue_drops_the_last_of_the_least_urgent_packets() {
         let mut queue = PFabricQueue::new(3);
         let mut packets = Packets::new();
         let (first, _) = offer(&mut queue, &mut packets, 1, 5_000);

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_the_queue_full_is_cut_and_overtakes() {
+    fn a_packet_that_finds_the_queue_full_is_trimmed_and_overtakes() {
         let config = TrimmingConfig { data: 2, ..TrimmingConfig::default() };
         let mut queue = Trimming::new(config);
         let mut packets = Packets::new();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_packet_in_service_has_its_place_and_a_header_in_service_has_not() {
+    fn the_data_packet_in_service_counts_and_a_header_in_service_does_not() {
         let config = TrimmingConfig { data: 1, ..TrimmingConfig::default() };
         let mut queue = Trimming::new(config);
         let mut packets = Packets::new();

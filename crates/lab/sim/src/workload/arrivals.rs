@@ -68,7 +68,7 @@ mod tests {
     use crate::workload::Workload;
 
     #[test]
-    fn flows_fill_the_share_of_the_links_that_they_are_asked_to() {
+    fn arrivals_load_links_to_the_configured_share() {
         let shape = Shape::leaf_spine(16, 9, 4);
         let load = 0.6;
         let rate = 10_000_000_000;
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_that_no_link_carries_are_refused_with_a_line() {
+    fn loads_outside_0_to_1_are_refused() {
         for (load, line) in [
             (1.2, "workload: load: got 1.2, expected above 0 and at most 1"),
             (0.0, "workload: load: got 0, expected above 0 and at most 1"),

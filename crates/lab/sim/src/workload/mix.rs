@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_requests_come_at_the_same_times_whatever_carries_them() {
+    fn requests_start_at_the_same_times_whatever_the_transport() {
         let requests = |rate| -> Vec<(Time, NewFlow)> {
             let flows = run(rate).0.into_iter();
             let is_request =

@@ -215,7 +215,7 @@ fn a_directory_has_one_writer_at_a_time() {
 }
 
 #[test]
-fn a_disk_that_is_full_is_named_and_cells_until_then_are_kept() {
+fn a_full_disk_is_reported_and_earlier_cells_are_kept() {
     let place = directory();
     let place = place.path();
     // Files are limited to 1 KiB: a write fails after some lines, as on a full disk.
@@ -305,7 +305,7 @@ fn a_trace_shows_every_packet_at_every_port() {
 }
 
 #[test]
-fn a_trace_that_nobody_reads_ends_and_a_full_disk_is_named() {
+fn a_trace_ends_with_its_reader_and_reports_a_full_disk() {
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let output = Command::new(PROGRAM)
         .args(["trace", "0:143:87600"])
@@ -387,7 +387,7 @@ mod broken {
     }
 
     #[test]
-    fn a_cell_that_fails_is_named_when_the_others_have_been_run() {
+    fn a_failed_cell_is_named_after_the_others_have_run() {
         let (result, records) = sweep_of(&["works"]);
         assert!(result.unwrap() && records.len() == 1);
         let (result, records) = sweep_of(&["fails", "works"]);

@@ -7,7 +7,7 @@ use cloudburst_sim::scheme::SCHEMES;
 use cloudburst_sim::workload::{Arrivals, Peers, Sizes, mean_between};
 
 #[test]
-fn every_scheme_has_the_trace_hash_that_it_has_everywhere() {
+fn every_scheme_has_its_golden_trace_hash() {
     let shape = Shape::leaf_spine(3, 2, 2);
     let link = Link { rate: 10_000_000_000, delay: 2 * US };
     // Over-subscribed, so that DCTCP's queues mark.

@@ -60,7 +60,7 @@ fn the_simulator_queues_as_the_model_does() {
 }
 
 #[test]
-fn the_model_of_random_bouncing_is_what_theory_says() {
+fn the_model_of_random_bouncing_agrees_with_theory() {
     for load in [0.5, 0.8] {
         let model = Model { order: Order::Random, ports: 24, load, hop: Hop::First };
         let sampling = Sampling { warm_up: 1_000, slots: 200_000, runs: 1, seed: 1 };
@@ -73,7 +73,7 @@ fn the_model_of_random_bouncing_is_what_theory_says() {
 
 /// "Its average and max queue lengths at the first hop are only 2.5 and 8": load 1, n = 24.
 #[test]
-fn digit_reversal_at_full_load_queues_as_the_paper_says() {
+fn digit_reversal_at_full_load_has_the_papers_queues() {
     let exact = closed::digit_reversal_first_hop_at_full_load(24);
     // One queue in 10,000 has 8 packets or more; 12 are possible, but are not observed.
     let of_8 = exact[8..].iter().sum::<f64>();

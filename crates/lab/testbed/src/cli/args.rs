@@ -301,14 +301,14 @@ mod tests {
     }
 
     #[test]
-    fn without_options_it_is_the_default_topology() {
+    fn no_options_give_the_default_topology() {
         let arguments = Arguments::parse_from(["cbrst-testbed", "up"]);
         let Command::Up(up) = arguments.command else { panic!("up is {arguments:?}") };
         assert_eq!(up.topology(), Topology::default());
     }
 
     #[test]
-    fn rates_are_read_as_tc_writes_them() {
+    fn rates_are_parsed_as_tc_writes_them() {
         for (text, bits) in
             [("100mbit", 100_000_000), ("100M", 100_000_000), ("1.5gbit", 1_500_000_000), ("9", 9)]
         {

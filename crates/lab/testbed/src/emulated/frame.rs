@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_packet_is_left_as_it_is() {
+    fn frames_that_carry_no_ip_packet_are_not_trimmed() {
         for frame in [&[][..], &[0; 13], &[0; 64], &frame(false)[..20], &frame(true)[..50]] {
             let mut mended = frame.to_vec();
             assert_eq!(mend(&mut mended, IpDscp::ZERO), None);

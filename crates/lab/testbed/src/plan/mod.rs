@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_are_told_by_dscp_without_ecn() {
+    fn queues_are_chosen_by_dscp_whatever_the_ecn_bits() {
         let topology = Topology { dscp: 10, tiny_packets: 3, ..Topology::default() };
         let text = queues(&topology, Node::Spine(1));
         assert!(text.contains("match ip dsfield 0x28 0xfc flowid 1:10"), "{text}");
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_silently_is_dropped_at_both_ends_and_loss_has_three_digits() {
+    fn silent_failures_drop_at_both_ends_and_loss_has_three_digits() {
         let mut state = small();
         state.failed.insert(Target::Node(Node::Spine(2)), Failure::Silent);
         state.loss.insert("l1-s1".parse().unwrap(), 0.25);

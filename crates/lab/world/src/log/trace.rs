@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_counts() {
+    fn every_byte_changes_the_hash() {
         let bytes = [7; 21];
         for at in 0..bytes.len() {
             let mut other = bytes;

@@ -72,14 +72,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_run_is_not_judged() {
+    fn claims_about_experiments_that_did_not_run_are_not_judged() {
         assert_eq!(of(&ExperimentResults::of(&synthetic::run(1, &[]))).len(), 0);
         let run = synthetic::run(1, &["friendly"]);
         assert_eq!(verdicts(&run).len(), 1);
     }
 
     #[test]
-    fn the_tail_against_tcp_holds_or_not_as_the_times_are() {
+    fn the_verdict_on_the_tail_follows_the_measured_times() {
         let mut run = synthetic::run(2, &["schemes"]);
         let tail = "60 % below";
         stretch(&mut run, |trial| trial.scheme == "d", 0.2);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_cloudburst_that_never_came_hold_nothing_up() {
+    fn undelivered_messages_of_cloudburst_count_against_its_claims() {
         let mut run = synthetic::run(1, &["schemes"]);
         run.trials.retain(|trial| trial.scheme != "mptcp");
         for trial in run.trials.iter_mut().filter(|trial| trial.scheme == "d") {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn redundancy_is_counted_against_the_papers() {
+    fn redundancy_is_compared_with_the_paper_s() {
         let mut run = synthetic::run(1, &["schemes"]);
         assert_eq!(verdict(&run, "packets per packet needed"), "holds");
         let packets = run.trials.iter_mut().flat_map(|trial| &mut trial.messages);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_paths_may_cost_half_as_much_again() {
+    fn the_claim_on_dead_paths_allows_half_as_much_again() {
         let mut run = synthetic::run(2, &["failures"]);
         assert_eq!(verdict(&run, "dead"), "holds");
         stretch(&mut run, |trial| trial.x == 3.0, 1.35);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incast_that_grows_faster_than_linearly_is_found_out() {
+    fn an_incast_that_grows_faster_than_linearly_fails_its_claim() {
         let mut run = synthetic::run(2, &["incast"]);
         let linear = "grows linearly";
         let below = "less time than TCP";
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn background_that_starves_is_found_out() {
+    fn a_starved_background_fails_its_claim() {
         let mut run = synthetic::run(2, &["friendly"]);
         assert_eq!(verdict(&run, "background"), "holds");
         let ours = run.trials.iter_mut().filter(|trial| trial.scheme == "d");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_rate_is_looked_for() {
+    fn the_claim_on_the_best_rate_follows_the_measured_times() {
         let mut run = synthetic::run(2, &["rate"]);
         assert_eq!(verdict(&run, "r near"), "holds");
         stretch(&mut run, |trial| trial.scheme == "d" && trial.x == 1.0, 0.01);

@@ -69,7 +69,7 @@ mod tests {
     use crate::report::synthetic;
 
     #[test]
-    fn table_14_has_the_papers_values_beside() {
+    fn table_14_shows_the_papers_values_in_parentheses() {
         let run = synthetic::run(1, &["schemes"]);
         let tables = of(&ExperimentResults::of(&run)[0]);
         assert_eq!(tables.len(), 2);

@@ -38,7 +38,7 @@ fn a_lost_connection_is_opened_again() {
 }
 
 #[test]
-fn a_call_to_a_peer_that_is_gone_says_so() {
+fn a_call_to_a_dead_peer_fails_with_its_reason() {
     let (one, two) = pair();
     one.call(ask(2, 1)).unwrap();
     let lost = kept(&one);
@@ -72,7 +72,7 @@ fn a_stream_that_carries_no_request_is_reset() {
 }
 
 #[test]
-fn a_host_with_another_certificate_is_not_believed() {
+fn a_peer_with_another_certificate_is_refused() {
     let one = Quic::open().unwrap();
     let two = Quic::open().unwrap();
     let mut others = peers(&[&one, &two]);
@@ -83,7 +83,7 @@ fn a_host_with_another_certificate_is_not_believed() {
 }
 
 #[test]
-fn a_certificate_that_is_none_is_refused() {
+fn an_invalid_certificate_is_refused() {
     let one = Quic::open().unwrap();
     let mut others = peers(&[&one]);
     others[0].listening.certificate = vec![1, 2, 3];
@@ -92,7 +92,7 @@ fn a_certificate_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_host_that_ends_closes_its_port() {
+fn dropping_the_transport_closes_its_port() {
     let (one, two) = pair();
     one.call(ask(2, 1)).unwrap();
     for host in [one, two] {

@@ -79,7 +79,7 @@ fn a_call_gets_its_response_by_mptcp() {
 }
 
 #[test]
-fn copies_without_paths_of_their_own_take_connections_of_their_own() {
+fn copies_that_share_a_path_use_separate_connections() {
     let copied = |me| TcpSettings { copies: 4, ..settings(me) };
     let one = open(copied(1));
     let two = open(copied(2));
@@ -96,7 +96,7 @@ fn sockets_have_the_congestion_control_and_the_dscp_of_the_settings() {
 }
 
 #[test]
-fn calls_at_once_open_connections_that_later_calls_use_again() {
+fn concurrent_calls_open_connections_that_later_calls_reuse() {
     const CALLS: u32 = 5;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let host = before(settings(1), &[&listener]);
@@ -125,7 +125,7 @@ fn many_threads_call_at_once() {
 }
 
 #[test]
-fn a_call_to_a_peer_that_is_gone_says_so() {
+fn a_call_to_a_dead_peer_fails_with_its_reason() {
     let one = open(settings(1));
     let two = open(settings(2));
     one.connect(&peers(&[&one, &two])).unwrap();
@@ -153,7 +153,7 @@ fn a_call_that_gets_no_response_ends_and_closes_its_connection() {
 }
 
 #[test]
-fn a_response_that_is_too_long_is_no_response() {
+fn a_call_with_too_long_a_response_fails() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let host = before(settings(1), &[&listener]);
     let server = thread::spawn(move || {
@@ -167,7 +167,7 @@ fn a_response_that_is_too_long_is_no_response() {
 }
 
 #[test]
-fn a_connection_that_sends_what_is_no_request_is_closed() {
+fn an_invalid_request_closes_its_connection() {
     let one = open(settings(1));
     let two = open(settings(2));
     for lie in lies() {
@@ -180,7 +180,7 @@ fn a_connection_that_sends_what_is_no_request_is_closed() {
 }
 
 #[test]
-fn the_first_whole_response_ends_a_call_and_the_others_go_on() {
+fn the_first_complete_response_ends_a_call_and_other_copies_continue() {
     let [silent, lively] = listen_twice();
     let host = before(TcpSettings { copies: 2, ..settings(1) }, &[&silent, &lively]);
     let server = thread::spawn(move || {
@@ -210,7 +210,7 @@ fn the_first_whole_response_ends_a_call_and_the_others_go_on() {
 }
 
 #[test]
-fn a_copy_that_fails_fails_no_call() {
+fn a_failed_copy_does_not_fail_the_call() {
     let [refusing, lively] = listen_twice();
     let host = before(TcpSettings { copies: 2, ..settings(1) }, &[&refusing, &lively]);
     drop(refusing);
@@ -226,7 +226,7 @@ fn a_copy_that_fails_fails_no_call() {
 }
 
 #[test]
-fn a_copy_that_does_not_connect_holds_up_none_and_goes_on_when_it_does() {
+fn a_copy_that_connects_late_delays_no_call_and_is_used_afterwards() {
     let [full, lively] = listen_twice();
     // Until this connection is accepted, the kernel drops SYNs, as a dead path does.
     SockRef::from(&full).listen(0).unwrap();
@@ -281,7 +281,7 @@ fn more_copies_than_paths_are_refused() {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused() {
+fn invalid_settings_are_refused() {
     let refusal = |settings| Tcp::open(settings).err().unwrap().to_string();
     let unknown = refusal(TcpSettings { congestion: "nonesuch".into(), ..settings(1) });
     assert!(unknown.contains("`nonesuch`") && unknown.contains("cubic"), "{unknown}");
@@ -290,7 +290,7 @@ fn settings_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn a_host_that_ends_closes_its_connections_and_its_port() {
+fn dropping_the_transport_closes_its_connections_and_its_port() {
     let host = open(settings(1));
     let at = (Ipv4Addr::LOCALHOST, host.server.port());
     let mut idle = TcpStream::connect(at).unwrap();

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_say_how_many_symbols_were_too_few() {
+    fn rows_show_the_extra_symbols_needed() {
         let csv = csv(&[row("lt", 20, &[0, 1, 1, 7])]);
         assert_eq!(csv.lines().nth(1), Some("lt:d=5,next,14,20,4,2.2500,7,7,7"));
         assert_eq!(csv.lines().next().unwrap().split(',').count(), 9);

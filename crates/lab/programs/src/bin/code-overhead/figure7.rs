@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_says_what_a_message_took() {
+    fn a_row_shows_the_cost_of_a_message() {
         let mut tally = Tally::default();
         tally.add(2, 20, 30);
         tally.add(1, 21, 30);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_are_hollow_where_d_does_not_say_the_degree() {
+    fn dots_of_drawn_degrees_are_hollow() {
         assert!(Law::Fixed.is_dense(5, 9) && !Law::Fixed.is_dense(5, 10));
         assert!(!Law::Uniform.is_dense(5, 9));
     }

@@ -150,13 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn the_axis_has_room_for_every_dot_that_is_not_zero() {
+    fn the_axis_covers_every_dot_above_zero() {
         let range = range(&[0.0, 0.5, 4000.0]);
         assert!((0.3..0.5).contains(&range.start) && (4000.0..6000.0).contains(&range.end));
     }
 
     #[test]
-    fn the_axis_has_a_length_even_where_dots_do_not_differ() {
+    fn the_axis_has_a_length_even_if_all_dots_are_equal() {
         for ys in [&[][..], &[0.0], &[3.0, 3.0]] {
             let range = range(ys);
             assert!(0.0 < range.start && range.start < range.end, "{ys:?}");

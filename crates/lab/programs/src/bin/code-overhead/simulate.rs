@@ -198,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn a_point_has_the_same_result_wherever_it_stands() {
+    fn the_result_of_a_point_does_not_depend_on_other_points() {
         let points = points("lt:robust", Repairs::Next);
         let all = results(&points, 1);
         assert_eq!(results(&points[5..6], 1), all[5..6]);
     }
 
     #[test]
-    fn cauchy_rows_take_no_extra_symbol_and_far_rows_hardly_any() {
+    fn cauchy_rows_need_no_extra_symbol_and_later_rows_hardly_any() {
         let mut far = points("rlf256", Repairs::Far);
         assert!(results(&far, 2).iter().all(|tally| tally.mean() < 0.5));
         far.iter_mut().for_each(|point| point.repairs = Repairs::Next);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_lost_as_the_percentage_says_rounded_up() {
+    fn the_number_of_lost_symbols_is_the_percentage_rounded_up() {
         let code = Code::Rlf256;
         let mut rng = SplitMix64::new(1);
         for (n, loss, lost) in [(1, 0, 0), (1, 1, 1), (7, 50, 4), (128, 1, 2), (128, 100, 128)] {

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_of_the_nearest_rank() {
+    fn percentiles_are_by_nearest_rank() {
         let hundred = tally((1..=100).rev());
         assert_eq!(hundred.percentile(99, 100), 99);
         assert_eq!(hundred.percentile(999, 1000), 100);
@@ -85,14 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn means_are_of_the_trials() {
+    fn means_are_over_all_trials() {
         let tally = tally([0, 1, 1, 4]);
         assert_eq!((tally.trials(), tally.mean()), (4, 1.5));
         assert_eq!((tally.mean_decode_xors(), tally.mean_encode_xors()), (3.0, 5.0));
     }
 
     #[test]
-    fn the_order_of_the_trials_leaves_no_trace() {
+    fn the_result_does_not_depend_on_the_order_of_trials() {
         assert_eq!(tally([0, 3, 1, 0]), tally([3, 0, 0, 1]));
     }
 }

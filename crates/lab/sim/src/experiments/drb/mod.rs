@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permutation_fills_the_network_with_digit_reversal_and_nothing_overfills_it() {
+    fn digit_reversal_fills_the_network_and_no_order_exceeds_it() {
         // A host's link carries 1,460 bytes of a message in 1,500 for each ACK of 40.
         let most = 1_000.0 * 1_460.0 / 1_540.0;
         for fabric in [0.0, 1.0] {
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn digit_reversal_has_the_shortest_queues_where_packets_spread_and_meet() {
+    fn digit_reversal_has_the_shortest_queues_at_both_hops() {
         let [rb, rrb, drb] = ["rb-64k", "rrb-64k", "drb-64k"].map(|scheme| run(scheme, 0.0));
         for value in ["hop1_us", "hop4_us", "queueing_us", "resequencing_mean_us", "rtt_p99_us"] {
             for other in [&rb, &rrb] {

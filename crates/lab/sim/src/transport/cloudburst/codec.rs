@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_those_that_were_measured_and_linear_between_them() {
+    fn codec_times_are_measured_and_interpolated_linearly() {
         let time = |symbols| codec_time(Code::Rlf256, symbols);
         assert_eq!(time(2), Some(265 * NS));
         assert_eq!(time(4), Some(530 * NS));

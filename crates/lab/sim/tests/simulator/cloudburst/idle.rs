@@ -49,7 +49,7 @@ pub(super) fn stop(paths: u64) -> u64 {
 /// which takes `crossing(L)`: they fit in the pacer's bucket of 500 us, so all leave back to back. The STOP leaves at
 /// once.
 #[test]
-fn a_message_is_there_when_its_nth_symbol_is_and_acknowledged_when_the_stop_is() {
+fn an_idle_message_completes_with_its_nth_symbol_and_is_acknowledged_by_the_stop() {
     // Four symbols are one train, on the path of the handshake, which is known to be alive.
     for (bytes, paths) in [(0, 1), (5_000, 1), (93_000, 4)] {
         let flow = endpoint(Settings::ours(LINK), bytes);
@@ -66,7 +66,7 @@ fn a_message_is_there_when_its_nth_symbol_is_and_acknowledged_when_the_stop_is()
 }
 
 #[test]
-fn framing_is_on_the_wire_and_in_no_packet() {
+fn ethernet_framing_takes_time_on_links_but_no_bytes_of_packets() {
     let settings = Settings { framing: ETHERNET_FRAMING, ..Settings::ours(LINK) };
     let (n, packet) = symbols(93_000, 0);
     let packet = packet + u64::from(ETHERNET_FRAMING);
@@ -80,7 +80,7 @@ fn framing_is_on_the_wire_and_in_no_packet() {
 /// takes more than its path's share of those that are left: the last train of round 7 has 3 packets, and the
 /// 128th symbol is the first of round 8.
 #[test]
-fn what_exceeds_the_buckets_depth_leaves_at_the_rate() {
+fn packets_beyond_the_bucket_depth_leave_at_the_rate() {
     let config = Config { rate: 0.1.into(), capacity: LINK.into(), ..Config::default() };
     let flow = endpoint(Settings::new(config), 128 * 1_416 - 16);
     let round = (192 * 7 + 180 - 500) * US;
@@ -129,7 +129,7 @@ fn settings_that_do_not_fit_are_refused() {
 /// If a host's port holds only one packet, the symbols of a burst wait in the endpoint, where STOP ends them: with
 /// the paper's settings, 5,000 bytes then cost the packets of a round trip instead of eight times the message.
 #[test]
-fn a_send_buffer_holds_back_what_a_stop_spares() {
+fn packets_in_the_send_buffer_are_not_sent_after_a_stop() {
     let unlimited = Settings::paper(LINK);
     let limited = Settings { send_buffer: Some(0), ..unlimited.clone() };
     let unlimited = endpoint(unlimited, 5_000);

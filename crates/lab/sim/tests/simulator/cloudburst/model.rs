@@ -21,7 +21,7 @@ fn model(bytes: u64) -> Burst {
 
 /// 60 packets of 1.2 us, four links of 2 us, and 0.3, 0.3 and 1.2 us for forwarding; the STOP takes 8.08 us.
 #[test]
-fn an_idle_message_of_the_model_takes_what_its_packets_take() {
+fn an_idle_message_of_the_model_takes_the_time_of_its_packets() {
     let burst = Burst::new(burst::Config::default());
     let simulation = run(burst, Depth::Unlimited, &[(0, 143, 60 * 1_460)]);
     let flow = simulation.network().flows()[0];
@@ -31,7 +31,7 @@ fn an_idle_message_of_the_model_takes_what_its_packets_take() {
 
 /// In an idle network, they differ only in STOPs: an endpoint's is longer the more paths it reports on.
 #[test]
-fn the_model_is_the_endpoint_if_their_packets_have_one_length() {
+fn the_model_equals_the_endpoint_with_packets_of_one_length() {
     for (bytes, paths) in [(1_000, 1), (20_000, 4), (50_000, 4), (93_000, 4), (181_000, 4)] {
         let simulation = run(model(bytes), Depth::Unlimited, &[(0, 143, bytes)]);
         let modelled = simulation.network().flows().as_slice()[0];
@@ -65,7 +65,7 @@ fn incast_of_endpoints(count: u16, settings: Settings) -> (f64, f64) {
 /// each message begins. The endpoint also ends bursts at eight times the message, which incasts of up to four
 /// never reach.
 #[test]
-fn in_a_small_incast_the_model_is_the_endpoint_to_half_a_percent() {
+fn in_a_small_incast_the_model_is_within_half_a_percent_of_the_endpoint() {
     let config = Config {
         capacity: LINK.into(),
         policy: BurstPolicy::Oblivious,

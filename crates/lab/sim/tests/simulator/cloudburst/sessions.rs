@@ -30,7 +30,7 @@ fn busy(settings: Settings, seed: u64) -> Simulation {
 }
 
 #[test]
-fn everything_is_delivered_whatever_is_lost_and_the_same_seed_gives_the_same_events() {
+fn everything_is_delivered_despite_losses_and_the_same_seed_gives_the_same_events() {
     let config = Config {
         capacity: 10_000_000_000.into(),
         fabric: Fabric { ecn: EcnMode::Aeolus, ..Fabric::default() },
@@ -57,7 +57,7 @@ fn a_session_that_is_not_open_costs_two_round_trips() {
 }
 
 #[test]
-fn a_message_that_may_not_be_sent_is_refused_with_a_line() {
+fn the_error_says_why_a_message_is_refused() {
     let config = Config { max_message: 1_000, ..Config::default() };
     let settings = Settings { sessions: Sessions::OnDemand, ..Settings::new(config) };
     let transport = Cloudburst::new(settings, &SHAPE).unwrap();

@@ -65,7 +65,7 @@ fn traced(
 }
 
 #[test]
-fn a_line_says_when_a_packet_was_where() {
+fn a_line_of_a_trace_gives_the_time_and_place_of_a_packet() {
     let file = File::new(usize::MAX);
     let out = file.clone();
     let burst = Burst::new(burst::Config::default());
@@ -92,7 +92,7 @@ fn a_line_says_when_a_packet_was_where() {
 }
 
 #[test]
-fn a_capture_has_a_sound_frame_for_each_packet_on_each_link() {
+fn a_capture_has_a_valid_frame_for_each_packet_on_each_link() {
     let file = File::new(usize::MAX);
     let out = file.clone();
     let list = [(16, 0, 93_000), (32, 0, 93_000), (48, 0, 93_000)];

@@ -131,7 +131,7 @@ fn two_flows_share_a_link_equally() {
 }
 
 #[test]
-fn what_is_lost_is_asked_for_again() {
+fn lost_packets_are_requested_again() {
     // A link of either host is down for a while: the request, credits, data, STOP or its acknowledgement are
     // lost.
     let reference = run(queue, ExpressPass::new(without_jitter()), &[(0, 0, 143, MESSAGE)])[0];

@@ -53,7 +53,7 @@ fn an_idle_flow_with_a_small_largest_window_is_clocked_by_acknowledgements() {
 }
 
 #[test]
-fn what_is_lost_is_sent_again_after_timeouts_that_do_not_grow() {
+fn lost_packets_are_retransmitted_after_constant_timeouts() {
     let mut simulation =
         simulation(queue, PFabric::new(Config::default()), &[(0, 0, 143, 10 * 1_460)]);
     simulation.network_mut().fabric_mut().set_up(0, false);
@@ -118,7 +118,7 @@ fn every_flow_of_an_incast_is_complete() {
 }
 
 #[test]
-fn every_flow_survives_links_that_come_and_go() {
+fn every_flow_completes_while_links_fail_and_recover() {
     let mut simulation = simulation(queue, PFabric::new(Config::default()), &incast(8));
     for k in 0..200 {
         simulation.run(k * 50 * US);

@@ -68,7 +68,7 @@ impl Transport for Blast {
 }
 
 #[test]
-fn unscheduled_packets_do_not_cost_scheduled_ones_their_place() {
+fn unscheduled_packets_do_not_displace_scheduled_ones() {
     // 20 hosts send 10 packets of each kind. All 200 packets that are not droppable fit into 500 KB.
     let queue = |link: Link| Aeolus::new(link.rate, 6_000, 500_000).into();
     let mut simulation = simulation(queue, Blast { number: 0 }, &incast(20));

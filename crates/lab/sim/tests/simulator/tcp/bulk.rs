@@ -56,7 +56,7 @@ fn tcp_fills_a_link_with_a_small_queue() {
 }
 
 #[test]
-fn a_seed_stands_for_one_run() {
+fn the_same_seed_gives_the_same_run() {
     let hash = |seed| {
         let flows =
             (0..100).map(|k| flow(u64::from(k) * US, (k % 144, (k * 5 + 1) % 144, 100_000)));

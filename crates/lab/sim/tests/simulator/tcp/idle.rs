@@ -29,7 +29,7 @@ fn completes(config: Config, flow: (u16, u16, u64), delivered: Time) {
 }
 
 #[test]
-fn tcp_takes_what_slow_start_takes() {
+fn an_idle_tcp_flow_takes_the_time_of_slow_start() {
     assert_eq!(SLOW_START, 88_880 * NS);
     completes(Config::default(), SIXTY, SLOW_START);
     // The initial window holds all packets.
@@ -83,7 +83,7 @@ fn pias_is_dctcp_when_nothing_else_is_sent() {
 }
 
 #[test]
-fn a_last_packet_is_as_short_as_it_is() {
+fn a_short_last_packet_takes_less_time() {
     // One byte and 40 of headers: 41 bytes on all links.
     let flow = run(fabric(unlimited), Config::default(), &[(0, 143, 1)])[0];
     let bytes = 41 * (2 * 800 + 2 * 200);

@@ -70,7 +70,7 @@ fn one_lost_packet_is_repeated_fast_unless_it_is_one_of_the_last_three() {
 }
 
 #[test]
-fn lost_acks_do_no_harm_but_the_last() {
+fn only_the_loss_of_the_last_ack_delays_a_flow() {
     let idle = run(lossy(0, vec![]), Config::default(), &[(0, 1, 30 * 1_460)])[0];
     for lost in 0..30 {
         let flow = run(lossy(0, vec![lost]), Config::default(), &[(0, 1, 30 * 1_460)])[0];
@@ -81,7 +81,7 @@ fn lost_acks_do_no_harm_but_the_last() {
 }
 
 #[test]
-fn a_flow_of_one_packet_waits_for_twice_as_long_each_time() {
+fn the_timeout_of_a_one_packet_flow_doubles() {
     // The packet leaves at 0, 10, 30 and 70 ms.
     let flow = run(lossy(1, vec![0, 1, 2]), Config::default(), &[(0, 1, 1_460)])[0];
     assert_eq!(flow.delivered, Some(70 * MS + 2 * 1_200 * NS + 4 * US));
@@ -89,7 +89,7 @@ fn a_flow_of_one_packet_waits_for_twice_as_long_each_time() {
 }
 
 #[test]
-fn any_losses_end() {
+fn every_flow_completes_despite_random_losses() {
     for seed in 0..200_usize {
         // Two packets in five are dropped.
         let drops = (0..400).filter(|k| (k * k * 31 + seed * 7 + k * seed) % 5 < 2).collect();
@@ -116,7 +116,7 @@ fn an_incast_into_a_small_queue_times_out_and_completes() {
 }
 
 #[test]
-fn copies_complete_when_one_of_them_does() {
+fn a_flow_completes_with_its_first_complete_copy() {
     let flows: Vec<_> = (0..20).map(|source| (source, 20, 20_000)).collect();
     let queue = || DropTail::with_ecn(Depth::Packets(10), Depth::Packets(5)).into();
     let config = Config { copies: 4, ..Config::dctcp() };
@@ -127,7 +127,7 @@ fn copies_complete_when_one_of_them_does() {
 }
 
 #[test]
-fn spraying_with_a_resequencing_buffer_repeats_only_what_is_lost() {
+fn spraying_with_a_resequencing_buffer_retransmits_only_lost_packets() {
     let fabric = |drops: bool| {
         let mut ports = 0;
         fabric(move |_| -> Discipline {

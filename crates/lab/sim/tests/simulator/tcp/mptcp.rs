@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 const FOREVER: u64 = 1 << 40;
 
 #[test]
-fn an_idle_message_takes_what_its_packets_take() {
+fn an_idle_message_takes_the_time_of_its_packets() {
     // One subflow is TCP: see `idle`. Two have initial windows of 20 packets, which take 24 us to be sent;
     // the first ACK comes after 19.08 us. So the host is never idle: 60 * 1.2 + 9.8 us.
     for (subflows, delivered) in [(1, 88_880), (2, 81_800), (4, 81_800), (8, 81_800)] {
@@ -89,7 +89,7 @@ fn subflows_together_are_as_fast_as_one_flow_with_the_same_loss() {
 }
 
 #[test]
-fn messages_complete_whatever_is_lost_and_however_small_the_window() {
+fn messages_complete_despite_losses_and_with_small_windows() {
     let flows: Vec<_> = (0..20).map(|source| (source, 20, 50_000)).collect();
     for window in [1_460, 20_000, 1 << 20] {
         let queue = || DropTail::new(Depth::Packets(6)).into();

@@ -36,7 +36,7 @@ fn paths_of(packets: &[Packet], kind: Kind, source: u16) -> Vec<u16> {
 }
 
 #[test]
-fn pairs_have_an_order_for_data_and_one_for_acks() {
+fn each_pair_has_separate_path_orders_for_data_and_acks() {
     // Two flows of the same pair, and one the other way.
     let flows = [(0, 143, 20 * 1_460), (0, 143, 20 * 1_460), (143, 0, 20 * 1_460)];
     let balancing = LoadBalancing::PerPacket(Order::RoundRobin);
@@ -52,7 +52,7 @@ fn pairs_have_an_order_for_data_and_one_for_acks() {
 }
 
 #[test]
-fn flows_and_copies_keep_to_their_paths() {
+fn flows_and_copies_stay_on_their_paths() {
     let flows = [(0, 143, 20 * 1_460)];
     let transport = Tcp::new(Config { copies: 4, ..Config::default() });
     let packets = sent(simulation(fabric(unlimited), transport, &flows));
@@ -67,7 +67,7 @@ fn flows_and_copies_keep_to_their_paths() {
 }
 
 #[test]
-fn an_order_of_other_paths_is_round_robin() {
+fn an_order_for_another_number_of_paths_is_round_robin() {
     let link = Link { rate: 10 * GBPS, delay: US };
     let order: Order = "drb:fat-tree:4".parse().unwrap();
     let config = Config { balancing: LoadBalancing::PerPacket(order), ..Config::default() };

@@ -14,7 +14,7 @@ use cloudburst_sim::workload::List;
 use cloudburst_sim::{NewFlow, Simulation};
 
 #[test]
-fn one_class_is_a_drop_tail() {
+fn a_queue_with_one_class_is_drop_tail() {
     let flows: Vec<_> = (0..20).map(|source| (source, 20, 100_000)).collect();
     for (limit, mark_at) in [
         (Depth::Packets(30), Depth::Packets(20)),
@@ -87,7 +87,7 @@ fn strict_classes_starve_and_weighted_ones_share() {
 }
 
 #[test]
-fn strict_classes_in_one_turn_have_one_weight_together() {
+fn strict_classes_in_one_group_share_one_weight() {
     let limits = [Limits::with_ecn(Depth::Packets(300), Depth::Packets(65)); 3];
     let tcp = |class| -> Box<dyn Transport> {
         Box::new(Tcp::new(Config { tagging: Tagging::Fixed(class), ..Config::dctcp() }))
@@ -117,7 +117,7 @@ fn strict_classes_in_one_turn_have_one_weight_together() {
 }
 
 #[test]
-fn pias_lets_a_short_flow_pass_a_long_one() {
+fn pias_lets_a_short_flow_overtake_a_long_one() {
     let config = Config::pias(vec![95_000]);
     let limits = [Limits::NONE; 2];
     let port = Limits::with_ecn(Depth::Packets(300), Depth::Packets(65));
@@ -137,7 +137,7 @@ fn pias_lets_a_short_flow_pass_a_long_one() {
 }
 
 #[test]
-fn a_shared_buffer_gives_a_queue_alpha_of_what_is_free() {
+fn a_shared_buffer_grants_a_queue_alpha_times_the_free_space() {
     // One queue of alpha 1 takes half of the memory, two take a third each.
     for (receivers, share) in [(1_u16, 1.0 / 2.0), (2, 1.0 / 3.0), (3, 1.0 / 4.0)] {
         let buffer = SharedBuffer::new(300_000, 1.0);
@@ -162,7 +162,7 @@ fn a_shared_buffer_gives_a_queue_alpha_of_what_is_free() {
 }
 
 #[test]
-fn a_reserve_is_there_for_a_queue_that_comes_late() {
+fn a_reserve_is_available_to_a_queue_that_fills_late() {
     let buffer = SharedBuffer::new(0, 1.0);
     let queue = |link: Link| {
         let classes = Classes::new(link, &[Limits::NONE; 2]).with_buffer(&buffer, 15_000);
