@@ -74,7 +74,7 @@ local f = {
     kind = ProtoField.uint8("cbrst.kind", "Kind", base.DEC, KINDS, 0x0f),
     -- The handshake.
     count = ProtoField.uint8("cbrst.count", "Sent before"),
-    turn = ProtoField.uint8("cbrst.turn", "Turn of the way back"),
+    return_path = ProtoField.uint8("cbrst.return_path", "Return path"),
     nonce = ProtoField.uint64("cbrst.nonce", "Nonce", base.HEX),
     current = ProtoField.uint32("cbrst.current", "Current session", base.HEX),
     token_refused = ProtoField.bool("cbrst.token_refused", "Token refused"),
@@ -109,7 +109,7 @@ local f = {
     symbol_size = ProtoField.uint16("cbrst.symbol_size", "Symbol size"),
     code = ProtoField.uint8("cbrst.code", "Code", base.HEX, CODES),
     parameter = ProtoField.uint8("cbrst.code.parameter", "Code parameter"),
-    unasked = ProtoField.uint16("cbrst.unasked", "Symbols sent unasked"),
+    unscheduled = ProtoField.uint16("cbrst.unscheduled", "Symbols sent unscheduled"),
     header_tag = ProtoField.bytes("cbrst.header_tag", "Header tag"),
     trimmed = ProtoField.bool("cbrst.trimmed", "Trimmed"),
     index_set = ProtoField.bytes("cbrst.index_set", "Index set"),
@@ -310,13 +310,13 @@ local function retry(tvb, tree)
     tree:add(f.token, tvb(12, 16))
     tree:add(f.observed_ip, tvb(28, 16))
     tree:add(f.observed_port, tvb(44, 2))
-    tree:add(f.turn, tvb(46, 1))
+    tree:add(f.return_path, tvb(46, 1))
     tree:add(f.mac, tvb(48, MAC))
     return info .. (tvb(1, 1):uint() == 1 and " (token refused)" or "")
 end
 
 local function open(tvb, tree)
-    tree:add(f.turn, tvb(1, 1))
+    tree:add(f.return_path, tvb(1, 1))
     local info = head(tvb, tree)
     tree:add(f.token, tvb(12, 16))
     noise(tvb, tree, 28)
@@ -376,7 +376,7 @@ local function symbol(tvb, tree)
     local code = tree:add(f.code, tvb(38, 1))
     if not CODES[tvb(38, 1):uint()] then code:add_proto_expert_info(false_code) end
     tree:add(f.parameter, tvb(39, 1))
-    if is_pulled(tvb) then tree:add(f.unasked, tvb(40, 2)) end
+    if is_pulled(tvb) then tree:add(f.unscheduled, tvb(40, 2)) end
     if cbrst.prefs.header_tags then
         tree:add(f.header_tag, tvb(fields - HEADER_TAG, HEADER_TAG))
     end

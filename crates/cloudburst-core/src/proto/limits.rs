@@ -1,5 +1,6 @@
 //! The limits of the protocol that several modules depend on, and those of what an endpoint
-//! remembers. A limit of one algorithm alone is in its file. `docs/spec.md` lists them all.
+//! remembers. A limit of one algorithm alone is in its file. `docs/spec.md`, section 9, lists those that
+//! a peer can observe.
 //!
 //! Configurable limits are in [`Config`](crate::config::Config). The feature `small-limits` lowers
 //! some of the limits here.

@@ -77,7 +77,7 @@ fn retry() -> Retry {
         path: path(),
         token_refused: section.number("answers") == 1,
         nonce: nonce(),
-        return_path: section.int("turn"),
+        return_path: section.int("return_path"),
         token: key.issue(token.int("t"), nonce(), observed.ip()),
         observed,
     }
@@ -87,7 +87,7 @@ fn open() -> Open {
     let vectors = vectors();
     let secret = vectors.section("message 1").bytes("ephemeral_secret");
     let initiation = Initiation::new(&psk(), nonce(), secret, &open_fields());
-    initiation.open(path(), vectors.section("OPEN").int("turn"), retry().token)
+    initiation.open(path(), vectors.section("OPEN").int("return_path"), retry().token)
 }
 
 /// The responder's answer to the OPEN.

@@ -58,7 +58,7 @@ fn symbol_fields(section: &Section) -> (Prefix, SymbolHeader) {
         symbol: section.int("symbol"),
         symbol_size: section.int("symbol_size"),
         code: section.bytes("code"),
-        unscheduled: section.get("unasked").map_or(0, |_| section.int("unasked")),
+        unscheduled: section.get("unscheduled").map_or(0, |_| section.int("unscheduled")),
     };
     (prefix, header)
 }
