@@ -29,7 +29,7 @@ pub struct Request {
     deadline: Instant,
     interest: EndOnDrop,
     endpoint: Weak<Inner>,
-    /// Whether the request is registered with the engine. Once it does not, another request may have the same id.
+    /// Whether the request is registered with the engine. Once it is not, another request may have the same id.
     registered: bool,
     replied: bool,
 }

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the addresses of the interfaces are cached. A look_up-up takes 15 to 120 us with a few
+/// How long the addresses of the interfaces are cached. A look-up takes 15 to 120 us with a few
 /// addresses and 1 ms with 450 addresses of 300 interfaces, and unauthenticated packets can cause
 /// it.
 const CACHED_FOR: Duration = Duration::from_millis(200);
@@ -26,7 +26,7 @@ pub(crate) struct Addresses {
     interfaces: Mutex<Interfaces>,
 }
 
-/// The prefixes that are local to this host, as of the last look_up-up: single addresses, and on
+/// The prefixes that are local to this host, as of the last look-up: single addresses, and on
 /// loopback interfaces whole IPv4 prefixes.
 #[derive(Debug, Default)]
 struct Interfaces {
@@ -88,7 +88,7 @@ impl Addresses {
 }
 
 impl Interfaces {
-    /// Looks the addresses up again unless the last look_up-up is recent. If the system refuses, the
+    /// Looks the addresses up again unless the last look-up is recent. If the system refuses, the
     /// previous ones remain.
     fn refresh(&mut self, now: Instant, look_up: impl FnOnce() -> nix::Result<Vec<IpNet>>) {
         if self
