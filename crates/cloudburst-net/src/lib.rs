@@ -3,6 +3,8 @@
 //! ```text
 //!   Endpoint (async)   blocking::Endpoint        handles of the application
 //!         └───────┬────────┘
+//!              driver                            which thread or task runs what
+//!                 │
 //!    cloudburst_core::burst::Engine              two threads and the protocol
 //!                 │
 //!            io::UdpIo                           sockets, DSCP, batches, counters
@@ -113,6 +115,13 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("cloudburst-net needs Linux: it uses UDP_SEGMENT, UDP_GRO, recvmmsg and eventfd");
 
+// What a user meets stands here: `endpoint`, `builder`, `blocking`, `calls`, `connect`, `outgoing`, `sending`,
+// `streams`, `names`, `path_map`, `error`, `metrics` and `qlog`. Below it, each importing only what follows:
+//
+//   driver     which thread or task runs, waits, and wakes whom; the state that all clones share
+//   paths      path maps, applied to the sockets of an endpoint
+//   io         the sockets
+//   limits     all limits of sockets and path maps
 pub mod blocking;
 mod builder;
 mod calls;

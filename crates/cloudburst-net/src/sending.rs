@@ -96,10 +96,10 @@ impl Future for Sending {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Poll::Ready(outcome) = Pin::new(&mut self.outcome).poll(cx) else {
             // In a fork, no thread will ever report the outcome.
-            return self
-                .process
-                .check()
-                .map_or_else(|forked| Poll::Ready(Err(forked)), |()| Poll::Pending);
+            return match self.process.check() {
+                Ok(()) => Poll::Pending,
+                Err(forked) => Poll::Ready(Err(forked)),
+            };
         };
         self.ended = true;
         let result = match outcome {

@@ -1,5 +1,11 @@
 //! Requests and responses: calls, and the functions and services that serve them. The core matches responses to
 //! requests and keeps the deadlines.
+//!
+//! | file | role |
+//! |---|---|
+//! | `call`, `many`, `client` | the caller: one call; many with one deadline; a `tower` service |
+//! | `request`, `serve` | the callee: a request and its reply; handlers and services |
+//! | `interest` | whether a response is still awaited |
 
 mod call;
 #[cfg(feature = "tower")]

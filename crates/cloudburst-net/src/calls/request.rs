@@ -204,7 +204,7 @@ impl Request {
         Ok(())
     }
 
-    /// Handles that the response with `bytes`, or a refusal, is under way.
+    /// Releases the request and counts a refusal: its response, with `bytes` unless it is a refusal, is under way.
     fn begun(&mut self, endpoint: &Endpoint, bytes: Option<&[u8]>) {
         self.release(endpoint);
         if bytes.is_none() {

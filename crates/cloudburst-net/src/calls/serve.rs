@@ -33,7 +33,7 @@ impl<B: Into<Bytes>, E: Into<BoxError>> From<Result<B, E>> for Handled {
     fn from(result: Result<B, E>) -> Self {
         match result.map_err(Into::into) {
             Ok(bytes) => Self::Answered(bytes.into()),
-            // Asked here, where a panic of the error's methods is one of the handler.
+            // Checked here, where a panic of the error's methods counts as one of the handler.
             Err(error) if is_overload(&*error) => Self::Overloaded,
             Err(error) => Self::Failed(error.to_string()),
         }

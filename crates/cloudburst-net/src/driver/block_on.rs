@@ -61,10 +61,10 @@ impl ThreadWaker {
         let until = deadline.map(|at| engine.io().now() + left(at));
         self.is_driving.store(true, SeqCst);
         // A bare round trip of 1.5 KB and 5 KB over one socket takes 14 us, and 36 with a thread in
-        // between at each end: so the caller takes its packets itself, if no other one does.
+        // between at each end: so the caller receives its packets itself, if no other thread does.
         let driven = engine.drive(until, || self.woken.load(SeqCst));
         self.is_driving.store(false, SeqCst);
-        // Another thread that drives may not see for a while what this one has put off.
+        // Another thread that drives the engine may take a while to see what this one has deferred.
         engine.flush();
         matches!(driven, Driven::Done | Driven::TimedOut)
     }

@@ -48,7 +48,7 @@ pub(crate) struct Inner {
     timer: Timer,
     /// Whether the endpoint is closed, for tasks that must not keep this alive; dropped with it.
     pub(crate) closed: watch::Sender<bool>,
-    /// Whether it takes no more requests.
+    /// Whether a shutdown has begun, so that it takes no more requests.
     closing: AtomicBool,
     pub(crate) process: Process,
     /// Whether a task of a tokio runtime receives the packets.

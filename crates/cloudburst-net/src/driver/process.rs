@@ -17,7 +17,7 @@ pub(crate) struct Process {
     // system call of 80 ns, six times in a round trip, and a child in another PID namespace may
     // have its parent's. A child of a bare `clone` goes unnoticed.
     forks: Guard,
-    /// Set by a test that plays another process.
+    /// Set by tests that simulate another process.
     #[cfg(test)]
     other: bool,
 }

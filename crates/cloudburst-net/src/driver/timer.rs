@@ -9,8 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-/// Wakes callers at their deadlines, from a thread of its own: there may be no runtime with a timer, and the
-/// threads of the engine know only what is under way. The thread starts with the first caller that waits.
+/// Wakes callers at their deadlines, from a thread of its own.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timer(Arc<Shared>);
 

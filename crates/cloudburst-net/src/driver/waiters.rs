@@ -8,9 +8,8 @@ use core::task::{Poll, Waker};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many senders are woken when capacity becomes free. More than one, because a future that is woken may
-/// never be polled.
-// One would do if it were polled. A future that is kept and not polled, as in a loop around
+/// How many senders are woken when capacity becomes free.
+// One would do if it were always polled. A future that is kept and not polled, as in a loop around
 // `select!`, takes the wake-up, and the others would sleep until their deadlines; to wake all would
 // give up the order of arrival.
 const WOKEN_AT_ONCE: usize = 8;

@@ -32,7 +32,7 @@ impl Meter {
     }
 }
 
-/// Tries all. Returns the last error if none was sent.
+/// Sends all datagrams. Fails with the last error if the system accepted none.
 pub(super) fn any(sent: impl Iterator<Item = Result<(), LocalError>>) -> Result<(), LocalError> {
     sent.reduce(|any, one| any.or(one)).unwrap_or(Ok(()))
 }

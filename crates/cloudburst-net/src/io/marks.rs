@@ -92,7 +92,7 @@ impl Dscps {
         meter.ecn[usize::from(byte & ECN)].add(datagrams);
         let dscp = byte >> 2;
         let is_known = self.own.contains(&dscp) || self.trimmed == Some(dscp);
-        // Junk says nothing about the packets that belong here.
+        // Packets of other protocols say nothing about how peers are configured.
         if !is_known && Kind::of(first).is_ok() {
             self.note_foreign(meter, dscp, datagrams, from);
         }

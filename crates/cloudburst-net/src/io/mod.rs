@@ -3,7 +3,7 @@
 //! An egress is a socket or, for outgoing packets, a flow label or an outer header of packets that egress 0
 //! sends. Egress 0 has the address that peers send to. The next egresses have the ports right after it, if
 //! messages are taken there as well; the other sockets have ports that the system picks, and exist so that
-//! switches hash their packets onto other paths. The last ones are the reserve.
+//! switches hash their packets onto other paths. The last ones are the reserve, for peers that do not answer.
 //!
 //! The caller may supply the sockets that take messages, already bound; all others are opened here.
 //!
@@ -91,7 +91,7 @@ impl UdpIo {
     ///
     /// # Errors
     ///
-    /// [`BuildError::Dscp`], [`BuildError::Dscps`], [`BuildError::Bind`], [`BuildError::Sockets`],
+    /// [`BuildError::Config`], [`BuildError::Bind`], [`BuildError::Sockets`],
     /// [`BuildError::UnfitSocket`], [`BuildError::NoRawSocket`], [`BuildError::SocketOption`] or
     /// [`BuildError::System`].
     pub fn open(config: &UdpConfig, given: Vec<UdpSocket>) -> Result<Self, BuildError> {

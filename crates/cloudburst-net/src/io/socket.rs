@@ -144,7 +144,7 @@ impl EgressSocket {
         Self { socket: socket.into(), gso, drops: AtomicU32::new(0) }
     }
 
-    /// Draws distinct flow labels, and makes the socket send them.
+    /// Chooses distinct random flow labels, and makes the socket send them.
     pub(super) fn choose_flow_labels(&self, count: u16) -> Result<Vec<u32>, BuildError> {
         setsockopt(&self.socket, FlowInfoSend, &true)
             .map_err(|e| failed("IPV6_FLOWINFO_SEND", e))?;
@@ -240,7 +240,7 @@ fn request_receive_buffer(socket: &Socket, wanted: usize) -> Result<(), BuildErr
     Ok(())
 }
 
-/// The same for a send buffer.
+/// Requests a send buffer, as [`request_receive_buffer`] does a receive buffer.
 fn request_send_buffer(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
     let wanted = wanted.min(i32::MAX as usize);
     socket.set_send_buffer_size(wanted).map_err(|e| failed("SO_SNDBUF", e))?;

@@ -16,7 +16,7 @@ use std::thread;
 const MAX_READY: usize = 16;
 /// The data of the event for a token.
 const WAKE: u64 = u64::MAX;
-/// How often in a row sockets may be ready without a packet before they get a rest.
+/// How often in a row sockets may be ready without a packet before the thread sleeps.
 const MAX_FRUITLESS: u32 = 16;
 const REST: Duration = Duration::from_millis(1);
 
@@ -25,7 +25,7 @@ const REST: Duration = Duration::from_millis(1);
 pub(super) struct Waiter {
     /// Counts tokens: each ends the wait of one thread.
     wakes: EventFd,
-    /// The number of tokens that there are, or are about to be.
+    /// The number of tokens that exist or are about to be added.
     tokens: AtomicUsize,
     /// Reports readable egresses, and tokens.
     ready: EpollSet,
@@ -152,7 +152,7 @@ impl Waiter {
         }
     }
 
-    /// Sleeps, because trying again at once would not help.
+    /// Sleeps after an error that would recur at once.
     pub(super) fn rest() {
         thread::sleep(REST);
     }

@@ -78,7 +78,7 @@ impl PathMap {
         Self(Form::Uniform(Uniform::Ecmp { source_ports, destination_ports }))
     }
 
-    /// One IPv6 flow label per path, from 1 to [`MAX`](Self::MAX) of them, drawn when the endpoint is built.
+    /// One IPv6 flow label per path, from 1 to [`MAX`](Self::MAX) of them, chosen at random when the endpoint is built.
     /// One socket serves all, and switches that hash the label (RFC 6438) put each onto a path of their own
     /// choice. IPv4 peers cannot be reached.
     ///

@@ -90,5 +90,6 @@ pub(super) fn net(text: &str) -> Option<IpNet> {
 
 /// Parses a number of digits only.
 fn number(text: &str) -> Option<u16> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+    let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_digits { text.parse().ok() } else { None }
 }

@@ -76,7 +76,7 @@ impl Resolved {
         &self.whole
     }
 
-    /// The paths of `map` to `peer`, of generation `generation`.
+    /// The paths of `map` to `peer`, of this generation.
     fn vias(&self, map: &PathMap, peer: SocketAddr, ports: u16, generation: u32) -> Vec<Via> {
         let ip = peer.ip();
         let egresses = &self.egresses;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) const KEY: [u8; 32] = [7; 32];
 /// The time limit for events that should happen soon.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) fn builder_on(ip: &str) -> Builder {
     let ip = ip.parse().expect("an IP address");
@@ -64,11 +64,11 @@ pub(crate) fn bytes(len: usize, seed: u64) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// Waits until a condition holds, and fails if it does not within [`PATIENCE`].
+/// Waits until a condition holds, and fails if it does not within [`TIMEOUT`].
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        assert!(start.elapsed() < TIMEOUT, "not within {TIMEOUT:?}: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

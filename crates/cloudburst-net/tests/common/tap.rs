@@ -122,18 +122,18 @@ fn pass_back((nat, front, seen, stopping): Back, client: SocketAddr) {
 
 pub(crate) fn open(ip: IpAddr, byte: u8) -> UdpSocket {
     let socket = UdpSocket::bind((ip, 0)).expect("a loopback socket");
-    let told = match ip {
+    let set = match ip {
         IpAddr::V4(_) => setsockopt(&socket, sockopt::IpRecvTos, &true),
         IpAddr::V6(_) => setsockopt(&socket, sockopt::Ipv6RecvTClass, &true),
     };
-    told.expect("the kernel tells the TOS byte");
+    set.expect("the kernel reports the TOS byte");
     let marked = match ip {
         IpAddr::V4(_) => setsockopt(&socket, sockopt::Ipv4Tos, &byte.into()),
         IpAddr::V6(_) => setsockopt(&socket, sockopt::Ipv6TClass, &byte.into()),
     };
     marked.expect("the kernel marks packets");
     if ip.is_ipv6() {
-        setsockopt(&socket, RecvFlowInfo, &true).expect("the kernel tells the flow label");
+        setsockopt(&socket, RecvFlowInfo, &true).expect("the kernel reports the flow label");
     }
     socket.set_read_timeout(Some(Duration::from_millis(50))).expect("an option");
     socket

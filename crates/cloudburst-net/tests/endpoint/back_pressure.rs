@@ -1,6 +1,6 @@
 //! Full queues make senders wait, at both ends, and nothing is dropped.
 
-use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
+use crate::common::{TIMEOUT, blocking, builder, bytes, endpoint, eventually};
 use cloudburst_net::{Config, SendError, Tuning};
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
@@ -55,7 +55,7 @@ async fn sends_that_wait_for_capacity_are_all_delivered() {
         .collect();
     let reader = tokio::spawn(async move { while server.recv().await.is_ok() {} });
     for send in sends {
-        tokio::time::timeout(PATIENCE, send).await.expect("no wake-up is lost").unwrap();
+        tokio::time::timeout(TIMEOUT, send).await.expect("no wake-up is lost").unwrap();
     }
     reader.abort();
 }
@@ -78,7 +78,7 @@ fn a_slow_application_makes_its_senders_wait() {
     let reader = thread::spawn(move || {
         let mut came = BTreeSet::new();
         for _ in 0..MESSAGES {
-            let message = server.recv_timeout(PATIENCE).unwrap().expect("all are delivered");
+            let message = server.recv_timeout(TIMEOUT).unwrap().expect("all are delivered");
             assert!(came.insert(message.bytes), "each once");
         }
         (server.try_recv(), came)

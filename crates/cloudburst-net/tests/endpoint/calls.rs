@@ -1,7 +1,7 @@
 //! Each request gets its own response, or an error that says why there is none.
 
 use crate::common::{
-    PATIENCE, behind_relay, blocking, builder, bytes, endpoint, eventually, log::Log,
+    TIMEOUT, behind_relay, blocking, builder, bytes, endpoint, eventually, log::Log,
 };
 use cloudburst_net::{Config, RequestParts, Role, SendError, SendOptions, Tuning};
 use cloudburst_netem::{LinkConfig, Loss};
@@ -240,7 +240,7 @@ async fn calls_in_flight_are_bounded_and_all_are_answered() {
         server.serve(1, |request| async { request.bytes }).await;
     });
     for call in calls {
-        let ended = tokio::time::timeout(PATIENCE, call).await.expect("no wake-up is lost");
+        let ended = tokio::time::timeout(TIMEOUT, call).await.expect("no wake-up is lost");
         ended.unwrap().unwrap();
     }
 }
@@ -256,7 +256,7 @@ fn blocking_callers_and_callees_receive_their_packets_themselves() {
     let callee = logs[1].clone();
     let serving = thread::spawn(move || {
         tracing::subscriber::with_default(callee, || {
-            while let Ok(Some(request)) = server.recv_request_timeout(PATIENCE) {
+            while let Ok(Some(request)) = server.recv_request_timeout(TIMEOUT) {
                 let last = request.bytes() == "last";
                 request.reply("response").unwrap();
                 if last {

@@ -34,10 +34,10 @@ async fn dropping_a_sending_stops_it() {
     let before = client.counters().sender.symbols_sent;
     let sending = client.send(relay.addr(), bytes(1_000_000, 2)).begin().unwrap();
     eventually("it bursts", || client.counters().sender.symbols_sent > before);
-    assert!(client.send(relay.addr(), "another").begin().is_err(), "there is room for one");
+    assert!(client.send(relay.addr(), "another").begin().is_err(), "there is capacity for one");
     drop(sending);
     assert_eq!(client.counters().sender.unknown, 1);
-    let next = client.send(relay.addr(), "another").begin().expect("the room is free again");
+    let next = client.send(relay.addr(), "another").begin().expect("the capacity is free again");
     drop(next);
     assert_idle(&client).await;
 }
@@ -74,7 +74,7 @@ async fn dropping_a_call_stops_its_request() {
     assert!(tokio::time::timeout(Duration::from_millis(50), call).await.is_err());
     assert!(client.counters().sender.symbols_sent > before);
     assert_eq!(client.counters().sender.unknown, 1);
-    let next = client.send(relay.addr(), "another").begin().expect("the room is free again");
+    let next = client.send(relay.addr(), "another").begin().expect("the capacity is free again");
     drop(next);
     assert_idle(&client).await;
 }

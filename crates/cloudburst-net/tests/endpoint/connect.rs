@@ -1,6 +1,6 @@
 //! Connecting opens a session before the first message.
 
-use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
+use crate::common::{TIMEOUT, blocking, builder, bytes, endpoint, eventually};
 use cloudburst_net::{Config, Endpoint, SendError, SendOptions, Tuning};
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
@@ -31,7 +31,7 @@ async fn messages_after_a_connect_find_the_session_open() {
     client.send(to, bytes(5_000, 1)).await.unwrap();
     assert_eq!(server.recv().await.unwrap().bytes, bytes(5_000, 1));
     assert_eq!(client.counters().sender.sessions_opened, 1);
-    assert!(client.shutdown(PATIENCE).await);
+    assert!(client.shutdown(TIMEOUT).await);
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn a_connect_to_a_closed_port_ends_with_no_answer() {
     let start = Instant::now();
     let result = client.connect(address).deadline(DEADLINE).await;
     assert_eq!(result, Err(SendError::NoAnswer));
-    assert!(start.elapsed() >= DEADLINE && start.elapsed() < DEADLINE + PATIENCE);
+    assert!(start.elapsed() >= DEADLINE && start.elapsed() < DEADLINE + TIMEOUT);
     assert!(client.shutdown(Duration::ZERO).await, "nothing is under way");
 }
 
@@ -96,7 +96,7 @@ async fn dropping_a_connect_cancels_it_and_frees_capacity() {
     assert!(!next.is_finished());
     drop(connect);
     next.await.unwrap().unwrap();
-    assert!(client.shutdown(PATIENCE).await);
+    assert!(client.shutdown(TIMEOUT).await);
 }
 
 #[tokio::test]
@@ -135,11 +135,11 @@ fn a_shutdown_waits_for_a_connect_that_can_still_succeed() {
     let (silent, address) = nobody();
     let connecting = client.clone();
     let thread = thread::spawn(move || connecting.connect(address));
-    eventually("it asks", || {
+    eventually("it sends a handshake", || {
         client.peer(address).is_some_and(|peer| peer.sent.handshakes_sent > 0)
     });
     let closing = client.clone();
-    let closed = thread::spawn(move || closing.shutdown(PATIENCE));
+    let closed = thread::spawn(move || closing.shutdown(TIMEOUT));
     let unsendable = SendOptions::default().priority(8);
     eventually("it closes", || {
         let refused = client.with(unsendable).try_send(address, "late").map(drop);

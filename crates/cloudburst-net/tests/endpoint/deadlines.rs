@@ -1,6 +1,6 @@
-//! Deadlines bound the whole operation, the wait for room included.
+//! Deadlines bound the whole operation, the wait for capacity included.
 
-use crate::common::{PATIENCE, blocking, builder, bytes, endpoint};
+use crate::common::{TIMEOUT, blocking, builder, bytes, endpoint};
 use cloudburst_net::{Config, Endpoint, SendError, SendOptions, Sending, Tuning};
 use futures_util::{FutureExt, SinkExt};
 use std::net::UdpSocket;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_millis(50);
 
-/// An endpoint whose only room is taken by a message to nobody, until its deadline.
+/// An endpoint whose capacity is taken by one message to nobody, until its deadline.
 struct Full {
     endpoint: Endpoint,
     _occupant: Sending,
@@ -37,7 +37,7 @@ fn of_few_bytes() -> Config {
 #[test]
 fn an_operation_without_capacity_by_its_deadline_was_not_delivered() {
     for config in [of_one_message(), of_few_bytes()] {
-        let full = Full::with(config.clone(), PATIENCE);
+        let full = Full::with(config.clone(), TIMEOUT);
         let this = &full.endpoint;
         let other = endpoint();
         let to = other.local_addr();
@@ -70,7 +70,7 @@ fn an_operation_without_capacity_by_its_deadline_was_not_delivered() {
             assert_eq!(error, SendError::NotStarted);
             assert!(error.is_timeout() && !error.may_have_been_delivered());
         }
-        assert!(start.elapsed() < PATIENCE / 2, "not when there was room");
+        assert!(start.elapsed() < TIMEOUT / 2, "not when there was capacity");
     }
 }
 
@@ -79,15 +79,15 @@ fn a_call_behind_another_ends_at_its_deadline() {
     let client = builder().config(of_one_message()).build().unwrap();
     let server = endpoint();
     let to = server.local_addr();
-    let calls = client.call_many([(to, "slow")]).deadline(PATIENCE).begin();
+    let calls = client.call_many([(to, "slow")]).deadline(TIMEOUT).begin();
     let start = Instant::now();
     let late = client.blocking().with(SendOptions::default().deadline(SOON)).call(to, "fast");
     assert_eq!(late, Err(SendError::NotStarted));
-    assert!((SOON..PATIENCE / 2).contains(&start.elapsed()));
+    assert!((SOON..TIMEOUT / 2).contains(&start.elapsed()));
     drop(calls);
 }
 
-/// Calls while there is no room for about `wait`, and checks how long the callee believes to have.
+/// Calls while there is no capacity for about `wait`, and checks how long the callee believes to have.
 fn call_that_waits(client: &Endpoint, wait: Duration) {
     const DEADLINE: Duration = Duration::from_secs(60);
     let client = client.blocking();
@@ -96,10 +96,10 @@ fn call_that_waits(client: &Endpoint, wait: Duration) {
     let to = server.local_addr();
     let within = client.with(SendOptions::default().deadline(DEADLINE));
     let caller = thread::spawn(move || within.call(to, bytes(10_000, 2)));
-    let Some(request) = server.recv_request_timeout(PATIENCE).unwrap() else {
+    let Some(request) = server.recv_request_timeout(TIMEOUT).unwrap() else {
         panic!("no request: {:?}", caller.join());
     };
-    assert!(start.elapsed() >= wait / 2, "there was no room");
+    assert!(start.elapsed() >= wait / 2, "there was no capacity");
     assert!(request.deadline() < start + DEADLINE + wait / 2, "the wait is part of the call");
     request.accept().unwrap();
     assert_eq!(caller.join().unwrap().unwrap(), "");
@@ -123,7 +123,7 @@ fn a_call_that_waited_for_capacity_has_the_rest_of_its_deadline() {
 
 #[test]
 fn a_reply_without_capacity_ends_at_its_deadline() {
-    let full = Full::with(of_one_message(), PATIENCE);
+    let full = Full::with(of_one_message(), TIMEOUT);
     let client = endpoint().blocking();
     let server = full.endpoint.blocking();
     let to = server.local_addr();
@@ -133,7 +133,7 @@ fn a_reply_without_capacity_ends_at_its_deadline() {
     let impatient = server.with(SendOptions::default().deadline(SOON));
     let replied = impatient.recv_request().unwrap().reply("an answer");
     assert_eq!(replied, Err(SendError::NotStarted));
-    assert!(start.elapsed() < PATIENCE / 2);
+    assert!(start.elapsed() < TIMEOUT / 2);
     assert!(caller.join().unwrap().unwrap_err().may_have_been_delivered());
 }
 
@@ -144,7 +144,7 @@ async fn a_message_begun_after_its_deadline_is_not_sent() {
     let past = Instant::now();
     let begun = client.send(server.local_addr(), "late").deadline_at(past).begin().unwrap();
     assert_eq!(begun.now_or_never(), Some(Err(SendError::NotStarted)));
-    let at = past + PATIENCE;
+    let at = past + TIMEOUT;
     client.send(server.local_addr(), "in time").deadline_at(at).await.unwrap();
     let results = client.call_many([(server.local_addr(), "late")]).deadline_at(past).begin();
     assert_eq!(results.results().await, [Err(SendError::NotStarted)]);

@@ -1,7 +1,7 @@
 //! Futures that are dropped before they are done: nothing that they waited for is lost. Those of
 //! sends and calls are in `cancel.rs`.
 
-use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
+use crate::common::{TIMEOUT, blocking, builder, bytes, endpoint, eventually};
 use cloudburst_net::{Bytes, Config, RejectReason, SendError};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -51,7 +51,7 @@ async fn no_message_is_lost_with_a_receiver_that_gives_up() {
         })
         .collect();
     sending.await.unwrap();
-    server.shutdown(PATIENCE).await;
+    server.shutdown(TIMEOUT).await;
     let mut all = Vec::new();
     let mut gave_up = 0;
     for receiver in receivers {
@@ -89,7 +89,7 @@ fn no_message_is_lost_with_a_blocking_receiver_that_gives_up() {
         })
         .collect();
     sending.join().unwrap();
-    server.shutdown(PATIENCE);
+    server.shutdown(TIMEOUT);
     let came: Vec<_> = receivers.into_iter().flat_map(|taking| taking.join().unwrap()).collect();
     assert_eq!((came.len(), came.iter().collect::<BTreeSet<_>>().len()), (1_000, 1_000));
 }
@@ -113,7 +113,7 @@ fn no_request_is_lost_with_a_receiver_that_gives_up() {
     for _ in 0..300 {
         assert_eq!(client.call(to, "a request").unwrap(), "done");
     }
-    server.shutdown(PATIENCE);
+    server.shutdown(TIMEOUT);
     serving.join().unwrap();
 }
 

@@ -29,7 +29,7 @@ async fn exactly_once_through(link: LinkConfig) -> (Endpoint, Endpoint) {
         .collect();
     let mut came: BTreeMap<u64, usize> = BTreeMap::new();
     for _ in 0..MESSAGES {
-        let next = tokio::time::timeout(crate::common::PATIENCE, server.recv());
+        let next = tokio::time::timeout(crate::common::TIMEOUT, server.recv());
         let message = next.await.expect("in time").expect("the server is open");
         let (number, _) = message.bytes.split_at(8);
         let number = u64::from_be_bytes(number.try_into().expect("eight bytes"));

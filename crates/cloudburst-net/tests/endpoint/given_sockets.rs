@@ -1,6 +1,6 @@
 //! Sockets that were bound before the endpoint was built.
 
-use crate::common::{PATIENCE, builder, endpoint, with_dscps};
+use crate::common::{TIMEOUT, builder, endpoint, with_dscps};
 use cloudburst_net::{Builder, PathMap, blocking};
 use socket2::{Domain, SockRef, Socket, Type};
 use std::net::{SocketAddr, UdpSocket};
@@ -19,8 +19,7 @@ fn packets_queued_in_a_given_socket_are_received() {
     let build = || builder().bind(addr).build_on(vec![socket.try_clone().unwrap()]).unwrap();
     let first = build().blocking();
     endpoint().blocking().send(addr, "to the first").unwrap();
-    let received =
-        |endpoint: &blocking::Endpoint| endpoint.recv_timeout(PATIENCE).unwrap().unwrap();
+    let received = |endpoint: &blocking::Endpoint| endpoint.recv_timeout(TIMEOUT).unwrap().unwrap();
     assert_eq!(received(&first).bytes, "to the first");
     drop(first);
 
@@ -100,7 +99,7 @@ fn a_socket_can_be_given_for_each_port_that_takes_messages() {
     assert_eq!(server.as_async().local_addrs()[1].port(), addr.port() + 1);
     let client = builder().paths(paths).build().unwrap().blocking();
     client.send(addr, vec![7; 100_000]).unwrap();
-    let message = server.recv_timeout(PATIENCE).unwrap().unwrap();
+    let message = server.recv_timeout(TIMEOUT).unwrap().unwrap();
     assert_eq!(message.bytes.len(), 100_000);
     let received = client.paths(addr).iter().filter(|path| path.arrived > 0).count();
     assert_eq!(received, 2);

@@ -21,6 +21,7 @@ mod given_sockets;
 mod marks;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod names;
 mod panics;
 mod paths;
 mod qlog;

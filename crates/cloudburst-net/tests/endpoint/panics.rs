@@ -1,7 +1,7 @@
 //! Callbacks and tasks that panic: their callers get an error at once, and nothing else is
 //! affected.
 
-use crate::common::{PATIENCE, bytes, endpoint, eventually};
+use crate::common::{TIMEOUT, bytes, endpoint, eventually};
 use cloudburst_net::{Bytes, Closed, Endpoint, SendError, SendOptions};
 use std::future::Future;
 use std::mem::ManuallyDrop;
@@ -54,12 +54,12 @@ fn assert_alive(endpoint: &Endpoint) {
     let other = crate::common::blocking();
     this.send(other.local_addr(), bytes(20_000, 1)).unwrap();
     other.send(this.local_addr(), "back").unwrap();
-    assert_eq!(this.recv_timeout(PATIENCE).unwrap().unwrap().bytes, "back");
+    assert_eq!(this.recv_timeout(TIMEOUT).unwrap().unwrap().bytes, "back");
     let rejected = SendError::NoAnswer;
     assert_eq!(this.with(soon()).send(nobody, "hello"), Err(rejected));
     let late = this.with(soon()).call(other.local_addr(), "nobody serves");
     assert_eq!(late, Err(SendError::NoResponse));
-    assert!(this.shutdown(PATIENCE), "nothing is left under way");
+    assert!(this.shutdown(TIMEOUT), "nothing is left under way");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_waker_of_a_receiver_may_panic() {
     other.send(endpoint.local_addr(), "it is the application's").unwrap();
     assert_eq!(panicking.woken(), 1);
     drop(receiving);
-    let message = endpoint.blocking().recv_timeout(PATIENCE).unwrap().unwrap();
+    let message = endpoint.blocking().recv_timeout(TIMEOUT).unwrap().unwrap();
     assert_eq!(message.bytes, "it is the application's", "it was reported as delivered");
     assert_alive(&endpoint);
 }
@@ -96,11 +96,11 @@ fn a_waker_of_a_call_may_panic() {
     let panicking = Arc::<Panicking>::default();
     let mut late = endpoint.call(other.local_addr(), "no answer").options(soon()).into_future();
     panicking.wait_for(late.as_mut());
-    let unanswered = other.recv_request_timeout(PATIENCE).unwrap().expect("its caller waits");
+    let unanswered = other.recv_request_timeout(TIMEOUT).unwrap().expect("its caller waits");
     eventually("its deadline ends it", || panicking.woken() == 1);
     let mut answered = endpoint.call(other.local_addr(), "a request").into_future();
     panicking.wait_for(answered.as_mut());
-    let request = other.recv_request_timeout(PATIENCE).unwrap().expect("its caller waits");
+    let request = other.recv_request_timeout(TIMEOUT).unwrap().expect("its caller waits");
     request.reply("a response").unwrap();
     assert_eq!(panicking.woken(), 2);
     drop(unanswered);
@@ -119,7 +119,7 @@ fn wakers_may_panic_when_an_endpoint_closes() {
     calls.iter_mut().for_each(|call| panicking.wait_for(call.as_mut()));
     receivers.iter_mut().for_each(|receiver| panicking.wait_for(receiver.as_mut()));
     assert!(!endpoint.blocking().shutdown(Duration::ZERO));
-    assert_eq!(panicking.woken(), 6, "each is told");
+    assert_eq!(panicking.woken(), 6, "each is woken");
     let mut context = Context::from_waker(Waker::noop());
     for mut send in waiting {
         assert_eq!(send.as_mut().poll(&mut context), Poll::Ready(Err(SendError::Closed)));

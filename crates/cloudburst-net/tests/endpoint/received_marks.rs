@@ -1,6 +1,6 @@
 //! The DSCP and ECN that packets arrive with are counted, and a foreign DSCP is reported once.
 
-use crate::common::{PATIENCE, builder, builder_on, bytes, log::Log, tap::Tap, with_dscps};
+use crate::common::{TIMEOUT, builder, builder_on, bytes, log::Log, tap::Tap, with_dscps};
 use cloudburst_core::burst::PacketIo;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Class, Contents, Ecn, Marking, Transmit};
@@ -57,7 +57,7 @@ fn at(io: &UdpIo, ip: &str) -> SocketAddr {
 fn receive(io: &UdpIo, count: u64) -> IoCounters {
     let start = Instant::now();
     while io.counters().datagrams_received < count {
-        assert!(start.elapsed() < PATIENCE, "{:?}", io.counters());
+        assert!(start.elapsed() < TIMEOUT, "{:?}", io.counters());
         io.take(io.wait(Duration::from_secs(1)), &mut |_| {});
     }
     io.counters()

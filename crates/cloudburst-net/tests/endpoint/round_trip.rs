@@ -1,6 +1,6 @@
 //! Messages of all sizes arrive as they were sent, and are answered.
 
-use crate::common::{PATIENCE, blocking, builder, builder_on, bytes, endpoint};
+use crate::common::{TIMEOUT, blocking, builder, builder_on, bytes, endpoint};
 use cloudburst_net::{Bytes, Config, Endpoint, PathMap, Security, blocking};
 use std::future::IntoFuture;
 use std::io;
@@ -65,7 +65,7 @@ fn blocking_endpoints_exchange_messages_both_ways_over_ipv4_and_ipv6() {
         client.send(server.local_addr(), "question").unwrap();
         let question = server.recv().unwrap();
         let answer = server.try_send(question.peer, "answer").unwrap();
-        assert_eq!(client.recv_timeout(PATIENCE).unwrap().unwrap().bytes, "answer");
+        assert_eq!(client.recv_timeout(TIMEOUT).unwrap().unwrap().bytes, "answer");
         answer.wait().unwrap();
     }
 }
@@ -107,7 +107,7 @@ fn every_size_arrives_byte_for_byte() {
     let expected = sizes.clone();
     let reader = thread::spawn(move || {
         for (seed, len) in expected.into_iter().enumerate() {
-            let message = server.recv_timeout(PATIENCE).unwrap().expect("it was sent");
+            let message = server.recv_timeout(TIMEOUT).unwrap().expect("it was sent");
             assert!(message.bytes == bytes(len, seed as u64), "{len} bytes changed on the way");
         }
         assert_eq!(server.try_recv(), Ok(None));
@@ -121,7 +121,7 @@ fn every_size_arrives_byte_for_byte() {
         // At the scale of a symbol: the last of a block may have come over several paths.
         assert!(arrived >= receipt.source_symbols, "{receipt:?}");
         assert!(receipt.redundancy() >= 1.0);
-        assert!(receipt.waited < PATIENCE && receipt.completed_in < PATIENCE);
+        assert!(receipt.waited < TIMEOUT && receipt.completed_in < TIMEOUT);
         assert_eq!(receipt.blocks > 1, len > 180_000 || receipt.source_symbols > 128);
     }
     reader.join().unwrap();
@@ -172,7 +172,7 @@ fn threads_share_an_endpoint_in_both_directions() {
             for endpoint in [one.clone(), other.clone()] {
                 scope.spawn(move || {
                     for _ in 0..25 {
-                        let message = endpoint.recv_timeout(PATIENCE).unwrap().expect("a message");
+                        let message = endpoint.recv_timeout(TIMEOUT).unwrap().expect("a message");
                         assert_eq!(message.bytes.len(), 3_000);
                     }
                 });
@@ -203,7 +203,7 @@ fn a_trusted_network_needs_no_key() {
 fn an_endpoint_may_send_to_itself() {
     let endpoint = blocking();
     let sending = endpoint.try_send(endpoint.local_addr(), bytes(50_000, 3)).unwrap();
-    assert_eq!(endpoint.recv_timeout(PATIENCE).unwrap().unwrap().bytes, bytes(50_000, 3));
+    assert_eq!(endpoint.recv_timeout(TIMEOUT).unwrap().unwrap().bytes, bytes(50_000, 3));
     sending.wait().unwrap();
 }
 
@@ -232,7 +232,7 @@ fn busy_polling_threads_receive_messages_and_the_shutdown() {
         assert_eq!(one.recv().unwrap().bytes, message);
     }
     assert_eq!(one.recv_timeout(Duration::from_millis(5)), Ok(None));
-    other.shutdown(PATIENCE);
+    other.shutdown(TIMEOUT);
     echo.join().unwrap();
 }
 

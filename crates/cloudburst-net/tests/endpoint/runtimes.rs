@@ -1,7 +1,7 @@
 //! Runtimes that are shut down while sends, calls and handlers are under way: what they held ends,
 //! and the endpoint goes on without them.
 
-use crate::common::{PATIENCE, bytes, endpoint, eventually};
+use crate::common::{TIMEOUT, bytes, endpoint, eventually};
 use cloudburst_net::SendError;
 use std::future::pending;
 use std::net::UdpSocket;
@@ -49,20 +49,20 @@ fn an_endpoint_outlives_its_runtime() {
         drop(runtime);
 
         assert_eq!(client.peer(nobody).unwrap().sent.unfinished, 0, "all bursts have stopped");
-        assert_eq!(caller.join().unwrap(), Err(SendError::Unanswered), "and it was told at once");
+        assert_eq!(caller.join().unwrap(), Err(SendError::Unanswered), "at once");
         let this = client.blocking();
         let other = server.blocking();
         this.send(to, "from without").unwrap();
-        assert_eq!(other.recv_timeout(PATIENCE).unwrap().unwrap().bytes, "from without");
+        assert_eq!(other.recv_timeout(TIMEOUT).unwrap().unwrap().bytes, "from without");
         let [next, _] = runtimes();
         next.block_on(async {
             let responder = server.clone();
             let task =
                 tokio::spawn(
-                    async move { responder.serve(1, |asked| async { asked.bytes }).await },
+                    async move { responder.serve(1, |request| async { request.bytes }).await },
                 );
             assert_eq!(client.call(to, "from another").await.unwrap(), "from another");
-            assert!(client.shutdown(PATIENCE).await, "nothing is left under way");
+            assert!(client.shutdown(TIMEOUT).await, "nothing is left under way");
             server.shutdown(Duration::ZERO).await;
             task.await.unwrap();
         });

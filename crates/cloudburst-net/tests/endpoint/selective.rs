@@ -7,7 +7,7 @@
 //! ```
 
 use crate::common::tap::{open, read};
-use crate::common::{PATIENCE, builder, bytes};
+use crate::common::{TIMEOUT, builder, bytes};
 use cloudburst_net::{Config, EcnMode, Endpoint, Fabric, Tuning};
 use cloudburst_netem::{Link, LinkConfig, LinkStats, Mark};
 use std::collections::HashMap;
@@ -160,7 +160,7 @@ fn scheduled_packets_of_an_incast_survive_where_unscheduled_ones_die() {
     let server = server.blocking();
     for client in &clients {
         client.clone().blocking().send(port.addr, bytes(100, 0)).unwrap();
-        server.recv_timeout(PATIENCE).unwrap().expect("it came");
+        server.recv_timeout(TIMEOUT).unwrap().expect("it came");
     }
     let (before, ect_before) = port.stats();
     thread::scope(|scope| {
@@ -169,7 +169,7 @@ fn scheduled_packets_of_an_incast_survive_where_unscheduled_ones_die() {
             scope.spawn(move || client.clone().blocking().send(to, bytes(40_000, seed)).unwrap());
         }
         for _ in &clients {
-            let message = server.recv_timeout(PATIENCE).unwrap().expect("it came");
+            let message = server.recv_timeout(TIMEOUT).unwrap().expect("it came");
             assert_eq!(message.bytes.len(), 40_000);
         }
     });

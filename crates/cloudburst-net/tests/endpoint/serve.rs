@@ -1,6 +1,6 @@
 //! Handlers run concurrently, within a limit, and end when they are no longer awaited.
 
-use crate::common::{PATIENCE, blocking, endpoint, eventually, log::Log};
+use crate::common::{TIMEOUT, blocking, endpoint, eventually, log::Log};
 use cloudburst_net::{Config, Overloaded, RequestParts, SendError};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
@@ -71,7 +71,7 @@ async fn serve_handles_at_most_limit_requests_at_a_time() {
     };
     tokio::select! {
         () = server.serve(LIMIT, handler) => panic!("nobody has shut it down"),
-        ended = timeout(PATIENCE, all) => ended.unwrap(),
+        ended = timeout(TIMEOUT, all) => ended.unwrap(),
     }
     assert_eq!(gauge.most.load(SeqCst), LIMIT);
 }
@@ -98,7 +98,7 @@ fn blocking_serve_runs_handlers_in_limit_threads() {
         for call in calls {
             assert_eq!(call.join().unwrap(), "together");
         }
-        assert!(server.shutdown(PATIENCE));
+        assert!(server.shutdown(TIMEOUT));
     });
     assert_eq!(gauge.most.load(SeqCst), LIMIT);
 }
@@ -183,9 +183,9 @@ async fn a_handler_is_dropped_when_its_caller_is_gone() {
     eventually("it is dropped", || gauge.now.load(SeqCst) == 0);
     assert!(request.is_cancelled());
     assert_eq!(server.counters().calls.requests_withdrawn, 1);
-    assert_eq!(server.counters().calls.requests_unanswered, 0, "nobody is to be told");
+    assert_eq!(server.counters().calls.requests_unanswered, 0, "no caller needs an answer");
 
-    // There is room for the next, which ends with its deadline.
+    // The next call may begin, which ends with its deadline.
     let soon = Duration::from_millis(100);
     assert_eq!(client.call(to, "another").deadline(soon).await, Err(SendError::NoResponse));
     assert_eq!(begins.recv().await.unwrap().bytes, "another");
@@ -214,7 +214,7 @@ fn a_blocking_handler_can_check_whether_its_request_is_cancelled() {
         assert_eq!(calls.left(), 1);
         drop(calls);
         eventually("it has noticed", || noticed.load(SeqCst));
-        assert!(server.shutdown(PATIENCE));
+        assert!(server.shutdown(TIMEOUT));
     });
     assert_eq!(client.counters().calls.responses_dropped, 0);
 }
@@ -256,7 +256,7 @@ async fn an_overloaded_handler_refuses_its_request() {
     assert!(error.is_busy() && !error.may_have_been_delivered());
     let calls = server.counters().calls;
     assert_eq!((calls.requests_overloaded, calls.requests_unanswered), (1, 1));
-    assert!(server.shutdown(PATIENCE).await, "no request is held");
+    assert!(server.shutdown(TIMEOUT).await, "no request is held");
     serving.await.unwrap();
 }
 
@@ -268,7 +268,7 @@ fn a_blocking_service_can_refuse_requests_too() {
     thread::scope(|scope| {
         scope.spawn(|| server.try_serve(2, |_| Err::<Vec<u8>, _>(io::Error::from(Overloaded))));
         assert_eq!(client.call(to, "a request"), Err(SendError::Overloaded));
-        assert!(server.shutdown(PATIENCE));
+        assert!(server.shutdown(TIMEOUT));
     });
 
     let server = blocking();

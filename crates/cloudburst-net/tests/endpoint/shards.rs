@@ -104,8 +104,8 @@ fn a_shard_is_called_and_calls_back() {
         thread::spawn(move || {
             while let Ok(request) = shard.recv_request() {
                 // The caller is asked in turn, and its answer is the response.
-                let asked = shard.call(request.peer(), format!("I am {name}")).unwrap();
-                request.reply(asked).unwrap();
+                let answer = shard.call(request.peer(), format!("I am {name}")).unwrap();
+                request.reply(answer).unwrap();
             }
         })
     });
@@ -116,7 +116,7 @@ fn a_shard_is_called_and_calls_back() {
         let client = builder().build().unwrap().blocking();
         let service = client.clone();
         let serving = thread::spawn(move || {
-            service.serve(1, |asked| [asked.bytes, asked.peer.to_string().into()].concat());
+            service.serve(1, |request| [request.bytes, request.peer.to_string().into()].concat());
         });
         let said: BTreeSet<_> =
             (0..4).map(|_| client.call(addr, "who are you?").unwrap()).collect();
@@ -128,7 +128,7 @@ fn a_shard_is_called_and_calls_back() {
     }
     assert!(met.len() > 1, "{met:?}");
     for (endpoint, thread) in shards.iter().map(Endpoint::blocking).zip(answering).chain(clients) {
-        endpoint.shutdown(crate::common::PATIENCE);
+        endpoint.shutdown(crate::common::TIMEOUT);
         thread.join().unwrap();
     }
 }

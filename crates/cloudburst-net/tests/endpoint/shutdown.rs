@@ -1,6 +1,6 @@
 //! A shutdown waits for what is under way, within limits, and notifies peers of the rest.
 
-use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
+use crate::common::{TIMEOUT, blocking, builder, bytes, endpoint, eventually};
 use cloudburst_net::blocking::Request;
 use cloudburst_net::{
     Bytes, Closed, Config, Endpoint, RejectReason, RequestParts, SendError, Sending, Tuning,
@@ -22,15 +22,15 @@ async fn a_shutdown_waits_for_messages_under_way() {
     let to = server.local_addr();
     let sends: Vec<_> =
         (0..50).map(|n| client.send(to, bytes(20_000, n)).begin().unwrap()).collect();
-    assert!(client.shutdown(PATIENCE).await, "all had ended");
+    assert!(client.shutdown(TIMEOUT).await, "all had ended");
     for send in sends {
         send.await.unwrap();
     }
     let late = client.send(to, "late").await;
     assert_eq!(late, Err(SendError::Closing));
-    assert!(client.shutdown(PATIENCE).await, "closing twice says the same");
+    assert!(client.shutdown(TIMEOUT).await, "closing twice says the same");
 
-    assert!(server.shutdown(PATIENCE).await);
+    assert!(server.shutdown(TIMEOUT).await);
     for _ in 0..50 {
         assert_eq!(server.recv().await.unwrap().bytes.len(), 20_000);
     }
@@ -44,9 +44,9 @@ fn a_shutdown_wakes_receivers() {
     let server = blocking();
     let waiting = server.clone();
     let waiter = thread::spawn(move || waiting.recv());
-    assert!(server.shutdown(PATIENCE));
+    assert!(server.shutdown(TIMEOUT));
     assert_eq!(waiter.join().unwrap(), Err(Closed));
-    assert_eq!(server.recv_timeout(PATIENCE), Err(Closed));
+    assert_eq!(server.recv_timeout(TIMEOUT), Err(Closed));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_shutdown_gives_up_when_its_time_is_over() {
     let sending = client.try_send(silent.local_addr().unwrap(), "nobody hears").unwrap();
     let start = Instant::now();
     assert!(!client.shutdown(Duration::from_millis(100)));
-    assert!(start.elapsed() >= Duration::from_millis(100) && start.elapsed() < PATIENCE);
+    assert!(start.elapsed() >= Duration::from_millis(100) && start.elapsed() < TIMEOUT);
     assert_eq!(sending.wait(), Err(SendError::Closed));
 }
 
@@ -71,7 +71,7 @@ async fn dropping_the_last_clone_ends_sends_and_calls() {
     assert_eq!(sending.await, Err(SendError::Closed));
 }
 
-/// An endpoint with room for one message, which is on its way to a peer that does not answer.
+/// An endpoint with capacity for one message, which is on its way to a peer that does not answer.
 fn full(silent: &UdpSocket) -> (Endpoint, Sending) {
     let config = Config {
         tuning: Tuning { send_messages: Some(1), ..Tuning::default() },
@@ -102,7 +102,7 @@ async fn a_shutdown_refuses_at_once_what_waits_for_capacity() {
     assert!(is_waiting(under_way.as_mut()) && is_waiting(call.as_mut()));
     assert!(is_waiting(send.as_mut()) && is_waiting(connect.as_mut()));
 
-    let mut shutdown = pin!(client.shutdown(PATIENCE));
+    let mut shutdown = pin!(client.shutdown(TIMEOUT));
     assert!(is_waiting(shutdown.as_mut()));
     assert_eq!(call.await, Err(SendError::Closing));
     assert_eq!(send.await, Err(SendError::Closing));
@@ -119,7 +119,7 @@ fn a_shutdown_refuses_at_once_a_blocking_caller_that_waits_for_capacity() {
     thread::scope(|scope| {
         let call = scope.spawn(|| client.call(to, "a call"));
         let send = scope.spawn(|| client.send(to, "a message"));
-        let shutdown = scope.spawn(|| client.shutdown(PATIENCE));
+        let shutdown = scope.spawn(|| client.shutdown(TIMEOUT));
         assert_eq!(call.join().unwrap(), Err(SendError::Closing));
         assert_eq!(send.join().unwrap(), Err(SendError::Closing));
         assert!(!shutdown.is_finished());
@@ -135,7 +135,7 @@ fn a_waker_may_shut_its_endpoint_down_when_a_send_ends() {
     let mut send = pin!(client.send(silent.local_addr().unwrap(), "a message").into_future());
     let waker = Waker::from(Arc::new(ShutsDown(client.blocking())));
     assert!(send.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    // Makes room, of which this thread, or one of the endpoint, tells the other send.
+    // Frees capacity: this thread, or one of the endpoint, wakes the other send.
     drop(sending);
     eventually("it is closed", || client.is_closed());
 }
@@ -186,7 +186,7 @@ async fn a_reply_that_waits_for_capacity_may_be_sent_until_the_shutdown_ends() {
         let mut reply = pin!(request.reply("an answer").into_future());
         assert!(is_waiting(reply.as_mut()));
         let closing = server.clone();
-        let time = if ends { Duration::from_millis(100) } else { PATIENCE };
+        let time = if ends { Duration::from_millis(100) } else { TIMEOUT };
         let shutdown = tokio::spawn(async move { closing.shutdown(time).await });
         assert_eq!(server.send(to, "another").await, Err(SendError::Closing));
         if ends {
@@ -240,7 +240,7 @@ fn a_shutdown_waits_for_replies_and_refuses_requests_that_were_not_taken() {
     let (request, [taken, queued]) = taken_and_queued(&client, &server);
     let closing = server.blocking();
     let start = Instant::now();
-    let shutdown = thread::spawn(move || closing.shutdown(PATIENCE));
+    let shutdown = thread::spawn(move || closing.shutdown(TIMEOUT));
     // While the shutdown waits for the reply.
     assert_eq!(queued.join().unwrap(), Err(refused()));
     assert!(!refused().may_have_been_delivered());
@@ -250,7 +250,7 @@ fn a_shutdown_waits_for_replies_and_refuses_requests_that_were_not_taken() {
     request.reply("an answer").unwrap();
     assert_eq!(taken.join().unwrap().unwrap(), "an answer");
     assert!(shutdown.join().unwrap(), "all was drained");
-    assert!(start.elapsed() < PATIENCE);
+    assert!(start.elapsed() < TIMEOUT);
     assert_eq!(server.counters().calls.requests_refused, 1);
 }
 
@@ -322,8 +322,8 @@ async fn serve_ends_with_the_shutdown_once_taken_requests_are_answered() {
         })
         .collect();
     eventually("both are taken", || server.counters().calls.requests_received == 2);
-    let shutdown = tokio::spawn(async move { server.shutdown(PATIENCE).await });
-    // There is no room for it: it waits, and is refused when the shutdown begins.
+    let shutdown = tokio::spawn(async move { server.shutdown(TIMEOUT).await });
+    // There is no capacity for it: it waits, and is refused when the shutdown begins.
     assert_eq!(client.call(to, "late").await, Err(refused()));
     gate.add_permits(2);
     for call in calls {
@@ -344,7 +344,7 @@ async fn a_call_after_its_callee_has_shut_down_was_certainly_not_delivered() {
     );
     assert_eq!(client.call(to, "a request").await.unwrap(), "a request");
     let sent = client.counters().sender.symbols_sent;
-    server.shutdown(PATIENCE).await;
+    server.shutdown(TIMEOUT).await;
     let call = client.call(to, "another").deadline(Duration::from_millis(200)).await;
     assert_eq!(call, Err(SendError::NoAnswer));
     assert_eq!(client.counters().sender.symbols_sent, sent);
@@ -377,7 +377,7 @@ async fn closed_resolves_when_the_endpoint_is_shut_down() {
     let mut closed = pin!(endpoint.closed());
     assert!(closed.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     assert!(!endpoint.is_closed());
-    assert!(endpoint.shutdown(PATIENCE).await);
+    assert!(endpoint.shutdown(TIMEOUT).await);
     closed.await;
     endpoint.closed().await;
     assert!(endpoint.is_closed() && endpoint.blocking().is_closed());

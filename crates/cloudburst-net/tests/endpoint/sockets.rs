@@ -1,6 +1,6 @@
 //! The sockets alone: batches, waiting, waking, and losses.
 
-use crate::common::{PATIENCE, bytes, eventually};
+use crate::common::{TIMEOUT, bytes, eventually};
 use cloudburst_core::burst::{Datagrams, PacketIo};
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::Via;
@@ -53,7 +53,7 @@ fn receive(io: &UdpIo, count: usize) -> Vec<(Via, Vec<u8>)> {
     let mut came = Vec::new();
     let start = Instant::now();
     while came.len() < count {
-        assert!(start.elapsed() < PATIENCE, "{} of {count}", came.len());
+        assert!(start.elapsed() < TIMEOUT, "{} of {count}", came.len());
         io.take(io.wait(Duration::from_secs(1)), &mut |datagrams| {
             datagrams.for_each(|via, packet| came.push((via, packet.to_vec())));
         });
@@ -123,7 +123,7 @@ fn several_threads_share_the_arriving_packets() {
         for _ in 0..3 {
             scope.spawn(|| {
                 let start = Instant::now();
-                while came.lock().unwrap().len() < DATAGRAMS && start.elapsed() < PATIENCE {
+                while came.lock().unwrap().len() < DATAGRAMS && start.elapsed() < TIMEOUT {
                     to.take(to.wait(Duration::from_millis(5)), &mut |datagrams| {
                         datagrams.for_each(|_, packet| {
                             let number = usize::from_be_bytes((&*packet).try_into().unwrap());
@@ -154,7 +154,7 @@ fn datagrams_that_the_kernel_drops_are_counted() {
     let mut came = 0;
     to.take(to.wait(Duration::ZERO), &mut |datagrams| datagrams.for_each(|_, _| came += 1));
     assert!((1..50).contains(&came), "{came}");
-    // The next datagram brings the news.
+    // The next datagram reports it.
     send(&from, 0, to.local_addr(), 1_000, &bytes(1_000, 1));
     receive(&to, 1);
     assert_eq!(to.counters().kernel_drops, 50 - came);

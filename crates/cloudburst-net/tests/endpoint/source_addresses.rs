@@ -1,6 +1,6 @@
 //! Sockets without an address of their own answer from the address that the packet was sent to.
 
-use crate::common::PATIENCE;
+use crate::common::TIMEOUT;
 use cloudburst_core::burst::PacketIo;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Class, Contents, Ecn, Marking, Transmit};
@@ -25,7 +25,7 @@ fn open(ip: &str) -> UdpIo {
 
 fn peer(ip: &str) -> UdpSocket {
     let socket = UdpSocket::bind((ip, 0)).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     socket
 }
 
@@ -34,7 +34,7 @@ fn arrival(io: &UdpIo) -> Via {
     let start = Instant::now();
     let mut came = None;
     while came.is_none() {
-        assert!(start.elapsed() < PATIENCE);
+        assert!(start.elapsed() < TIMEOUT);
         io.take(io.wait(Duration::from_secs(1)), &mut |datagrams| came = Some(datagrams.via));
     }
     came.unwrap()

@@ -1,4 +1,4 @@
-//! Streams and sinks: they end, wait for room and report errors.
+//! Streams and sinks: they end, wait for capacity and report errors.
 
 use crate::common::{builder, bytes, endpoint};
 use cloudburst_net::{Bytes, Config, Endpoint, SendOptions, Tuning};

@@ -1,6 +1,6 @@
-//! `tower` services: readiness means room, and errors are reported.
+//! `tower` services: readiness means a permit, and errors are reported.
 
-use crate::common::{PATIENCE, builder, endpoint};
+use crate::common::{TIMEOUT, builder, endpoint};
 use cloudburst_net::{Bytes, Config, Overloaded, RequestParts, SendError, Tuning};
 use std::convert::Infallible;
 use std::future::{Future, Ready, pending, ready};
@@ -18,7 +18,7 @@ async fn until(mut holds: impl FnMut() -> bool) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, wait).await.expect("it happens soon");
+    tokio::time::timeout(TIMEOUT, wait).await.expect("it happens soon");
 }
 
 fn is_ready(service: &mut impl Service<Bytes>) -> bool {
@@ -34,7 +34,7 @@ async fn a_client_is_ready_while_one_more_call_may_be_in_flight() {
     let caller = builder().config(config).build().unwrap();
     let callee = endpoint();
     let mut one = caller.client(callee.local_addr());
-    assert!(is_ready(&mut one) && is_ready(&mut one), "it keeps its room");
+    assert!(is_ready(&mut one) && is_ready(&mut one), "it keeps its permit");
     let mut two = one.clone();
     assert!(!is_ready(&mut two), "which is its own");
     let mut call = one.call("a request".into());
@@ -94,7 +94,7 @@ async fn callers_of_a_service_that_sheds_load_may_call_again() {
     }
     assert_eq!(server.counters().calls.requests_overloaded, 2);
     drop(calls);
-    assert!(server.shutdown(PATIENCE).await);
+    assert!(server.shutdown(TIMEOUT).await);
     serving.await.unwrap().unwrap();
 }
 

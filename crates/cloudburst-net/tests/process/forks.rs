@@ -1,7 +1,7 @@
 //! A real fork of a process whose endpoint is busy: nothing hangs in the child, and nothing is lost
 //! in the parent.
 
-use crate::common::{PATIENCE, blocking, bytes, eventually};
+use crate::common::{TIMEOUT, blocking, bytes, eventually};
 use cloudburst_net::{Closed, Counters, PathMap, PathMapError, SendError, blocking};
 use fork::{Fork, fork};
 use nix::sys::signal::{Signal, kill};
@@ -38,7 +38,7 @@ pub(crate) fn an_endpoint_fails_in_a_fork_and_does_not_hang() {
             .collect();
         let taking = scope.spawn(|| {
             let mut taken = 0;
-            while other.recv_timeout(PATIENCE).is_ok_and(|came| came.is_some()) {
+            while other.recv_timeout(TIMEOUT).is_ok_and(|came| came.is_some()) {
                 taken += 1;
             }
             taken
@@ -48,19 +48,19 @@ pub(crate) fn an_endpoint_fails_in_a_fork_and_does_not_hang() {
         }
         done.store(true, Ordering::SeqCst);
         let sent: usize = senders.into_iter().map(|sender| sender.join().unwrap()).sum();
-        assert!(other.shutdown(PATIENCE));
+        assert!(other.shutdown(TIMEOUT));
         assert_eq!(taking.join().unwrap(), sent, "each once");
         sent
     });
     assert_eq!(one.counters().sender.delivered, sent as u64);
-    assert!(one.shutdown(PATIENCE), "nothing is left under way");
+    assert!(one.shutdown(TIMEOUT), "nothing is left under way");
 }
 
 /// Forks, and has the child try everything.
 fn fork_once(endpoint: &blocking::Endpoint) {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let nobody = silent.local_addr().expect("it is bound");
-    let sending = endpoint.try_send(nobody, "under way").expect("there is room");
+    let sending = endpoint.try_send(nobody, "under way").expect("there is capacity");
     let calls = endpoint.call_many([(nobody, "under way")]);
     let idle = blocking();
     match fork().expect("the system forks") {

@@ -43,11 +43,11 @@ pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
     let other = blocking();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let sending = one.try_send(silent.local_addr().unwrap(), "under way").unwrap();
-    one.with(soon).send(other.local_addr(), "waits in vain").unwrap_err();
+    one.with(soon).send(other.local_addr(), "is never answered").unwrap_err();
     assert_eq!(
         count("task"),
         before.0 + 5,
-        "one keeps the deadlines of senders that wait for room"
+        "one keeps the deadlines of senders that wait for capacity"
     );
     drop((one, other, sending, silent));
     assert_eq!((count("task"), count("fd")), before, "and ends with the endpoint");

@@ -68,9 +68,9 @@ pub(crate) fn incast(
     let senders: Vec<_> = (1..=SENDERS).map(sender).collect::<Result<_, _>>()?;
     for sender in &senders {
         sender.send(to, bytes(100, 0))?;
-        sink.recv_timeout(PATIENCE)?.ok_or("delivered, and not there")?;
+        sink.recv_timeout(TIMEOUT)?.ok_or("delivered, and not there")?;
     }
-    let told = || senders.iter().filter_map(|sender| sender.peer(to)).collect::<Vec<PeerStats>>();
+    let stats = || senders.iter().filter_map(|sender| sender.peer(to)).collect::<Vec<PeerStats>>();
     let sum = |peers: &[PeerStats], count: fn(&PeerStats) -> u64| -> u64 {
         peers.iter().map(count).sum()
     };
@@ -85,7 +85,7 @@ pub(crate) fn incast(
         left: [0; 4],
         arrived: [0; 4],
     };
-    let before = told();
+    let before = stats();
     let start = Barrier::new(senders.len());
     thread::scope(|scope| -> Result<(), Failed> {
         let sending: Vec<_> = (0..)
@@ -101,7 +101,7 @@ pub(crate) fn incast(
             })
             .collect();
         for _ in 0..u64::from(SENDERS) * MESSAGES {
-            let message = sink.recv_timeout(PATIENCE)?.ok_or("a message is missing")?;
+            let message = sink.recv_timeout(TIMEOUT)?.ok_or("a message is missing")?;
             assert_eq!(message.bytes.len(), len);
             count(&leaving, host.v4(), &mut incast.left)?;
             count(&arriving, host.v4(), &mut incast.arrived)?;
@@ -117,7 +117,7 @@ pub(crate) fn incast(
     });
     count(&leaving, host.v4(), &mut incast.left)?;
     count(&arriving, host.v4(), &mut incast.arrived)?;
-    let after = told();
+    let after = stats();
     let since = |count: fn(&PeerStats) -> u64| sum(&after, count) - sum(&before, count);
     incast.sent = since(|peer| peer.sent.symbols_sent);
     incast.needed = since(|peer| peer.sent.source_symbols);

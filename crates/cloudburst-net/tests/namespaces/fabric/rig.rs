@@ -14,7 +14,7 @@ pub(crate) const TO: u16 = 3;
 pub(crate) const LARGE: usize = 93_000;
 
 pub(crate) const SPINES: u16 = 4;
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Bits per second of a link.
 pub(crate) const RATE: u64 = 100_000_000;
@@ -70,7 +70,7 @@ impl Pair {
         let message = bytes(len, seed);
         let receipt = self.sender.send(self.to, message.clone());
         let receipt = receipt.map_err(|error| format!("{len} bytes, message {seed}: {error}"))?;
-        let arrived = self.receiver.recv_timeout(PATIENCE)?.ok_or("delivered, and not there")?;
+        let arrived = self.receiver.recv_timeout(TIMEOUT)?.ok_or("delivered, and not there")?;
         assert_eq!(arrived.bytes, message);
         Ok(receipt)
     }

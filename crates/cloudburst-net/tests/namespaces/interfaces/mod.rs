@@ -4,7 +4,7 @@
 mod trains;
 mod wire;
 
-use crate::common::{PATIENCE, bytes, eventually};
+use crate::common::{TIMEOUT, bytes, eventually};
 use crate::{Named, Test};
 use cloudburst_net::{LocalError, RefusedDatagrams, SendError, SendOptions, blocking};
 use cloudburst_testbed::Wire;
@@ -54,7 +54,7 @@ fn outlives(down: &str, up: &str) -> Result<(), Failed> {
     let sender = endpoint(&wire.left, |on| on)?;
     let receiver = endpoint(&wire.right, |on| on)?;
     let message = bytes(3_000_000, 1);
-    let sending = sender.with(within(PATIENCE)).try_send(receiver.local_addr(), message.clone())?;
+    let sending = sender.with(within(TIMEOUT)).try_send(receiver.local_addr(), message.clone())?;
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
     wire.left.command("ip", down)?;
     eventually("nothing leaves any more", || errors(&sender).unreachable > 0);
@@ -65,7 +65,7 @@ fn outlives(down: &str, up: &str) -> Result<(), Failed> {
     assert_eq!(errors(&sender).total(), errors(&sender).unreachable);
     sender.send(receiver.local_addr(), "another")?;
     expect(&receiver, b"another")?;
-    assert!(sender.shutdown(PATIENCE), "nothing is left under way");
+    assert!(sender.shutdown(TIMEOUT), "nothing is left under way");
     Ok(())
 }
 
@@ -75,7 +75,7 @@ fn outlives_that_of_the_receiver() -> Result<(), Failed> {
     let receiver = endpoint(&wire.right, |on| on)?;
     let to = receiver.local_addr();
     let message = bytes(3_000_000, 1);
-    let sending = sender.with(within(PATIENCE)).try_send(to, message.clone())?;
+    let sending = sender.with(within(TIMEOUT)).try_send(to, message.clone())?;
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
     wire.right.command("ip", "link set wire down")?;
     let lost = sender.with(soon()).send(to, "into the void");
@@ -84,7 +84,7 @@ fn outlives_that_of_the_receiver() -> Result<(), Failed> {
     wire.right.command("ip", UP)?;
     sending.wait()?;
     // Packets from this host's queues may still arrive.
-    let came = receiver.recv_timeout(PATIENCE)?.ok_or("delivered, and not there")?;
+    let came = receiver.recv_timeout(TIMEOUT)?.ok_or("delivered, and not there")?;
     if came.bytes == "into the void" {
         return expect(&receiver, &message);
     }
@@ -105,16 +105,16 @@ fn an_interface_that_stays_down_is_named() -> Result<(), Failed> {
     assert_eq!(sender.with(soon()).send(unknown, "hello"), Err(rejected.clone()));
     let line = rejected.to_string();
     assert!(line.contains("this host") && line.contains("interface"), "{line}");
-    let doubt = SendError::PartlySent(LocalError::Unreachable);
-    assert_eq!(sender.with(soon()).send(known, "hello again"), Err(doubt.clone()));
-    assert_eq!(sender.with(soon()).call(known, "request"), Err(doubt));
+    let indeterminate = SendError::PartlySent(LocalError::Unreachable);
+    assert_eq!(sender.with(soon()).send(known, "hello again"), Err(indeterminate.clone()));
+    assert_eq!(sender.with(soon()).call(known, "request"), Err(indeterminate));
     let results = sender.with(soon()).call_many([(unknown, "request")]).results();
     assert_eq!(results, [Err(rejected)]);
     assert!(errors(&sender).unreachable > 0);
     wire.left.command("ip", UP)?;
     sender.send(known, "back")?;
     expect(&receiver, b"back")?;
-    assert!(sender.shutdown(PATIENCE), "nothing is left under way");
+    assert!(sender.shutdown(TIMEOUT), "nothing is left under way");
     Ok(())
 }
 
@@ -142,7 +142,7 @@ fn a_send_outlives_a_smaller_mtu() -> Result<(), Failed> {
     let sender = endpoint(&wire.left, |on| on)?;
     let receiver = endpoint(&wire.right, |on| on)?;
     let message = bytes(3_000_000, 1);
-    let sending = sender.with(within(PATIENCE)).try_send(receiver.local_addr(), message.clone())?;
+    let sending = sender.with(within(TIMEOUT)).try_send(receiver.local_addr(), message.clone())?;
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
     wire.left.command("ip", "link set wire mtu 1000")?;
     assert_eq!(receiver.counters().receiver.messages_delivered, 0, "it was in the middle");

@@ -3,14 +3,14 @@
 
 use super::wire::endpoint;
 use super::{errors, within};
-use crate::common::{PATIENCE, bytes, eventually};
+use crate::common::{TIMEOUT, bytes, eventually};
 use cloudburst_net::{Config, PathMap, blocking};
 use cloudburst_testbed::{End, Wire};
 use libtest_mimic::Failed;
 use std::collections::BTreeSet;
 
 const LARGE: usize = 93_000;
-/// Messages of a flood: more than the receiver has room for while its application takes none.
+/// Messages of a flood: more than the receiver has capacity for while its application takes none.
 const MESSAGES: u64 = 1_500;
 /// Messages that are sent together.
 const LENGTHS: [usize; 7] = [8, 9, 700, 1_500, 5_000, 20_000, LARGE];
@@ -53,13 +53,13 @@ fn flood(
     let to = receiver.local_addr();
     let delivered = |endpoint: &blocking::Endpoint| endpoint.counters().sender.delivered;
     let before = delivered(sender);
-    let sends = (0..MESSAGES).map(|n| sender.with(within(PATIENCE)).try_send(to, numbered(n)));
+    let sends = (0..MESSAGES).map(|n| sender.with(within(TIMEOUT)).try_send(to, numbered(n)));
     let sends: Vec<_> = sends.collect::<Result<_, _>>()?;
     eventually("some have arrived", || delivered(sender) > before + 100);
     midway()?;
     let mut missing: BTreeSet<u64> = (0..MESSAGES).collect();
     while !missing.is_empty() {
-        let message = receiver.recv_timeout(PATIENCE)?.ok_or("not all have come")?;
+        let message = receiver.recv_timeout(TIMEOUT)?.ok_or("not all have come")?;
         let (number, _) = message.bytes.split_first_chunk().ok_or("no number")?;
         let number = u64::from_be_bytes(*number);
         assert!(message.bytes == numbered(number), "message {number}");

@@ -1,6 +1,6 @@
 //! Endpoints on a wire.
 
-use crate::common::{KEY, PATIENCE};
+use crate::common::{KEY, TIMEOUT};
 use cloudburst_net::{Builder, Config, Endpoint, PathMap, Security, blocking};
 use cloudburst_testbed::End;
 use libtest_mimic::Failed;
@@ -22,7 +22,7 @@ pub(crate) fn endpoint(
 
 /// Receives the message `bytes` and no other.
 pub(crate) fn expect(receiver: &blocking::Endpoint, bytes: &[u8]) -> Result<(), Failed> {
-    let message = receiver.recv_timeout(PATIENCE)?.ok_or("delivered, and not there")?;
+    let message = receiver.recv_timeout(TIMEOUT)?.ok_or("delivered, and not there")?;
     assert!(message.bytes == bytes, "another message of {} bytes", message.bytes.len());
     assert_eq!(receiver.try_recv(), Ok(None));
     Ok(())
