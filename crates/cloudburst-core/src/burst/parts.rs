@@ -230,6 +230,7 @@ pub(super) struct BatchParts<'a> {
 
 impl Halves for BatchParts<'_> {
     fn sender(&mut self) -> impl DerefMut<Target = Sender> {
+        // Released first: the lock of the sender must not be taken while that of the receiver is held.
         self.receiver = None;
         let parts = self.parts;
         &mut **self.sender.get_or_insert_with(|| SenderGuard(parts.lock_sending()))

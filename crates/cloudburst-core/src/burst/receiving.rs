@@ -64,6 +64,8 @@ impl<I: PacketIo> Shared<I> {
         // Without allowance for that, a pair that has slept once would sleep in every round trip.
         let quick = self.busy_poll.saturating_mul(if slept { 2 } else { 1 });
         let soon = came.is_some_and(|at| at.saturating_since(begun) <= quick);
+        // Relaxed, here and for `crowded_until`: they only choose between two ways to wait, both
+        // correct.
         self.soon.store(soon, Ordering::Relaxed);
     }
 
