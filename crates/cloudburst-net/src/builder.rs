@@ -3,7 +3,7 @@
 use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::BuildError;
-use crate::io::{UdpConfig, UdpIo, link_speed, plain};
+use crate::io::{UdpConfig, UdpIo, canonical, link_speed};
 use crate::path_map::{PathMap, is_of_a_host};
 use crate::paths::{Addresses, Resolver};
 use crate::qlog::Qlog;
@@ -94,7 +94,7 @@ impl Builder {
     /// [`reuse_port`](Self::reuse_port): peers then send to ports of individual endpoints, which no
     /// translator forwards.
     pub fn known_as(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
-        self.known_as = addresses.into_iter().map(plain).collect();
+        self.known_as = addresses.into_iter().map(canonical).collect();
         self
     }
 
@@ -249,7 +249,7 @@ impl Builder {
     fn open(self, sockets: Vec<UdpSocket>) -> Result<(UdpIo, Parts), BuildError> {
         let security = self.security.ok_or(BuildError::NoSecurity)?;
         let paths = self.paths;
-        let bind = plain(self.bind);
+        let bind = canonical(self.bind);
         paths.check(bind.ip())?;
         let needs = paths.needs();
         let mut config = self.config;

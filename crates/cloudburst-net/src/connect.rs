@@ -130,7 +130,7 @@ impl Endpoint {
             // This fails if the caller no longer waits.
             let _ = sender.send(result);
         });
-        let begun = self.inner.engine.connect(crate::io::plain(peer), deadline, on_connect);
+        let begun = self.inner.engine.connect(crate::io::canonical(peer), deadline, on_connect);
         let id = begun?;
         Ok((Connecting { id, inner: &self.inner }, ended))
     }

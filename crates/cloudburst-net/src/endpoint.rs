@@ -2,12 +2,12 @@
 
 use crate::driver::{Inner, contained};
 use crate::error::{Closed, SendError};
-use crate::io::{GrantedBuffers, IoCounters, UdpIo};
+use crate::io::{GrantedBuffers, IoCounters};
 use crate::outgoing::{BoxFuture, Outgoing};
 use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending;
 use bytes::Bytes;
-use cloudburst_core::burst::{Engine, PacketIo};
+use cloudburst_core::burst::PacketIo;
 use cloudburst_core::error::Receipt;
 use cloudburst_core::naming::Naming;
 use cloudburst_core::path::PathStats;
@@ -123,15 +123,9 @@ impl Endpoint {
         self.inner.engine.io().granted_buffers()
     }
 
-    /// The engine, unless this is a fork: a thread that held one of its locks at the fork does not exist
-    /// here.
-    fn here(&self) -> Option<&Engine<UdpIo>> {
-        (!self.inner.is_forked()).then_some(&self.inner.engine)
-    }
-
     /// The counters so far. In a fork, those of the protocol are zero.
     pub fn counters(&self) -> Counters {
-        let core = self.here().map(Engine::counters).unwrap_or_default();
+        let core = self.inner.engine_here().map(|engine| engine.counters()).unwrap_or_default();
         let io = self.inner.engine.io().counters();
         Counters { sender: core.sender, receiver: core.receiver, io, calls: core.calls }
     }
@@ -139,24 +133,24 @@ impl Endpoint {
     /// The claimed source address of the last handshake under an unknown key. For logs only: the address is
     /// not verified, and nothing was sent to it. The counter `refused_handshakes` counts such handshakes.
     pub fn refused_from(&self) -> Option<SocketAddr> {
-        self.here().and_then(Engine::refused_from).map(crate::io::plain)
+        self.inner.engine_here().and_then(|engine| engine.refused_from()).map(crate::io::canonical)
     }
 
     /// The latencies of messages so far: a copy of about 54 KB. Taking it delays sending and receiving by a
     /// few microseconds each.
     pub fn latencies(&self) -> Latencies {
-        self.here().map(Engine::latencies).unwrap_or_default()
+        self.inner.engine_here().map(|engine| engine.latencies()).unwrap_or_default()
     }
 
     /// The traffic with each peer that this endpoint remembers, sorted by address. There are at most three
     /// times [`Limits::max_peers`](crate::Limits::max_peers) peers.
     pub fn peers(&self) -> Vec<PeerStats> {
-        self.here().map(Engine::peers).unwrap_or_default()
+        self.inner.engine_here().map(|engine| engine.peers()).unwrap_or_default()
     }
 
     /// The traffic with `peer`; `None` if the endpoint does not remember it.
     pub fn peer(&self, peer: SocketAddr) -> Option<PeerStats> {
-        let peer = crate::io::plain(peer);
+        let peer = crate::io::canonical(peer);
         self.peers().into_iter().find(|stats| stats.peer == peer)
     }
 
@@ -181,7 +175,10 @@ impl Endpoint {
     /// # });
     /// ```
     pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
-        self.here().map(|engine| engine.paths(crate::io::plain(peer))).unwrap_or_default()
+        self.inner
+            .engine_here()
+            .map(|engine| engine.paths(crate::io::canonical(peer)))
+            .unwrap_or_default()
     }
 
     /// Replaces the paths, also for messages under way: removed paths carry no more packets, and

@@ -2,7 +2,7 @@
 
 use crate::driver::{Inner, Process};
 use crate::error::SendError;
-use crate::io::plain;
+use crate::io::canonical;
 use bytes::Bytes;
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::id::MessageId;
@@ -63,7 +63,7 @@ impl Inner {
         bytes: Bytes,
         options: &SendOptions,
     ) -> Result<Sending, SendError> {
-        let span = span(plain(peer), bytes.len());
+        let span = span(canonical(peer), bytes.len());
         let (ended, outcome) = oneshot::channel();
         let on_end = move |outcome| drop(ended.send(outcome));
         let id = span.in_scope(|| self.start_send(peer, role, bytes, options, on_end))?;

@@ -176,7 +176,7 @@ impl Endpoint {
     ) -> Result<(), SendError> {
         self.inner.check_process()?;
         let span = tracing::debug_span!("call", %peer, bytes = request.len());
-        let peer = crate::io::plain(peer);
+        let peer = crate::io::canonical(peer);
         let called = span.in_scope(|| self.inner.call(peer, request, options, on_answer));
         called.map_err(SendError::from)
     }

@@ -5,12 +5,12 @@
 //! |---|---|
 //! | `call`, `many`, `client` | the caller: one call; many with one deadline; a `tower` service |
 //! | `request`, `serve` | the callee: a request and its reply; handlers and services |
-//! | `interest` | whether a response is still awaited |
+//! | `cancellation` | whether a response is still awaited |
 
 mod call;
+mod cancellation;
 #[cfg(feature = "tower")]
 mod client;
-mod interest;
 mod many;
 mod request;
 mod serve;

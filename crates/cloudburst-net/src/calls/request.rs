@@ -1,6 +1,6 @@
 //! One call, from the callee's side.
 
-use super::interest::{EndOnDrop, Interest};
+use super::cancellation::{CancelOnDrop, Cancellation};
 use crate::driver::{Inner, contained};
 use crate::endpoint::Endpoint;
 use crate::error::{Closed, SendError};
@@ -27,7 +27,7 @@ use std::time::Instant;
 pub struct Request {
     request: proto::Request,
     deadline: Instant,
-    interest: EndOnDrop,
+    cancellation: CancelOnDrop,
     endpoint: Weak<Inner>,
     /// Whether the request is registered with the engine. Once it is not, another request may have the same id.
     registered: bool,
@@ -44,19 +44,19 @@ pub struct RequestParts {
     pub bytes: Bytes,
     /// The time at which the caller stops waiting. See [`Request::deadline`].
     pub deadline: Instant,
-    interest: Arc<Interest>,
+    cancellation: Arc<Cancellation>,
 }
 
 impl RequestParts {
     /// Whether the response is no longer awaited, or the [`Request`] was answered or dropped. See
     /// [`Request::is_cancelled`].
     pub fn is_cancelled(&self) -> bool {
-        self.interest.is_over()
+        self.cancellation.is_cancelled()
     }
 
     /// Waits until [`is_cancelled`](Self::is_cancelled) is true.
     pub async fn cancelled(&self) {
-        self.interest.over().await;
+        self.cancellation.cancelled().await;
     }
 }
 
@@ -64,10 +64,10 @@ impl Request {
     const fn new(
         request: proto::Request,
         deadline: Instant,
-        interest: EndOnDrop,
+        cancellation: CancelOnDrop,
         endpoint: Weak<Inner>,
     ) -> Self {
-        Self { request, deadline, interest, endpoint, registered: true, replied: false }
+        Self { request, deadline, cancellation, endpoint, registered: true, replied: false }
     }
 
     /// Returns the parts of the request that a handler needs. Their holder can see whether the request is
@@ -77,7 +77,7 @@ impl Request {
             peer: self.peer(),
             bytes: self.bytes().clone(),
             deadline: self.deadline,
-            interest: self.interest.0.clone(),
+            cancellation: self.cancellation.0.clone(),
         }
     }
 
@@ -87,12 +87,12 @@ impl Request {
     /// A caller that abandons a call tells the callee once it knows that the callee has the request. If the
     /// caller dies, or one of the ends does not support this, only the deadline applies.
     pub fn is_cancelled(&self) -> bool {
-        self.interest.0.is_over()
+        self.cancellation.0.is_cancelled()
     }
 
     /// Waits until [`is_cancelled`](Self::is_cancelled) is true.
     pub async fn cancelled(&self) {
-        self.interest.0.over().await;
+        self.cancellation.0.cancelled().await;
     }
 
     /// The caller's address, at which it accepts messages.
@@ -179,7 +179,7 @@ impl Request {
         let begin = |options: &SendOptions| {
             let request = self.request.clone();
             let deadline = self.deadline;
-            let interest = self.interest.0.clone();
+            let cancellation = self.cancellation.0.clone();
             let endpoint_here = self.endpoint.clone();
             let on_end = move |outcome| {
                 if let Outcome::Delivered(_) = outcome {
@@ -187,7 +187,8 @@ impl Request {
                 }
                 // The request has been released. Dropping `ended` counts it as unanswered and tells the
                 // caller, which is needed only after a refusal.
-                let mut ended = Self::new(request, deadline, EndOnDrop(interest), endpoint_here);
+                let mut ended =
+                    Self::new(request, deadline, CancelOnDrop(cancellation), endpoint_here);
                 ended.registered = false;
                 if let Outcome::Rejected(rejection @ Rejection::ByPeer(_)) = outcome {
                     tracing::warn!(%peer, %rejection, "a response was refused by its caller");
@@ -359,13 +360,18 @@ impl Endpoint {
     /// See [`recv_request`](Self::recv_request).
     pub fn try_recv_request(&self) -> Result<Option<Request>, Closed> {
         let closing = self.inner.is_closing()?;
-        let interest = Arc::new(Interest::new(self.inner.process.clone()));
-        let watched = interest.clone();
-        let watch = move |_: &_| -> OnWithdrawn { Box::new(move || watched.end()) };
+        let cancellation = Arc::new(Cancellation::new(self.inner.process.clone()));
+        let watched = cancellation.clone();
+        let watch = move |_: &_| -> OnWithdrawn { Box::new(move || watched.cancel()) };
         let Some(request) = self.inner.engine.recv_request(watch) else {
             return if closing { Err(Closed) } else { Ok(None) };
         };
         let deadline = UdpIo::clock_at(request.deadline);
-        Ok(Some(Request::new(request, deadline, EndOnDrop(interest), Arc::downgrade(&self.inner))))
+        Ok(Some(Request::new(
+            request,
+            deadline,
+            CancelOnDrop(cancellation),
+            Arc::downgrade(&self.inner),
+        )))
     }
 }

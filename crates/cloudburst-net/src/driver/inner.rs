@@ -7,7 +7,7 @@ use super::process::Process;
 use super::timer::Timer;
 use super::waiters::Waiters;
 use crate::error::{BuildError, Closed, SendError};
-use crate::io::{UdpIo, plain};
+use crate::io::{UdpIo, canonical};
 use crate::path_map::{PathMap, PathMapError};
 use crate::paths::{Paths, Resolver};
 use crate::qlog::Qlog;
@@ -127,7 +127,7 @@ impl Inner {
         on_end: impl FnOnce(Outcome) + Send + 'static,
     ) -> Result<MessageId, SendError> {
         self.check_process()?;
-        self.send(plain(peer), role, bytes, options, Box::new(on_end)).map_err(SendError::from)
+        self.send(canonical(peer), role, bytes, options, Box::new(on_end)).map_err(SendError::from)
     }
 
     /// Tries to begin a send until the endpoint has capacity for it or its deadline passes. `begin` gets

@@ -11,7 +11,7 @@
 //! handshakes; egress 0 then has a port that the system picks.
 //!
 //! IPv6 sockets take only IPv6, except that those for `[::]` take IPv4 as well. IPv4 addresses in
-//! [`Via`](cloudburst_core::path::Via) are always plain: the mapped form (`::ffff:a.b.c.d`) does not leave
+//! [`Via`](cloudburst_core::path::Via) are always canonical: the mapped form (`::ffff:a.b.c.d`) does not leave
 //! this module.
 //!
 //! | file | role |
@@ -20,7 +20,7 @@
 //! | `sockets`, `socket`, `ports` | all sockets; one socket and its options; consecutive ports |
 //! | `egresses` | the numbers of egresses |
 //! | `send`, `encapsulate`, `loss` | sending batches; encapsulation; datagrams that the system refuses |
-//! | `receive`, `waiting`, `epoll` | receiving batches; waiting for them, and ending such waits |
+//! | `receive`, `poller`, `epoll` | receiving batches; waiting for them, and ending such waits |
 //! | `link_speed` | the link speed that the system reports |
 //! | `source` | the local address that packets arrive at or leave from |
 //! | `marks` | DSCP and ECN of outgoing and arriving packets |
@@ -34,20 +34,20 @@ mod epoll;
 pub(crate) mod link_speed;
 mod loss;
 mod marks;
+mod poller;
 mod ports;
 mod receive;
 mod send;
 mod socket;
 mod sockets;
 mod source;
-mod waiting;
 
 pub use config::UdpConfig;
 pub use counters::{EcnCounts, IoCounters, RefusedDatagrams};
 pub(crate) use egresses::EgressNumbers;
 pub(crate) use encapsulate::OUTER_LEN;
 pub use socket::GrantedBuffers;
-pub(crate) use socket::plain;
+pub(crate) use socket::canonical;
 
 use crate::error::BuildError;
 use cloudburst_core::burst::{Datagrams, PacketIo};
@@ -55,6 +55,8 @@ use cloudburst_core::error::LocalError;
 use cloudburst_core::proto::Transmit;
 use cloudburst_core::time::Instant;
 use core::time::Duration;
+use poller::Poller;
+pub use poller::Ready;
 use receive::Inbox;
 use socket::EgressSocket;
 use sockets::Sockets;
@@ -62,8 +64,6 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::time::Instant as Clock;
-pub use waiting::Ready;
-use waiting::Waiter;
 
 /// A hundred years.
 const FAR: Duration = Duration::from_secs(3_155_760_000);
@@ -96,7 +96,7 @@ impl UdpIo {
     /// [`BuildError::System`].
     pub fn open(config: &UdpConfig, given: Vec<UdpSocket>) -> Result<Self, BuildError> {
         let sockets = Sockets::open(config, given)?;
-        let waiter = Waiter::watch(sockets.numbered())
+        let poller = Poller::watch(sockets.numbered())
             .map_err(BuildError::refused("a descriptor for events"))?;
         let egresses = sockets.numbered().map(|(_, egress)| egress);
         Ok(Self {
@@ -107,7 +107,7 @@ impl UdpIo {
                 .map(EgressSocket::local_addr)
                 .collect::<Result<_, _>>()?,
             granted: socket::granted(egresses, config.socket_buffers)?,
-            inbox: Inbox::new(waiter),
+            inbox: Inbox::new(poller),
             sockets,
         })
     }
@@ -146,7 +146,7 @@ impl UdpIo {
 
     /// A descriptor that is readable when a socket has something to read, or when a wait is to end.
     pub(crate) fn readiness(&self) -> std::io::Result<OwnedFd> {
-        self.inbox.waiter.readiness()
+        self.inbox.poller.readiness()
     }
 
     /// The numbers of the egresses, including those of the destinations `outer` of outer headers, as far as
@@ -176,6 +176,6 @@ impl PacketIo for UdpIo {
     }
 
     fn wake(&self) {
-        self.inbox.waiter.wake();
+        self.inbox.poller.wake();
     }
 }

@@ -1,10 +1,11 @@
 //! Receives datagrams in batches.
 
 use super::marks::is_ce;
-use super::socket::{EgressSocket, plain};
+use super::poller::{Poller, Ready};
+use super::socket::{EgressSocket, canonical};
 use super::sockets::Sockets;
 use super::source::destination;
-use super::waiting::{Ready, Waiter};
+
 use cloudburst_core::burst::Datagrams;
 use cloudburst_core::path::Via;
 use core::time::Duration;
@@ -47,21 +48,21 @@ struct Arrived {
 /// Receives packets from sockets, for any number of threads.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    pub(super) waiter: Waiter,
+    pub(super) poller: Poller,
     /// Receive buffers that no thread is using.
     batches: Mutex<Vec<Batches>>,
 }
 
 impl Inbox {
-    pub(super) const fn new(waiter: Waiter) -> Self {
-        Self { waiter, batches: Mutex::new(Vec::new()) }
+    pub(super) const fn new(poller: Poller) -> Self {
+        Self { poller, batches: Mutex::new(Vec::new()) }
     }
 
     /// Waits for packets for at most `timeout`.
     pub(super) fn wait(&self, sockets: &Sockets, timeout: Duration) -> Ready {
-        self.waiter.wait(timeout).unwrap_or_else(|_| {
+        self.poller.wait(timeout).unwrap_or_else(|_| {
             sockets.meter.receive_errors.add(1);
-            Waiter::rest();
+            Poller::rest();
             Ready::nothing(!timeout.is_zero())
         })
     }
@@ -108,7 +109,7 @@ impl Inbox {
             more |= failed || filled.is_none_or(|filled| filled == BUFFERS);
         }
         self.return_batches(batches);
-        self.waiter.rest_if_fruitless(came > 0 || ready.woken);
+        self.poller.rest_if_fruitless(came > 0 || ready.woken);
         more && came > 0
     }
 
@@ -215,7 +216,7 @@ impl Sockets {
         let address = message.address.as_ref()?;
         let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::from((v4.ip(), v4.port())));
         let v6 = || address.as_sockaddr_in6().map(|&v6| SocketAddr::V6(v6.into()));
-        let from = plain(v4.or_else(v6)?);
+        let from = canonical(v4.or_else(v6)?);
         Some(Arrived { from, local, len: message.bytes, segment, mark })
     }
 

@@ -74,8 +74,8 @@ impl Family {
     }
 }
 
-/// The plain form of an address: IPv4 if it is IPv4-mapped. Aliases stay as they are.
-pub(crate) fn plain(peer: SocketAddr) -> SocketAddr {
+/// The canonical form of an address: IPv4 if it is IPv4-mapped. Aliases stay as they are.
+pub(crate) fn canonical(peer: SocketAddr) -> SocketAddr {
     match peer.ip().to_canonical() {
         IpAddr::V4(ip) if !is_alias(&peer) => SocketAddr::new(ip.into(), peer.port()),
         _ => peer,
@@ -298,7 +298,7 @@ mod tests {
         let v6: SocketAddr = "[fe80::1]:7".parse().unwrap();
         let both = Family::of("[::]:0".parse().unwrap());
         assert_eq!(both.to_socket(v4), "[::ffff:10.0.0.1]:7".parse().unwrap());
-        assert_eq!(plain(both.to_socket(v4)), v4);
-        assert_eq!(plain(both.to_socket(v6)), v6);
+        assert_eq!(canonical(both.to_socket(v4)), v4);
+        assert_eq!(canonical(both.to_socket(v6)), v6);
     }
 }

@@ -6,7 +6,7 @@ use super::egresses::EgressNumbers;
 use super::encapsulate::Encapsulator;
 use super::marks::Dscps;
 use super::ports;
-use super::socket::{EgressSocket, Family, plain};
+use super::socket::{EgressSocket, Family, canonical};
 use crate::error::BuildError;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
@@ -43,7 +43,7 @@ pub(super) struct Sockets {
 impl Sockets {
     pub(super) fn open(config: &UdpConfig, given: Vec<UdpSocket>) -> Result<Self, BuildError> {
         let &UdpConfig { sockets, ports, flow_labels, encapsulates, socket_buffers, .. } = config;
-        let bind = plain(config.bind);
+        let bind = canonical(config.bind);
         let dscps = Dscps::new(&config.dscps, config.trim_dscp)?;
         let family = Family::of(bind);
         let tos = dscps.socket_byte();

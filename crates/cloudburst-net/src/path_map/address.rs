@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// Whether sockets bound to `bind` can send to `peer`. Both are plain.
+/// Whether sockets bound to `bind` can send to `peer`. Both are canonical.
 pub(crate) const fn reaches(bind: IpAddr, peer: IpAddr) -> bool {
     // Sockets on all IPv6 addresses take IPv4 as well.
     let both = bind.is_ipv6() && bind.is_unspecified();

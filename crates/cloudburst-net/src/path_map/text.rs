@@ -77,7 +77,7 @@ fn items<T>(list: &str, parse: impl FnMut(&str) -> Option<T>) -> Option<Arc<[T]>
     list.split(',').map(parse).collect()
 }
 
-/// Parses an address, or a prefix with host bits of zero. IPv4-mapped addresses become plain, and
+/// Parses an address, or a prefix with host bits of zero. IPv4-mapped addresses become IPv4, and
 /// IPv4-mapped prefixes are refused.
 pub(super) fn net(text: &str) -> Option<IpNet> {
     if let Ok(address) = text.parse::<IpAddr>() {

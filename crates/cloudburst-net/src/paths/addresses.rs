@@ -38,7 +38,7 @@ struct Interfaces {
 
 impl Addresses {
     /// The addresses of an endpoint with sockets at `ports` of `bind`, which according to the
-    /// application is also `known_as`. All addresses are plain.
+    /// application is also `known_as`. All addresses are canonical.
     pub(crate) fn new(
         bind: IpAddr,
         ports: impl IntoIterator<Item = u16>,

@@ -22,7 +22,7 @@ const REST: Duration = Duration::from_millis(1);
 
 /// Waits for all egresses and for tokens. The cost of a wait does not depend on their number.
 #[derive(Debug)]
-pub(super) struct Waiter {
+pub(super) struct Poller {
     /// Counts tokens: each ends the wait of one thread.
     wakes: EventFd,
     /// The number of tokens that exist or are about to be added.
@@ -69,7 +69,7 @@ impl Ready {
     }
 }
 
-impl Waiter {
+impl Poller {
     pub(super) fn watch<'a>(
         egresses: impl IntoIterator<Item = (u16, &'a EgressSocket)>,
     ) -> Result<Self, Errno> {
@@ -164,41 +164,41 @@ mod tests {
     use std::sync::Arc;
     use std::sync::mpsc::channel;
 
-    fn waiter() -> Waiter {
-        Waiter::watch([]).unwrap()
+    fn poller() -> Poller {
+        Poller::watch([]).unwrap()
     }
 
     #[test]
     fn a_wake_up_is_kept_for_a_thread_that_is_about_to_wait() {
-        let waiter = Arc::new(waiter());
+        let poller = Arc::new(poller());
         let (woken, ends) = channel();
         let wait = || {
-            let waiter = waiter.clone();
+            let poller = poller.clone();
             let woken = woken.clone();
             thread::spawn(move || {
-                waiter.wait(Duration::from_secs(60)).unwrap();
+                poller.wait(Duration::from_secs(60)).unwrap();
                 woken.send(()).unwrap();
             });
         };
         let ended = || ends.recv_timeout(Duration::from_secs(20)).is_ok();
         wait();
-        while waiter.waiting.load(SeqCst) == 0 {
+        while poller.waiting.load(SeqCst) == 0 {
             thread::yield_now();
         }
-        waiter.wake();
+        poller.wake();
         assert!(ended(), "a thread that was waiting");
-        waiter.wait(Duration::ZERO).unwrap();
+        poller.wait(Duration::ZERO).unwrap();
         wait();
         assert!(ended(), "a thread that waits from now on, and polled before");
     }
 
     #[test]
     fn wake_ups_without_a_waiting_thread_do_not_pile_up() {
-        let waiter = waiter();
-        (0..1_000).for_each(|_| waiter.wake());
-        assert!(waiter.take_token());
-        assert!(!waiter.take_token() && waiter.wakes.read().is_err());
-        waiter.wake();
-        assert!(waiter.take_token(), "and the next one counts");
+        let poller = poller();
+        (0..1_000).for_each(|_| poller.wake());
+        assert!(poller.take_token());
+        assert!(!poller.take_token() && poller.wakes.read().is_err());
+        poller.wake();
+        assert!(poller.take_token(), "and the next one counts");
     }
 }
