@@ -188,19 +188,6 @@ impl Builder {
     /// with the events that `docs/qlog.md` lists: each message, train, report and loss, but no contents of
     /// messages. A separate thread writes it; events that arrive faster than it can write, and those beyond
     /// 64 MiB, are dropped and counted in the last record.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let dir = tempfile::tempdir()?;
-    /// # let dir = dir.path();
-    /// let endpoint = Endpoint::builder().bind(loopback).qlog(dir).security(security).build()?;
-    /// assert_eq!(std::fs::read_dir(dir)?.count(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn qlog(mut self, dir: impl Into<PathBuf>) -> Self {
         self.qlog = Some(dir.into());
         self
@@ -229,17 +216,6 @@ impl Builder {
     /// # Errors
     ///
     /// See [`BuildError`].
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # use std::net::UdpSocket;
-    /// let socket = UdpSocket::bind("127.0.0.1:0")?; // in practice, by the crate listenfd
-    /// let builder = Endpoint::builder().bind(socket.local_addr()?);
-    /// let endpoint = builder.security(Security::pre_shared([7; 32])).build_on(vec![socket])?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn build_on(self, sockets: Vec<UdpSocket>) -> Result<Endpoint, BuildError> {
         let (io, parts) = self.open(sockets)?;
         parts.start(io)
