@@ -1,26 +1,12 @@
-//! Validation of settings, and the error for invalid ones.
+//! Validation of settings.
 
 use super::capacity::MIN_CAPACITY;
-use super::{Config, MAX_BLOCKS_IN_FLIGHT, Tuning};
+use super::{Config, ConfigError, MAX_BLOCKS_IN_FLIGHT, Tuning};
 use crate::code::Code;
 use crate::path::MAX_TRAIN;
 
 /// The least memory from which every limit is at least 1.
 const MIN_MEMORY: usize = 1 << 20;
-
-/// A setting with an invalid value, which the caller must change.
-///
-/// Crates that check settings of their own construct it, so it is not `#[non_exhaustive]`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("setting `{field}` is {value}: it must be {expected}")]
-pub struct ConfigError {
-    /// The field of [`Config`], with a dot for a field of a field, or the name of a parsed setting.
-    pub field: &'static str,
-    /// Its value.
-    pub value: String,
-    /// The values that are valid.
-    pub expected: &'static str,
-}
 
 impl Config {
     /// Checks every field.
@@ -64,7 +50,8 @@ impl Config {
     }
 
     fn check_limits(&self) -> Result<(), ConfigError> {
-        let (limits, tuning) = (self.limits(), &self.tuning);
+        let limits = self.limits();
+        let tuning = &self.tuning;
         for (field, is_explicit, value) in [
             ("tuning.decode_bytes", tuning.decode_bytes.is_some(), limits.decode_bytes),
             (
@@ -152,7 +139,8 @@ mod tests {
     fn a_refusal_names_the_field_the_value_and_the_range() {
         let tuned = |tuning| Config { tuning, ..Config::default() };
         let fabric = |fabric| Config { fabric, ..Config::default() };
-        let (t, f) = (Tuning::default, Fabric::default);
+        let t = Tuning::default;
+        let f = Fabric::default;
         let refusals = [
             Config { rate: 0.0.into(), ..Config::default() },
             Config { rate: Rate::Adaptive(f64::NAN), ..Config::default() },

@@ -6,6 +6,7 @@
 mod capacity;
 mod check;
 mod classes;
+mod error;
 mod fabric;
 mod limits;
 mod parameters;
@@ -16,9 +17,9 @@ mod security;
 mod tuning;
 
 pub use self::capacity::Capacity;
-pub use self::check::ConfigError;
 pub(crate) use self::check::check_code;
 pub use self::classes::{Classes, Thresholds};
+pub use self::error::ConfigError;
 pub use self::fabric::{DEFAULT_DSCP, EcnMode, Fabric};
 pub use self::limits::Limits;
 pub(crate) use self::parameters::Parameters;
