@@ -188,7 +188,7 @@ fn words(option: &Arg, path: &Path, key: &str, value: &Value) -> Result<Vec<Stri
     let is_optional = option.get_num_args().is_some_and(|range| range.min_values() == 0);
     let takes_many = matches!(option.get_action(), ArgAction::Append);
     let values = match value {
-        Value::Boolean(said) if is_flag => return Ok(vec![said.to_string()]),
+        Value::Boolean(value) if is_flag => return Ok(vec![value.to_string()]),
         Value::Boolean(true) if is_optional => return Ok(without_value(option, key)),
         Value::Boolean(false) if is_optional => return Ok(Vec::new()),
         _ if is_flag => return Err(wrong(value, "expected true or false")),
@@ -231,7 +231,7 @@ fn shown(value: &Value) -> String {
         Value::String(text) => format!("{text:?}"),
         Value::Integer(number) => number.to_string(),
         Value::Float(number) => number.to_string(),
-        Value::Boolean(said) => said.to_string(),
+        Value::Boolean(value) => value.to_string(),
         Value::Datetime(time) => time.to_string(),
         Value::Array(values) => {
             format!("[{}]", values.iter().map(shown).collect::<Vec<_>>().join(", "))
@@ -312,7 +312,7 @@ capacity = \"10G\"
 
     #[test]
     fn mistakes_in_settings_are_named_with_file_and_remedy() {
-        for (text, said) in [
+        for (text, expected) in [
             ("dcsp = 43", "no setting \"dcsp\": did you mean \"dscp\"?"),
             ("key_file = \"k\"", "did you mean \"key-file\"?"),
             ("[send]\nlisten = \"h:1\"", "no setting \"listen\" of cbrst-send"),
@@ -331,7 +331,7 @@ capacity = \"10G\"
             ("no_resumes = true", "did you mean \"no-resume\"?"),
         ] {
             let error = parse::<SendArgs>(text, "cbrst-send h:1 file").unwrap_err();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 }

@@ -7,7 +7,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// The time over which the rate is averaged. When nothing has moved for this long, the line says so.
+/// The time over which the rate is averaged. When nothing has moved for this long, the line shows it.
 const WINDOW: Duration = Duration::from_secs(2);
 /// The least time between two redraws of the line.
 const EVERY: Duration = Duration::from_millis(100);

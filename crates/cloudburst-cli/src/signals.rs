@@ -11,7 +11,7 @@ use std::{fs, io, process, thread};
 /// How long the main thread may take to end: it may be stuck in a write to standard error.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Tells whether the program was asked to stop.
+/// Whether the program is to stop.
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupts {
     stopped: Receiver<Infallible>,
@@ -55,7 +55,7 @@ impl Interrupts {
         matches!(self.stopped.try_recv(), Err(TryRecvError::Disconnected))
     }
 
-    /// The channel that is disconnected when the program is asked to stop.
+    /// The channel that is disconnected when the program is to stop.
     pub(crate) const fn stopped(&self) -> &Receiver<Infallible> {
         &self.stopped
     }

@@ -41,7 +41,7 @@ pub(crate) fn run<A: Parser + Configured, P>(
         Err(NotRun::Invalid(reason)) => reason,
     };
     if let Some(to) = wants_json(program) {
-        // The exit code tells of the error in any case.
+        // The exit code shows the error in any case.
         let _ = ui::print(to, &object(&error));
     }
     Exit::Usage

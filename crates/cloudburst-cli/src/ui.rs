@@ -40,7 +40,7 @@ pub(crate) struct Report<'a> {
     pub(crate) name: Option<&'a str>,
     /// The other end.
     pub(crate) peer: Option<String>,
-    /// "done", "failed", or "unknown" where this end cannot tell.
+    /// "done", "failed", or "unknown" where this end cannot know.
     pub(crate) outcome: &'static str,
     /// What went wrong.
     pub(crate) error: Option<String>,
@@ -155,7 +155,7 @@ impl Ui {
     }
 }
 
-/// The end of a warning that says what `--insecure` means. Whoever has given the option knows that.
+/// The end of a warning about what `--insecure` means, which whoever gives the option knows.
 const CHOSEN: &str = "`Security::trusted_network` was chosen";
 
 /// Warnings of the libraries take this way, so that bars do not garble them.

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::{env, io, iter};
 
-/// Why a program does not run. The user has been told.
+/// Why a program does not run. The reason has been printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotRun {
     /// Help, the version, a manual page or completions were requested, and have been printed.

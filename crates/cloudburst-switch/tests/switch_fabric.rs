@@ -75,8 +75,8 @@ fn parameters(fabric: &Fabric, lines: &str) -> Result<String, Failed> {
 /// Runs a rendered script at leaf 1.
 fn run(fabric: &Fabric, rendered: &Rendered, script: &str) -> Result<(), Failed> {
     let output = fabric.namespace(LEAF)?.command("sh").arg(rendered.path(script)).output()?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.success() { Ok(()) } else { Err(format!("{script}: {said}").into()) }
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(()) } else { Err(format!("{script}: {printed}").into()) }
 }
 
 /// Leaf 1 as rendered. The lint must agree before anything is run.
@@ -263,8 +263,8 @@ struct Queue {
 /// The queues with these handles, as `tc` counts them.
 fn queues<const N: usize>(fabric: &Fabric, handles: [&str; N]) -> Result<[Queue; N], Failed> {
     let mut tc = fabric.namespace(LEAF)?.command("tc");
-    let said = tc.args(["-s", "-j", "qdisc", "show", "dev", "s1"]).output()?.stdout;
-    let all: Vec<serde_json::Value> = serde_json::from_slice(&said)?;
+    let printed = tc.args(["-s", "-j", "qdisc", "show", "dev", "s1"]).output()?.stdout;
+    let all: Vec<serde_json::Value> = serde_json::from_slice(&printed)?;
     Ok(handles.map(|handle| {
         let told = all.iter().find(|told| told["handle"] == handle);
         let of = |key: &str| told.and_then(|told| told[key].as_u64()).unwrap_or(0);
@@ -441,8 +441,8 @@ fn has_red() -> bool {
                    bandwidth 10mbit";
         let mut tc = fabric.namespace(LEAF)?.command("tc");
         let output = tc.args(red.split_whitespace()).output()?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        Ok(!said.contains("qdisc kind is unknown"))
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok(!printed.contains("qdisc kind is unknown"))
     };
     // Any other error is left for the test to report.
     let has = has().unwrap_or(true);
@@ -485,12 +485,12 @@ fn the_rollback_removes_what_was_rendered() -> Result<(), Failed> {
     let rendered = configured(&fabric, "limit = \"8 packets\"")?;
     run(&fabric, &rendered, "rollback.sh")?;
     let place = fabric.namespace(LEAF)?;
-    let said = |tool: &str, args: &[&str]| -> Result<String, Failed> {
+    let printed = |tool: &str, args: &[&str]| -> Result<String, Failed> {
         Ok(String::from_utf8(place.command(tool).args(args).output()?.stdout)?)
     };
-    let qdiscs = said("tc", &["qdisc", "show"])?;
+    let qdiscs = printed("tc", &["qdisc", "show"])?;
     assert!(!qdiscs.contains("htb") && !qdiscs.contains("pfifo limit"), "{qdiscs}");
     let to = fabric.host(3)?.path_address(2)?.to_string();
-    assert!(!said("ip", &["route", "show"])?.contains(&to));
+    assert!(!printed("ip", &["route", "show"])?.contains(&to));
     Ok(())
 }

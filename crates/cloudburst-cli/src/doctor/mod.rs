@@ -9,7 +9,7 @@
 //! 4. For each of the same source ports, an endpoint asks with one packet at a time: the loss each way, the
 //!    round trip, and the DSCP with which packets arrive ([`exam`]). Its packets take one path there and one
 //!    path back, so the findings are those of these paths. Its packets have all bytes of the MTU, so by then the
-//!    system has learned that of the path, if routers tell.
+//!    system has learned that of the path, if routers report it.
 //! 5. [`report`] prints the findings, the problems and their remedies; [`mesh`] prints one line for each of
 //!    several receivers.
 
@@ -95,7 +95,7 @@ fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
     let peer = address::resolve(host, plan.deadline)?;
     let no_route = |source| ExamError::NoRoute { peer, source };
     let local = address::local_for(peer).map_err(no_route)?;
-    // Before the probes with a short TTL: a host that refuses those, too, soon no longer says so.
+    // Before the probes with a short TTL: a host that refuses those, too, soon no longer does.
     let probe = Probe::send(peer).map_err(no_route)?;
     if let Some(failure) = probe.refusal(Duration::ZERO) {
         return Err(ExamError::Unanswered(failure));
@@ -103,7 +103,7 @@ fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
     let traced = trace::trace(local, peer, plan.ports, plan.dscp);
     let (routes, sockets) = traced.map_err(ExamError::Trace)?;
 
-    // Contact is made with short packets, so that a path that carries only these is told apart from
+    // Contact is made with short packets, so that a path that carries only these is distinguished from
     // no path.
     let (mut one, addresses, vitals) = first_answer(plan, local, &probe, peer)?;
     let mut all = Examiner::new(plan, local, peer, plan.ports)?;

@@ -97,7 +97,7 @@ fn suspects(measured: &Measured, so: &[&Port]) -> String {
     }
 }
 
-/// Whether packets are too long for the path, and no router has told this system.
+/// Whether packets are too long for the path, and no router has reported it.
 fn are_silently_too_long(measured: &Measured) -> bool {
     let Sizes { mtu, path_mtu, full_packets_arrive, .. } = measured.sizes;
     !full_packets_arrive && path_mtu.is_none_or(|path_mtu| path_mtu >= mtu)
@@ -112,7 +112,7 @@ fn addresses(addresses: &Addresses, problems: &mut Vec<Problem>) {
                  that it is known as {peer}; {}",
                 addresses.listening()
             ),
-            format!("tell it: cbrst-recv --known-as {peer}, or Builder::known_as"),
+            format!("start it as cbrst-recv --known-as {peer}, or set Builder::known_as"),
         ));
     }
 }
@@ -240,7 +240,7 @@ fn paths(measured: &Measured, problems: &mut Vec<Problem>) {
     let Some(paths) = &measured.paths else { return };
     if measured.ports.len() > 1 && paths.len() == 1 {
         problems.push(problem(
-            "all source ports take the same path, as far as routers tell",
+            "all source ports take the same path, as far as routers answer",
             "have the switches hash UDP ports (ECMP, \"layer 4\"); where they cannot, use --paths \
              xpath:... or bounce:...; with one path, Cloudburst gains little for long messages",
         ));

@@ -60,7 +60,7 @@ impl SendPlan {
             None => Key::given(common.key_file.as_deref(), common.insecure, environment)?
                 .ok_or(PlanError::NoKey)?,
         };
-        // Last, so that the user is asked only if all else is valid.
+        // Last, so that the user is prompted only if all else is valid.
         let pair = match args.pair {
             Some(CodeFrom::StandardInput) => Some(Code::read().map_err(PlanError::Code)?),
             Some(CodeFrom::Argument(code)) => Some(code),

@@ -24,7 +24,7 @@ pub enum FrameError {
     /// The frame does not begin with `CBF`.
     #[error("not a frame of the file protocol")]
     Magic,
-    /// The frame has another version. Its head can be read, so the peer can be told.
+    /// The frame has another version. Its head can be read, so the peer can be answered.
     #[error("version {got} of the file protocol, expected {VERSION}")]
     Version {
         /// The transfer that the frame belongs to.

@@ -162,7 +162,7 @@ fn start(mut plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
     }
     // If a service manager started this process, it waits for this.
     if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
-        ui.notice(&format!("cannot tell the service manager of readiness: {error}"));
+        ui.notice(&format!("cannot notify the service manager of readiness: {error}"));
     }
     Ok(Server::new(&plan, endpoint, output, store, stored, interrupts, ui))
 }

@@ -31,7 +31,7 @@ pub(super) struct Transfer {
     /// Symbols of all messages that had arrived from its sender at the last check.
     symbols: u64,
     assembly: Assembly,
-    /// When its sender was last told to wait.
+    /// When its sender was last sent a sign of life.
     last_alive: Instant,
     /// The hasher of all chunks before the first missing one.
     hasher: blake3::Hasher,
@@ -45,7 +45,7 @@ pub(super) struct Transfer {
 enum State {
     /// A thread hashes the bytes that exist. It stops when the token is dropped.
     Checking { sink: Sink, token: Arc<()> },
-    /// The prefixes that were found are offered, and the sender is to say which of them matches.
+    /// The prefixes that were found are offered, and the sender is to choose the one that matches.
     Offered { sink: Sink, found: Found },
     /// Chunks arrive, or FINISH.
     Receiving(Sink),

@@ -114,7 +114,7 @@ impl Probe {
     }
 }
 
-/// Returns the likely cause of an error to connect; empty if the error says it.
+/// Returns the likely cause of an error to connect; empty if the error itself names it.
 pub(crate) fn after_connect(error: &io::Error) -> &'static str {
     match error.kind() {
         PermissionDenied => ": it is a broadcast address, or a local rule forbids it",

@@ -26,7 +26,7 @@ pub(crate) enum Failure {
          know that it is reached by this address; start it as cbrst-recv --known-as {peer}"
     )]
     NotAccepted { peer: SocketAddr },
-    /// The receiver speaks another version, and says so.
+    /// The receiver speaks another version, and answers in it.
     #[error(
         "the receiver at {peer} speaks version {theirs} of the protocol, and this end version {ours}: \
          upgrade {}", older(*ours, *theirs)
@@ -94,7 +94,7 @@ const fn older(ours: u8, theirs: u8) -> &'static str {
 
 impl Failure {
     /// Explains `error`, after which nothing could be sent to `peer` in the time `waited`; `None` if no more
-    /// is known than the error itself says.
+    /// is known than the error itself.
     pub(crate) fn of_peer(peer: SocketAddr, waited: Duration, error: &SendError) -> Option<Self> {
         match *error {
             SendError::NoAnswer => Some(Self::NoAnswer { peer, waited }),

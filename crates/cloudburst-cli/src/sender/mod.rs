@@ -25,7 +25,7 @@ use std::time::Instant;
 /// look like a fault beside the one packet of a short file.
 const FEW_PACKETS: u64 = 20;
 
-/// The longest wait for a name that the receiver still uses, whatever it says.
+/// The longest wait for a name that the receiver still uses, whatever time it reports.
 const MAX_WAIT: Duration = Duration::from_secs(600);
 /// The time between two offers of such a file.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
@@ -96,7 +96,7 @@ impl Session {
     }
 
     /// Sends a file. If the receiver still has a transfer of this name, such as that of a sender that was killed,
-    /// tries again until it gives that up, as it says.
+    /// tries again until it gives that up.
     fn send(
         &mut self,
         transfer: TransferId,

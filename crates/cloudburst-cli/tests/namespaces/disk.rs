@@ -22,8 +22,8 @@ pub(crate) fn available() -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("no file system may be mounted here, needs root: {}", said.trim()))
+    let printed = String::from_utf8_lossy(&output.stderr);
+    Err(format!("no file system may be mounted here, needs root: {}", printed.trim()))
 }
 
 pub(crate) fn a_full_disk_is_named_and_nothing_half_written_remains() -> Result<(), Failed> {

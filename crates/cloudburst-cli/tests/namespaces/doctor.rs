@@ -178,7 +178,7 @@ pub(crate) fn of_a_narrow_link() -> Result<(), Failed> {
     Ok(())
 }
 
-pub(crate) fn of_a_narrow_link_that_does_not_say_so() -> Result<(), Failed> {
+pub(crate) fn of_a_narrow_link_without_icmp() -> Result<(), Failed> {
     let gateway = Gateway::up()?;
     gateway.router.command("ip", "link set server mtu 1300")?;
     let silence = "table ip silence { chain in { type filter hook input priority 0; \

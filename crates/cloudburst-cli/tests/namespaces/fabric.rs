@@ -114,7 +114,7 @@ pub(crate) fn a_spine_that_rewrites_the_dscp_is_named() -> Result<(), Failed> {
     Ok(())
 }
 
-pub(crate) fn a_lossy_link_is_told_by_its_spine() -> Result<(), Failed> {
+pub(crate) fn a_lossy_link_is_reported_with_its_spine() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     fabric.loss(cloudburst_testbed::Link::between(Node::Leaf(1), Node::Spine(4)), 30.0)?;
     let report = examine(&fabric, false, LONG)?;

@@ -49,7 +49,7 @@ fn main() {
         ("the_doctor_finds_a_link_of_a_smaller_mtu", doctor::of_a_narrow_link),
         (
             "the_doctor_finds_a_link_that_drops_long_packets_silently",
-            doctor::of_a_narrow_link_that_does_not_say_so,
+            doctor::of_a_narrow_link_without_icmp,
         ),
         (
             "a_killed_receiver_is_reported_by_its_closed_port",
@@ -62,8 +62,8 @@ fn main() {
             fabric::a_spine_that_rewrites_the_dscp_is_named,
         ),
         (
-            "a_link_that_loses_packets_is_told_by_its_spine",
-            fabric::a_lossy_link_is_told_by_its_spine,
+            "a_lossy_link_is_reported_with_its_spine",
+            fabric::a_lossy_link_is_reported_with_its_spine,
         ),
         ("one_spine_is_one_path", fabric::one_spine_is_one_path),
     ];

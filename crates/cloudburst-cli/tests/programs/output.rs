@@ -109,8 +109,8 @@ fn insecure_prints_no_warning() {
     let sent = Running::start(&mut sender(&addr, "", &["--insecure"], &[&paths[0]])).end();
     let received = receiver.end();
     assert_eq!((sent.code, received.code), (Some(0), Some(0)), "{}", sent.stderr);
-    for said in [sent.stderr, received.stderr] {
-        assert!(!said.contains("forge"), "{said}");
+    for printed in [sent.stderr, received.stderr] {
+        assert!(!printed.contains("forge"), "{printed}");
     }
 }
 
@@ -344,9 +344,9 @@ fn the_service_manager_is_notified_when_the_receiver_listens_and_stops() {
     let args = ["--listen", "127.0.0.1:0", "--out", dir.path().to_str().unwrap()];
     let running = Running::start(command(RECV, &args).env("NOTIFY_SOCKET", &path));
     let hears = |state: &[u8]| {
-        let mut said = [0; 64];
-        let len = manager.recv(&mut said).unwrap();
-        assert_eq!(&said[..len], state);
+        let mut printed = [0; 64];
+        let len = manager.recv(&mut printed).unwrap();
+        assert_eq!(&printed[..len], state);
     };
     hears(b"READY=1\n");
     running.signal(Signal::SIGTERM);

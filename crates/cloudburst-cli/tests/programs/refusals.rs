@@ -69,10 +69,13 @@ fn a_closed_port_is_distinguished_from_a_silent_one() {
         assert!(start.elapsed().as_secs() < 10);
         sent.stderr
     };
-    let said = send(&silent.local_addr().unwrap().to_string());
-    assert!(said.contains("no answer from") && said.contains("firewall"), "{said}");
-    let said = send(CLOSED);
-    assert!(said.contains("no receiver listens at") && said.contains("start cbrst-recv"), "{said}");
+    let printed = send(&silent.local_addr().unwrap().to_string());
+    assert!(printed.contains("no answer from") && printed.contains("firewall"), "{printed}");
+    let printed = send(CLOSED);
+    assert!(
+        printed.contains("no receiver listens at") && printed.contains("start cbrst-recv"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -228,13 +231,13 @@ fn paths_of_another_family_are_refused_with_advice_that_can_be_followed() {
         let args = ["--insecure", "--paths", map];
         let sent = Running::start(&mut sender("127.0.0.1:1", "", &args, &[&path])).end();
         assert_eq!(sent.code, Some(1), "{map}: {}", sent.stderr);
-        let said = sent.stderr;
-        assert!(said.contains("ADDR") && !said.contains("bind to"), "{map}: {said}");
+        let printed = sent.stderr;
+        assert!(printed.contains("ADDR") && !printed.contains("bind to"), "{map}: {printed}");
         let args = [&args[..], &["--listen", "127.0.0.1:0"]].concat();
         let received = Running::start(command(RECV, &args).current_dir(dir.path())).end();
         assert_eq!(received.code, Some(1), "{map}: {}", received.stderr);
-        let said = received.stderr;
-        assert!(said.contains("--listen") && !said.contains("bind to"), "{map}: {said}");
+        let printed = received.stderr;
+        assert!(printed.contains("--listen") && !printed.contains("bind to"), "{map}: {printed}");
     }
 }
 

@@ -96,8 +96,12 @@ fn a_killed_sender_resumes() {
         let mut receiver = Receiver::start(&["--deadline", "1", "--json"]);
         let sending = half_way(&receiver, &path);
         sending.signal(signal);
-        let said = sending.end().stderr;
-        assert_eq!(said.lines().last() == Some(CONTINUE), signal == Signal::SIGTERM, "{said}");
+        let printed = sending.end().stderr;
+        assert_eq!(
+            printed.lines().last() == Some(CONTINUE),
+            signal == Signal::SIGTERM,
+            "{printed}"
+        );
         // The receiver notices a killed sender only by its silence, and the next sender waits for that.
         if signal == Signal::SIGTERM {
             receiver.running.line("is kept");
@@ -162,8 +166,8 @@ fn no_resume_at_either_end_sends_the_whole_file() {
     let sending = receiver.start_sender(&[&SLOW[..], &["--no-resume"]].concat(), &[&path]);
     wait_until("part of the file has arrived", || !receiver.partial().is_empty());
     sending.signal(Signal::SIGTERM);
-    let said = sending.end().stderr;
-    assert!(!said.contains(CONTINUE), "{said}");
+    let printed = sending.end().stderr;
+    assert!(!printed.contains(CONTINUE), "{printed}");
     receiver.running.line("the other side was stopped");
     assert!(receiver.stop().1.is_empty());
 }
@@ -178,8 +182,8 @@ fn an_existing_identical_file_is_not_sent_again() {
     assert_eq!((&here["bytes"], &there["bytes"]), (&0.into(), &0.into()));
     assert_eq!(here["digest"], there["digest"]);
     let receiver = Receiver::start_in(dir, &[]);
-    let said = receiver.send(&[], &[&path]).stderr;
-    assert!(said.contains("file: already there: 12.35 MB compared by digest in "), "{said}");
+    let printed = receiver.send(&[], &[&path]).stderr;
+    assert!(printed.contains("file: already there: 12.35 MB compared by digest in "), "{printed}");
     let Receiver { mut running, dir, .. } = receiver;
     running.line(": already there: 12.35 MB compared by digest in ");
     running.signal(Signal::SIGTERM);

@@ -210,12 +210,12 @@ impl<'a> Policy<'a> {
 }
 
 fn cap(limit: &[&str]) -> Cap {
-    let said = || Cap::Other(limit.join(" "));
+    let found = || Cap::Other(limit.join(" "));
     let number = limit.first().and_then(|number| number.parse().ok());
     match (number, limit.get(1).copied()) {
         (Some(number), None | Some("packets")) => Cap::Packets(number),
         (Some(number), Some("bytes")) => Cap::Bytes(number),
-        _ => said(),
+        _ => found(),
     }
 }
 

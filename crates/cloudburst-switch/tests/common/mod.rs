@@ -47,9 +47,18 @@ const fn platform(
     name: &'static str,
     ports: &'static [&'static str],
     many: &'static str,
-    (aeolus, decapsulates): (bool, bool),
 ) -> Platform {
-    Platform { name, ports, many, aeolus, decapsulates }
+    Platform { name, ports, many, aeolus: false, decapsulates: false }
+}
+
+impl Platform {
+    const fn with_aeolus(self) -> Self {
+        Self { aeolus: true, ..self }
+    }
+
+    const fn with_decapsulation(self) -> Self {
+        Self { decapsulates: true, ..self }
+    }
 }
 
 #[rustfmt::skip]
@@ -57,37 +66,37 @@ pub(crate) const PLATFORMS: [Platform; 10] = [
     platform("picos",
         &["ge-1/1/1", "ge-1/1/2", "ge-1/1/3", "ge-1/1/4", "te-1/1/49", "te-1/1/50", "te-1/1/51",
           "te-1/1/52"],
-        "te-1/1/[1-32]", (false, false)),
+        "te-1/1/[1-32]"),
     platform("sonic",
         &["Ethernet0", "Ethernet4", "Ethernet8", "Ethernet12", "Ethernet16", "Ethernet20",
           "Ethernet24", "Ethernet28"],
-        "Ethernet[0-124/4]", (true, true)),
+        "Ethernet[0-124/4]").with_aeolus().with_decapsulation(),
     platform("cumulus4", &["swp1", "swp2", "swp3", "swp4", "swp5", "swp6", "swp7", "swp8"],
-        "swp[1-32]", (false, false)),
+        "swp[1-32]"),
     platform("cumulus5", &["swp1", "swp2", "swp3", "swp4", "swp5", "swp6", "swp7", "swp8"],
-        "swp[1-32]", (true, false)),
+        "swp[1-32]").with_aeolus(),
     platform("os10",
         &["ethernet1/1/1", "ethernet1/1/2", "ethernet1/1/3", "ethernet1/1/4", "ethernet1/1/5",
           "ethernet1/1/6", "ethernet1/1/7", "ethernet1/1/8"],
-        "ethernet1/1/[1-32]", (true, false)),
+        "ethernet1/1/[1-32]").with_aeolus(),
     platform("eos",
         &["Ethernet1", "Ethernet2", "Ethernet3", "Ethernet4", "Ethernet5", "Ethernet6",
           "Ethernet7", "Ethernet8"],
-        "Ethernet[1-32]", (true, true)),
+        "Ethernet[1-32]").with_aeolus().with_decapsulation(),
     platform("nxos",
         &["Ethernet1/1", "Ethernet1/2", "Ethernet1/3", "Ethernet1/4", "Ethernet1/5",
           "Ethernet1/6", "Ethernet1/7", "Ethernet1/8"],
-        "Ethernet1/[1-32]", (true, true)),
+        "Ethernet1/[1-32]").with_aeolus().with_decapsulation(),
     platform("iosxe",
         &["GigabitEthernet1", "GigabitEthernet2", "GigabitEthernet3", "GigabitEthernet4",
           "TenGigabitEthernet0/0/1", "TenGigabitEthernet0/0/2", "TenGigabitEthernet0/0/3",
           "TenGigabitEthernet0/0/4"],
-        "TenGigabitEthernet0/0/[0-31]", (true, false)),
+        "TenGigabitEthernet0/0/[0-31]").with_aeolus(),
     platform("openconfig",
         &["Ethernet1", "Ethernet2", "Ethernet3", "Ethernet4", "Ethernet5", "Ethernet6",
           "Ethernet7", "Ethernet8"],
-        "Ethernet[1-32]", (true, false)),
-    platform("linux", &["h1", "h2", "h3", "h4", "s1", "s2", "s3", "s4"], "swp[1-32]", (true, true)),
+        "Ethernet[1-32]").with_aeolus(),
+    platform("linux", &["h1", "h2", "h3", "h4", "s1", "s2", "s3", "s4"], "swp[1-32]").with_aeolus().with_decapsulation(),
 ];
 
 pub(crate) fn find(name: &str) -> &'static Platform {
@@ -164,15 +173,15 @@ impl Platform {
 pub(crate) struct Rendered {
     dir: TempDir,
     /// The output of the program.
-    pub(crate) said: String,
+    pub(crate) printed: String,
 }
 
 impl Rendered {
     pub(crate) fn of(parameters: &str) -> Self {
         let (dir, ended) = render(parameters, &[]);
-        let said = String::from_utf8(ended.stdout).unwrap();
-        assert_eq!(ended.code, Some(0), "{said}{}\n{parameters}", ended.stderr);
-        Self { dir, said }
+        let printed = String::from_utf8(ended.stdout).unwrap();
+        assert_eq!(ended.code, Some(0), "{printed}{}\n{parameters}", ended.stderr);
+        Self { dir, printed }
     }
 
     pub(crate) fn path(&self, file: &str) -> PathBuf {

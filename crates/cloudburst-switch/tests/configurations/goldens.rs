@@ -23,8 +23,8 @@ fn compare(name: &str, rendered: &str) {
 
 /// The report, without paths of this machine, and all files.
 fn text(rendered: &Rendered) -> String {
-    let said = rendered.said.lines().filter(|line| !line.starts_with("wrote "));
-    let mut all: String = said.map(|line| format!("{line}\n")).collect();
+    let printed = rendered.printed.lines().filter(|line| !line.starts_with("wrote "));
+    let mut all: String = printed.map(|line| format!("{line}\n")).collect();
     for (name, text) in rendered.files() {
         let _ = write!(all, "=== {name}\n{text}");
     }
@@ -33,8 +33,8 @@ fn text(rendered: &Rendered) -> String {
 
 fn assert_clean(rendered: &Rendered) {
     let ended = rendered.check();
-    let said = String::from_utf8_lossy(&ended.stdout);
-    assert_eq!(ended.code, Some(0), "{said}{}", ended.stderr);
+    let printed = String::from_utf8_lossy(&ended.stdout);
+    assert_eq!(ended.code, Some(0), "{printed}{}", ended.stderr);
 }
 
 #[test]
@@ -87,9 +87,9 @@ fn mistakes_in_trimming_are_reported() {
         assert!(right.contains(from), "{file}: {from}");
         fs::write(rendered.path(file), right.replace(from, to)).unwrap();
         let ended = rendered.check();
-        let said = String::from_utf8_lossy(&ended.stdout);
-        assert_eq!(ended.code, Some(1), "{file}: {to}: {said}{}", ended.stderr);
-        assert!(said.contains(finding), "{file}: {to}: {said}");
+        let printed = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.code, Some(1), "{file}: {to}: {printed}{}", ended.stderr);
+        assert!(printed.contains(finding), "{file}: {to}: {printed}");
     }
 }
 

@@ -57,13 +57,13 @@ fn a_configuration_without_an_ecmp_hash_is_incomplete() {
             .map(|name| rendered.path(&name))
             .collect();
         let ended = rendered.check_files(&files);
-        let said = String::from_utf8_lossy(&ended.stdout);
+        let printed = String::from_utf8_lossy(&ended.stdout);
         // Its models have no field for the hash.
         if platform.name == "openconfig" {
-            assert_eq!(ended.code, Some(0), "{said}");
+            assert_eq!(ended.code, Some(0), "{printed}");
         } else {
             assert_eq!(ended.code, Some(1), "{}", platform.name);
-            assert!(said.contains("ECMP hash"), "{}: {said}", platform.name);
+            assert!(printed.contains("ECMP hash"), "{}: {printed}", platform.name);
         }
     }
 }
@@ -78,8 +78,11 @@ fn a_patch_is_read_as_the_tables_that_it_adds() {
     let text = fs::read_to_string(&patch).unwrap();
     fs::write(&patch, text.replace("\"static_th\": \"13312\"", "\"static_th\": \"0\"")).unwrap();
     let ended = rendered.check_files(&files);
-    let said = String::from_utf8_lossy(&ended.stdout);
-    assert!(said.contains("qos.patch.json:4: the tiny queue's limit is static_th 0"), "{said}");
+    let printed = String::from_utf8_lossy(&ended.stdout);
+    assert!(
+        printed.contains("qos.patch.json:4: the tiny queue's limit is static_th 0"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -128,9 +131,9 @@ fn the_operations_of_a_patch_are_applied() {
         let end = text.rfind(']').unwrap();
         fs::write(&patch, format!("{},{operation}]", &text[..end])).unwrap();
         let ended = rendered.check();
-        let said = String::from_utf8_lossy(&ended.stdout);
+        let printed = String::from_utf8_lossy(&ended.stdout);
         assert_eq!(ended.code, Some(1), "{operation}");
-        assert!(said.contains(finding), "{operation} should say {finding:?}, not:\n{said}");
+        assert!(printed.contains(finding), "{operation} should say {finding:?}, not:\n{printed}");
     }
 }
 
@@ -152,9 +155,9 @@ fn a_patch_of_a_whole_configuration_needs_the_tables_that_it_adds_to() {
             format!("{{\"DEVICE_METADATA\": {{}}, {tables} {more} \"PORT_QOS_MAP\": {table}}}");
         fs::write(&whole, text).unwrap();
         let ended = rendered.check_files(&files);
-        let said = String::from_utf8_lossy(&ended.stdout);
-        assert_eq!(ended.code, Some(code), "{said}");
-        assert!(said.contains(finding), "{said}");
+        let printed = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.code, Some(code), "{printed}");
+        assert!(printed.contains(finding), "{printed}");
     }
 }
 
@@ -185,9 +188,12 @@ fn an_endless_json_path_is_reported_and_not_followed() {
     let patch = format!("[{{\"op\": \"add\", \"path\": \"{path}\", \"value\": 1}}]");
     fs::write(rendered.path("qos.patch.json"), patch).unwrap();
     let ended = rendered.check();
-    let said = String::from_utf8_lossy(&ended.stdout);
+    let printed = String::from_utf8_lossy(&ended.stdout);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(said.contains("qos.patch.json: operation 1: a path of more than 16 parts"), "{said}");
+    assert!(
+        printed.contains("qos.patch.json: operation 1: a path of more than 16 parts"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -265,10 +271,10 @@ fn selective_dropping_without_a_parameter_is_reported() {
         let without = parameters.lines().filter(|line| !line.starts_with("aeolus"));
         let without: Vec<&str> = without.collect();
         fs::write(rendered.dir().join("params.toml"), without.join("\n")).unwrap();
-        let said = String::from_utf8_lossy(&rendered.check().stdout).into_owned();
+        let printed = String::from_utf8_lossy(&rendered.check().stdout).into_owned();
         let is_found =
             |line: &str| line.contains("selective dropping from") && line.contains("expected none");
-        assert!(said.lines().any(is_found), "{}: {said}", platform.name);
+        assert!(printed.lines().any(is_found), "{}: {printed}", platform.name);
     }
 }
 
@@ -298,9 +304,9 @@ fn truncated_files_are_reported_and_never_panic() {
             for tenth in 0..=10 {
                 fs::write(rendered.path(name), &text[..text.len() * tenth / 10]).unwrap();
                 let ended = rendered.check_files(&files);
-                let said = String::from_utf8_lossy(&ended.stdout);
+                let printed = String::from_utf8_lossy(&ended.stdout);
                 let code = i32::from(tenth < 10);
-                assert_eq!(ended.code, Some(code), "{} {name} {tenth}: {said}", platform.name);
+                assert_eq!(ended.code, Some(code), "{} {name} {tenth}: {printed}", platform.name);
             }
         }
     }
@@ -317,9 +323,9 @@ fn large_and_deep_configurations_are_read_to_the_end() {
     let deep: String = (0..400).map(|depth| format!("{:depth$}a\n", "")).collect();
     fs::write(rendered.path("qos.cfg"), format!("{deep}{text}")).unwrap();
     let ended = rendered.check();
-    let said = String::from_utf8_lossy(&ended.stdout);
+    let printed = String::from_utf8_lossy(&ended.stdout);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(said.contains("qos.cfg:17: `a` is not understood"), "{said:.500}");
+    assert!(printed.contains("qos.cfg:17: `a` is not understood"), "{printed:.500}");
 }
 
 #[test]
@@ -327,7 +333,7 @@ fn senders_of_decapsulated_packets_are_rendered_and_a_wider_rule_is_reported() {
     let from = "decapsulate_from = [\"10.1.0.0/16\", \"10.2.0.0/16\"]\n";
     let parameters = format!("{from}{}", find("linux").spine(1));
     let rendered = Rendered::of(&parameters);
-    assert!(!rendered.said.contains("from any sender"), "{}", rendered.said);
+    assert!(!rendered.printed.contains("from any sender"), "{}", rendered.printed);
     assert_eq!(rendered.check().code, Some(0));
     let right = fs::read_to_string(rendered.path("paths.sh")).unwrap();
     for (from, to) in [
@@ -340,10 +346,10 @@ fn senders_of_decapsulated_packets_are_rendered_and_a_wider_rule_is_reported() {
         assert!(right.contains(from), "{from}");
         fs::write(rendered.path("paths.sh"), right.replace(from, to)).unwrap();
         let ended = rendered.check();
-        let said = String::from_utf8_lossy(&ended.stdout);
-        assert_eq!(ended.code, Some(1), "{from}: {said}");
-        assert!(said.contains("are decapsulated from unintended senders"), "{from}: {said}");
+        let printed = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.code, Some(1), "{from}: {printed}");
+        assert!(printed.contains("are decapsulated from unintended senders"), "{from}: {printed}");
     }
     let open = Rendered::of(&find("linux").spine(1));
-    assert!(open.said.contains("are decapsulated from any sender"), "{}", open.said);
+    assert!(open.printed.contains("are decapsulated from any sender"), "{}", open.printed);
 }

@@ -26,7 +26,7 @@ fn refusal(parameters: &str) -> String {
 
 #[test]
 fn parameters_that_would_break_the_network_are_refused() {
-    for (platform, lines, said) in [
+    for (platform, lines, printed) in [
         ("eos", "limit = \"1000 bytes\"", "a packet of MTU 1500 takes 1664"),
         ("nxos", "limit = \"0 packets\"", "would drop everything"),
         ("sonic", "limit = \"0 bytes\"", "SONiC takes a static threshold of 0 as no limit"),
@@ -115,7 +115,7 @@ fn parameters_that_would_break_the_network_are_refused() {
         ("eos", "rate = \"fast\"", "rate = fast: expected at least 8k"),
     ] {
         let refusal = refusal(&with(platform, lines));
-        assert!(refusal.contains(said), "{platform}, {lines}: {refusal}");
+        assert!(refusal.contains(printed), "{platform}, {lines}: {refusal}");
     }
 }
 
@@ -138,13 +138,13 @@ fn routes_are_complete_and_unique() {
         format!("[[routes]]\nto = \"{to}\"\nvia = \"10.3.0.1\"\nport = \"{port}\"\n")
     };
     let start = find("eos").many();
-    for (routes, said) in [
+    for (routes, printed) in [
         (route("10.1.0.0/16", "Ethernet1"), "expected an IPv4 prefix of 32 bits"),
         (route("10.101.2.5/32", "Ethernet99"), "port Ethernet99 is not among"),
         (route("10.101.2.5/32", "Ethernet1").repeat(2), "is listed twice: a path has one next hop"),
     ] {
         let refusal = refusal(&format!("{start}{routes}"));
-        assert!(refusal.contains(said), "{refusal}");
+        assert!(refusal.contains(printed), "{refusal}");
     }
 }
 
@@ -158,14 +158,14 @@ fn a_file_that_is_not_toml_is_named_with_its_line() {
 fn options_take_precedence_and_the_delay_is_reported() {
     let flags = ["--limit", "1 %", "--buffer", "4M", "--rate", "1G", "--weights", "1:3"];
     let (dir, ended) = render(&find("sonic").leaf(1).replace("aeolus", "#"), &flags);
-    let said = String::from_utf8_lossy(&ended.stdout);
+    let printed = String::from_utf8_lossy(&ended.stdout);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(
-        said.contains("holds 39936 bytes: 192 cells of 208 bytes, 24 packets of MTU 1500"),
-        "{said}"
+        printed.contains("holds 39936 bytes: 192 cells of 208 bytes, 24 packets of MTU 1500"),
+        "{printed}"
     );
     // 39,936 bytes at 1 Gb/s, and at a quarter of it.
-    assert!(said.contains("319.5 us with the link to itself, 1278.0 us beside"), "{said}");
+    assert!(printed.contains("319.5 us with the link to itself, 1278.0 us beside"), "{printed}");
     let qos = std::fs::read_to_string(dir.path().join("out/qos.json")).unwrap();
     assert!(qos.contains("\"static_th\": \"39936\""), "{qos}");
 }
@@ -173,7 +173,7 @@ fn options_take_precedence_and_the_delay_is_reported() {
 #[test]
 fn a_chip_sets_defaults_that_parameters_replace() {
     let start = find("sonic").many().replace("buffer = \"4M\"\n", "");
-    let said = |lines: &str, flags: &[&str]| {
+    let printed = |lines: &str, flags: &[&str]| {
         let (_, ended) = render(&format!("{lines}\n{start}"), flags);
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         String::from_utf8_lossy(&ended.stdout).into_owned()
@@ -207,11 +207,11 @@ fn a_chip_sets_defaults_that_parameters_replace() {
         ("chip = \"tofino\"", &[], &["no public source has the cell size of tofino"]),
         ("buffer = \"16M\"\nmmus = 4", &[], &["holds 39936 bytes"]),
     ] {
-        let said = said(lines, flags);
+        let printed = printed(lines, flags);
         for expected in expected {
-            assert!(said.contains(expected), "{lines}: {said}");
+            assert!(printed.contains(expected), "{lines}: {printed}");
         }
-        assert_eq!(said.contains("is given"), lines.contains("cell"), "{said}");
+        assert_eq!(printed.contains("is given"), lines.contains("cell"), "{printed}");
     }
 }
 
@@ -258,17 +258,17 @@ fn senders_of_decapsulated_packets_are_prefixes_on_platforms_that_can_filter_the
 
 #[test]
 fn a_key_that_does_not_exist_is_named_with_its_line() {
-    let said = refusal("platform = \"linux\"\nprots = []\n");
-    assert!(said.contains("line 2: unknown field `prots`"), "{said}");
+    let printed = refusal("platform = \"linux\"\nprots = []\n");
+    assert!(printed.contains("line 2: unknown field `prots`"), "{printed}");
 }
 
 #[test]
 fn all_platforms_are_listed() {
     let mut list = command(&["platforms"]);
     let ended = run(&mut list);
-    let said = String::from_utf8_lossy(&ended.stdout);
+    let printed = String::from_utf8_lossy(&ended.stdout);
     for platform in &PLATFORMS {
-        assert!(said.lines().any(|line| line.starts_with(platform.name)), "{said}");
+        assert!(printed.lines().any(|line| line.starts_with(platform.name)), "{printed}");
     }
 }
 
