@@ -31,7 +31,7 @@ impl Once {
         Self { patience, session: None }
     }
 
-    /// Whether a file of this session may come: the first one is the only one.
+    /// Whether a file of this session is admitted: the first session is the only one.
     pub(super) fn admits(
         &mut self,
         now: Instant,
@@ -44,14 +44,14 @@ impl Once {
         (session.peer, session.id) == (peer, id)
     }
 
-    /// A frame of some session came.
+    /// Handles the arrival of a frame of some session.
     pub(super) fn on_frame(&mut self, now: Instant, peer: SocketAddr, id: InvocationId) {
         if let Some(session) = self.of(peer, id) {
             session.last_heard = now;
         }
     }
 
-    /// A file of some session has ended.
+    /// Handles the end of a file of some session.
     pub(super) fn on_ended(
         &mut self,
         now: Instant,
@@ -66,7 +66,7 @@ impl Once {
         }
     }
 
-    /// The sender of some session took leave.
+    /// Handles BYE of some session.
     pub(super) fn on_bye(&mut self, peer: SocketAddr, id: InvocationId) {
         if let Some(session) = self.of(peer, id) {
             session.bye = true;

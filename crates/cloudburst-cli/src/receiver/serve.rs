@@ -462,7 +462,7 @@ impl Server {
         }
     }
 
-    /// Ends a transfer and tells its sender why.
+    /// Ends a transfer, and sends its sender the reason.
     fn fail(&mut self, key: Key, reason: Reason, why: &str) {
         self.drop_transfer(Instant::now(), key, why, reason.is_interruption());
         self.outbox.reply(key, Body::Failed(reason));

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The name that stands for every port.
 pub(super) const EVERY_PORT: &str = "*";
 
-/// A value and its place.
+/// A value and its location.
 #[derive(Clone, Debug)]
 pub(super) struct Located<T> {
     pub(super) value: T,

@@ -115,7 +115,7 @@ fn make_parents(all: &mut Value, path: &str) {
     }
 }
 
-/// An index of the names in each file, so that places are found without reading the files again.
+/// An index of the names in each file, so that locations are found without reading the files again.
 pub(super) struct Locations<'a>(Vec<Index<'a>>);
 
 struct Index<'a> {
@@ -130,7 +130,7 @@ impl<'a> Locations<'a> {
         Self(files.iter().map(Index::new).collect())
     }
 
-    /// Returns the place of the last of the keys that lead to a value, as far as they can be followed.
+    /// Returns the location of the last of the keys that lead to a value, as far as they can be followed.
     pub(super) fn of(&self, keys: &[&str]) -> Location {
         let mut best = (0, Location { file: self.0[0].file.name.clone(), line: 0 });
         for index in &self.0 {

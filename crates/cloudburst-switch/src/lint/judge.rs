@@ -30,7 +30,7 @@ pub(super) fn judge(intent: &Intent, facts: &Facts, file: &str) -> Vec<Finding> 
 
 struct Judge<'a> {
     intent: &'a Intent,
-    /// The place of findings about missing lines.
+    /// The location of findings about missing lines.
     whole_file: Location,
     findings: Vec<Finding>,
 }

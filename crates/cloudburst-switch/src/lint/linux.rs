@@ -325,7 +325,7 @@ fn qdisc<'a>(intent: &Intent, port: &mut Port<'a>, words: &[&'a str], at: &Locat
     true
 }
 
-/// Returns the kind of a qdisc: the first word that does not tell where it is.
+/// Returns the kind of a qdisc: the first word that does not give its place.
 fn kind<'a>(words: &[&'a str]) -> &'a str {
     let mut words = words.iter().skip(3);
     while let Some(word) = words.next() {
