@@ -6,10 +6,10 @@ use super::parts::{LockedParts, OnAnswer, OnConnect, OnEnd, OnWithdrawn, lock};
 use super::shared::{Answers, EngineEvent, Flush, MAX_SLEEP, Shared, Who};
 use crate::error::StartError;
 use crate::id::{ConnectId, MessageId};
-use crate::path::{OrderError, PathMap, PathStats};
+use crate::path::{OrderError, PathResolver, PathStats};
 use crate::proto::{
-    CallId, CallTable, Counters, Latencies, Message, PeerStats, Prepared, Request, RequestId,
-    SendOptions, Transceiver, coupling, merge_peers,
+    CallId, CallTable, IncomingRequest, Latencies, Message, PeerStats, Prepared, RequestId,
+    SendOptions, Transceiver, TransceiverCounters, coupling, merge_peers,
 };
 use crate::time::Instant;
 use crate::wire::Role;
@@ -275,7 +275,10 @@ impl<I: PacketIo> Engine<I> {
     /// [release](Self::release) it. Requests whose callers have given up are dropped and counted.
     /// The callback that `watch` returns is called if the caller no longer waits for the response,
     /// and must not block.
-    pub fn recv_request(&self, watch: impl FnOnce(&Request) -> OnWithdrawn) -> Option<Request> {
+    pub fn recv_request(
+        &self,
+        watch: impl FnOnce(&IncomingRequest) -> OnWithdrawn,
+    ) -> Option<IncomingRequest> {
         if self.readable(Role::Request) == 0 {
             return None;
         }
@@ -331,10 +334,14 @@ impl<I: PacketIo> Engine<I> {
     }
 
     /// The counters so far.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> TransceiverCounters {
         let calls = self.calls(|calls| calls.counters());
         let sender = self.shared.parts.lock_sending().sender.counters();
-        Counters { sender, receiver: *self.shared.parts.lock_receiver().counters(), calls }
+        TransceiverCounters {
+            sender,
+            receiver: *self.shared.parts.lock_receiver().counters(),
+            calls,
+        }
     }
 
     /// The claimed source of the last handshake under none of this endpoint's keys.
@@ -469,15 +476,15 @@ impl<I: PacketIo> Engine<I> {
         &self.shared.io
     }
 
-    /// Replaces the path map. See [`Transceiver::set_path_map`].
+    /// Replaces the path map. See [`Transceiver::set_path_resolver`].
     ///
     /// # Errors
     ///
     /// Returns an error if the configured order does not fit the new paths. Nothing has changed
     /// then.
-    pub fn set_path_map(&self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
-        self.shared.parts.lock_sending().sender.set_path_map(path_map.clone())?;
-        self.shared.parts.lock_receiver().set_path_map(path_map);
+    pub fn set_path_resolver(&self, resolver: Arc<dyn PathResolver>) -> Result<(), OrderError> {
+        self.shared.parts.lock_sending().sender.set_path_resolver(resolver.clone())?;
+        self.shared.parts.lock_receiver().set_path_resolver(resolver);
         Ok(())
     }
 }

@@ -50,7 +50,7 @@ impl<I: PacketIo> Shared<I> {
     ) {
         let begun = self.io.now();
         let slept = !self.soon.load(Ordering::Relaxed);
-        let came = self.poll_busily(begun, limit, answers, &mut done).or_else(|| {
+        let arrived_at = self.poll_busily(begun, limit, answers, &mut done).or_else(|| {
             if done() {
                 return None;
             }
@@ -63,7 +63,7 @@ impl<I: PacketIo> Shared<I> {
         // The wake-up of this thread took part of the time, and often that of its peer did, too.
         // Without allowance for that, a pair that has slept once would sleep in every round trip.
         let quick = self.busy_poll.saturating_mul(if slept { 2 } else { 1 });
-        let soon = came.is_some_and(|at| at.saturating_since(begun) <= quick);
+        let soon = arrived_at.is_some_and(|at| at.saturating_since(begun) <= quick);
         // Relaxed, here and for `crowded_until`: they only choose between two ways to wait, both
         // correct.
         self.soon.store(soon, Ordering::Relaxed);
@@ -87,11 +87,11 @@ impl<I: PacketIo> Shared<I> {
         // only where the last packets came as soon, so that an idle endpoint burns no processor.
         let until = begun + self.busy_poll.min(limit);
         loop {
-            let came = self.receive(Duration::ZERO, answers);
+            let arrived_at = self.receive(Duration::ZERO, answers);
             let leaves = self.is_stopping() || self.driving.by_another() || done();
             let before = self.io.now();
-            if came.is_some() || leaves || before >= until {
-                return came;
+            if arrived_at.is_some() || leaves || before >= until {
+                return arrived_at;
             }
             // The thread that is to send them may need this processor.
             thread::yield_now();
@@ -108,7 +108,7 @@ impl<I: PacketIo> Shared<I> {
     /// reported count, too: the thread that waits for them may be this one, which does not wake
     /// itself.
     pub(super) fn receive(&self, timeout: Duration, answers: Answers) -> Option<Instant> {
-        let came = self.take(timeout);
+        let arrived_at = self.take(timeout);
         // The thread that takes packets serves the timers: while packets keep coming, no other
         // thread may wait for them. Only a thread that has read the sockets may conclude that
         // nothing arrived in time.
@@ -121,20 +121,20 @@ impl<I: PacketIo> Shared<I> {
         } else {
             self.pump(Who::Other);
         }
-        came.or_else(|| readable.then(|| self.io.now()))
+        arrived_at.or_else(|| readable.then(|| self.io.now()))
     }
 
     pub(super) fn take(&self, timeout: Duration) -> Option<Instant> {
         let mut now = Instant::ZERO;
-        let mut came = None;
+        let mut arrived_at = None;
         let mut since = 0;
         let ready = self.io.wait(timeout);
         let _in_hand = self.in_hand.read().expect("holders of this lock do not panic");
         self.io.take(ready, &mut |datagrams| {
-            if came.is_none() || since >= CLOCK_EVERY {
+            if arrived_at.is_none() || since >= CLOCK_EVERY {
                 now = self.io.now();
                 since = 0;
-                came.get_or_insert(now);
+                arrived_at.get_or_insert(now);
             }
             since += datagrams.count();
             let mut parts = self.parts.batch();
@@ -143,7 +143,7 @@ impl<I: PacketIo> Shared<I> {
                 coupling::handle_datagram(&mut parts, now, via, ce, packet);
             });
         });
-        came
+        arrived_at
     }
 
     /// Wakes a thread that shuts the engine down, to check again what it waits for.

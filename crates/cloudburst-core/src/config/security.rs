@@ -80,15 +80,15 @@ mod tests {
             assert_eq!(parsed.bytes(), &key, "{text}");
         }
         for (text, error) in [
-            (String::new(), KeyError::Text { came: 0 }),
-            ("0".repeat(63), KeyError::Text { came: 63 }),
-            ("0".repeat(65), KeyError::Text { came: 65 }),
-            (format!("{}g", "0".repeat(63)), KeyError::Digit { place: 64 }),
-            ("é".repeat(32), KeyError::Digit { place: 1 }),
+            (String::new(), KeyError::Text { len: 0 }),
+            ("0".repeat(63), KeyError::Text { len: 63 }),
+            ("0".repeat(65), KeyError::Text { len: 65 }),
+            (format!("{}g", "0".repeat(63)), KeyError::Digit { position: 64 }),
+            ("é".repeat(32), KeyError::Digit { position: 1 }),
         ] {
             assert_eq!(text.parse::<PresharedKey>().map(drop), Err(error), "{text}");
         }
-        let short = Err(KeyError::Bytes { came: 31 });
+        let short = Err(KeyError::Bytes { len: 31 });
         assert_eq!(PresharedKey::try_from(&key[..31]).map(drop), short);
         assert_eq!(PresharedKey::try_from(key[..31].to_vec()).map(drop), short);
         assert_eq!(PresharedKey::try_from(key.to_vec()).unwrap().bytes(), &key);

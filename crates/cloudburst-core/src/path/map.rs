@@ -28,7 +28,7 @@ impl Via {
 }
 
 /// The paths to each peer, and the addresses by which peers know this endpoint.
-pub trait PathMap: Send + Sync {
+pub trait PathResolver: Send + Sync {
     /// Returns the paths to `peer`, each once, in the order that [`Order`](super::Order) relies on.
     /// Empty: the peer is unreachable. [`Via::local`] is `None`: the core fills it in.
     ///
@@ -69,7 +69,7 @@ pub struct Egresses(
     pub u16,
 );
 
-impl PathMap for Egresses {
+impl PathResolver for Egresses {
     fn paths(&self, peer: SocketAddr, _ports: u16) -> Vec<Via> {
         (0..self.0).map(|egress| Via { egress, local: None, remote: peer }).collect()
     }

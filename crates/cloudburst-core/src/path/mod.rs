@@ -1,6 +1,6 @@
 //! Chooses the path of each packet, without sockets or packets.
 //!
-//! A path is a number; a [`PathMap`] defines how a packet reaches it. [`PathSet`] keeps the paths to
+//! A path is a number; a [`PathResolver`] defines how a packet reaches it. [`PathSet`] keeps the paths to
 //! one peer, visits them in an [`Order`] and keeps their counts. When packets may be sent is decided in
 //! [`rate`](crate::rate).
 //!
@@ -50,7 +50,7 @@ mod set;
 mod shape;
 mod train;
 
-pub use map::{Egresses, PathMap, Via};
+pub use map::{Egresses, PathResolver, Via};
 pub use order::{Order, OrderError};
 pub use sequence::Sequence;
 pub(crate) use set::MAX_LEVELS;

@@ -28,7 +28,6 @@ pub(super) struct Recycled {
     head: usize,
     /// The entry that was repeated last.
     repeated: usize,
-    /// The number of trains so far.
     trains: u32,
     /// The paths of the last trains, oldest first.
     recent: ArrayVec<u16, { SPREAD - 1 }>,

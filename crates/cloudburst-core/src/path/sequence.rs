@@ -11,7 +11,7 @@ use crate::rng::SplitMix64;
 pub struct Sequence {
     order: Order,
     paths: u64,
-    /// The next turn, below `paths`; for random and recycled orders, the state of the generator.
+    /// The next number, below `paths`; for random and recycled orders, the state of the generator.
     state: u64,
 }
 
@@ -38,18 +38,18 @@ impl Sequence {
 
     /// Returns the path of the next packet; in the recycled order, of the next train that explores.
     pub fn next_path(&mut self) -> usize {
-        let turn = self.state;
+        let number = self.state;
         let path = match self.order {
             Order::Random | Order::Recycled => {
-                let mut rng = SplitMix64::new(turn);
+                let mut rng = SplitMix64::new(number);
                 let path = rng.below(self.paths);
                 self.state = rng.state();
                 return path as usize;
             }
-            Order::RoundRobin => turn,
-            Order::DigitReversal(shape) => shape.reverse(turn),
+            Order::RoundRobin => number,
+            Order::DigitReversal(shape) => shape.reverse(number),
         };
-        self.state = (turn + 1) % self.paths;
+        self.state = (number + 1) % self.paths;
         path as usize
     }
 }

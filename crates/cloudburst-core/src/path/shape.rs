@@ -97,7 +97,7 @@ impl Shape {
     /// [`ShapeError`] if there is no layer, if a fan-out is less than two, or if there are more than
     /// [`MAX_SHAPE_PATHS`] paths.
     pub fn layers(fan_outs: &[u16]) -> Result<Self, ShapeError> {
-        if fan_outs.is_empty() || fan_outs.iter().any(|&ways| ways < 2) {
+        if fan_outs.is_empty() || fan_outs.iter().any(|&fan_out| fan_out < 2) {
             let expected = "one fan-out or more, each at least 2";
             return Err(refuse("layers", Layers(fan_outs), expected));
         }
@@ -109,25 +109,25 @@ impl Shape {
 
     /// Returns the fan-out at each layer, from the TOR up.
     pub fn fan_outs(&self) -> &[u16] {
-        let layers = self.fan_outs.iter().take_while(|&&ways| ways > 1).count();
+        let layers = self.fan_outs.iter().take_while(|&&fan_out| fan_out > 1).count();
         &self.fan_outs[..layers]
     }
 
     /// Returns the number of paths: of core switches, or of virtual spines.
     pub fn paths(&self) -> usize {
-        self.fan_outs().iter().map(|&ways| usize::from(ways)).product()
+        self.fan_outs().iter().map(|&fan_out| usize::from(fan_out)).product()
     }
 
-    /// Returns the path for `turn`, which is below [`paths`](Self::paths): DR(r) of section 3.1.2,
+    /// Returns the path for `number`, which is below [`paths`](Self::paths): DR(r) of section 3.1.2,
     /// with digits in a number system whose radices are the fan-outs.
     ///
-    /// The last digit, which changes with each turn, chooses the uplink of the TOR.
-    pub(super) fn reverse(&self, turn: u64) -> u64 {
-        let mut rest = turn;
+    /// The last digit, which changes with each number, chooses the uplink of the TOR.
+    pub(super) fn reverse(&self, number: u64) -> u64 {
+        let mut rest = number;
         let mut path = 0;
-        for &ways in self.fan_outs() {
-            path = path * u64::from(ways) + rest % u64::from(ways);
-            rest /= u64::from(ways);
+        for &fan_out in self.fan_outs() {
+            path = path * u64::from(fan_out) + rest % u64::from(fan_out);
+            rest /= u64::from(fan_out);
         }
         path
     }
@@ -136,8 +136,9 @@ impl Shape {
 /// Pads the fan-outs with ones. Returns `None` if there are too many paths.
 fn of_layers(fan_outs: &[u16]) -> Option<[u16; MAX_LAYERS]> {
     let mut paths = 1_usize;
-    for &ways in fan_outs {
-        paths = paths.checked_mul(usize::from(ways)).filter(|&paths| paths <= MAX_SHAPE_PATHS)?;
+    for &fan_out in fan_outs {
+        paths =
+            paths.checked_mul(usize::from(fan_out)).filter(|&paths| paths <= MAX_SHAPE_PATHS)?;
     }
     let mut padded = [1; MAX_LAYERS];
     padded.get_mut(..fan_outs.len())?.copy_from_slice(fan_outs);
@@ -156,8 +157,8 @@ struct Layers<'a>(&'a [u16]);
 
 impl fmt::Display for Layers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (layer, ways) in self.0.iter().enumerate() {
-            write!(f, "{}{ways}", if layer == 0 { "" } else { "x" })?;
+        for (layer, fan_out) in self.0.iter().enumerate() {
+            write!(f, "{}{fan_out}", if layer == 0 { "" } else { "x" })?;
         }
         Ok(())
     }
@@ -181,14 +182,14 @@ mod tests {
     fn core_switches_of_the_papers_example_are_visited_in_its_order() {
         // Section 3.1.2, for the Fat-tree of Figure 1(a): 3.0, 3.2, 3.1, 3.3.
         let shape = Shape::fat_tree(4).unwrap();
-        let visited: Vec<u64> = (0..4).map(|turn| shape.reverse(turn)).collect();
+        let visited: Vec<u64> = (0..4).map(|number| shape.reverse(number)).collect();
         assert_eq!(visited, [0, 2, 1, 3]);
     }
 
     #[test]
     fn digits_of_unequal_radices_are_reversed_with_them() {
         let shape = Shape::layers(&[2, 3]).unwrap();
-        let visited: Vec<u64> = (0..6).map(|turn| shape.reverse(turn)).collect();
+        let visited: Vec<u64> = (0..6).map(|number| shape.reverse(number)).collect();
         assert_eq!(visited, [0, 3, 1, 4, 2, 5]);
     }
 
@@ -196,8 +197,10 @@ mod tests {
     fn with_two_equal_digits_reversing_twice_changes_nothing() {
         for ports in (4..=24).step_by(2) {
             let shape = Shape::fat_tree(ports).unwrap();
-            let turns = 0..shape.paths() as u64;
-            assert!(turns.into_iter().all(|turn| shape.reverse(shape.reverse(turn)) == turn));
+            let numbers = 0..shape.paths() as u64;
+            assert!(
+                numbers.into_iter().all(|number| shape.reverse(shape.reverse(number)) == number)
+            );
         }
     }
 

@@ -7,7 +7,7 @@
 //! 1. Hand in **one** input: [`Transceiver::connect`], [`Transceiver::send`], [`Transceiver::call`],
 //!    [`Transceiver::reply`], [`Transceiver::cancel_connect`], [`Transceiver::cancel`],
 //!    [`Transceiver::cancel_call`], [`Transceiver::recv`], [`Transceiver::recv_request`],
-//!    [`Transceiver::set_path_map`], [`Transceiver::close`], [`Transceiver::handle_datagram`] or
+//!    [`Transceiver::set_path_resolver`], [`Transceiver::close`], [`Transceiver::handle_datagram`] or
 //!    [`Transceiver::handle_timeout`].
 //! 2. Call [`Transceiver::poll_event`] until it returns `None`. The application acts on each event;
 //!    each of its actions is another input.
@@ -49,7 +49,7 @@ mod steps;
 mod timers;
 mod transceiver;
 
-pub use calls::{CallCounters, CallId, CallTable, Prepared, Request, RequestId, response};
+pub use calls::{CallCounters, CallId, CallTable, IncomingRequest, Prepared, RequestId, response};
 pub use layout::Layout;
 pub(crate) use limits::MAX_BACKOFF;
 pub use marking::{Class, Ecn, Marking};
@@ -62,4 +62,4 @@ pub(crate) use send::{Sender, SenderEvent};
 use session::Identity;
 pub(crate) use stats::merge as merge_peers;
 pub use stats::{PeerStats, ReceivedFrom, SentTo};
-pub use transceiver::{Counters, Latencies, Transceiver};
+pub use transceiver::{Latencies, Transceiver, TransceiverCounters};

@@ -5,14 +5,14 @@ use super::coupling::{self, Halves, Parts};
 use super::observe::Observer;
 use super::stats::{PeerStats, merge};
 use super::{
-    CallCounters, CallId, CallTable, Event, Message, Prepared, Receiver, ReceiverCounters, Request,
-    SendOptions, Sender, SenderCounters, Transmit, response,
+    CallCounters, CallId, CallTable, Event, IncomingRequest, Message, Prepared, Receiver,
+    ReceiverCounters, SendOptions, Sender, SenderCounters, Transmit, response,
 };
 use crate::config::{Config, ConfigError, ListenPorts, Parameters, Security};
 use crate::error::{LocalError, StartError};
 use crate::id::{ConnectId, MessageId};
 use crate::latency::LatencyHistogram;
-use crate::path::{OrderError, PathMap, PathStats, Via};
+use crate::path::{OrderError, PathResolver, PathStats, Via};
 use crate::rng::{Ratchet, Seed};
 use crate::time::Instant;
 use crate::wire::Role;
@@ -33,10 +33,10 @@ pub struct Transceiver {
     busy_poll: Duration,
 }
 
-/// Counters of what an endpoint has done and seen since it was created.
+/// TransceiverCounters of what an endpoint has done and seen since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Counters {
+pub struct TransceiverCounters {
     /// The sending half.
     pub sender: SenderCounters,
     /// The receiving half.
@@ -72,26 +72,26 @@ impl Transceiver {
         ports: ListenPorts,
         security: &Security,
         seed: Seed,
-        path_map: Box<dyn PathMap>,
+        resolver: Box<dyn PathResolver>,
     ) -> Result<Self, ConfigError> {
         let parameters = Parameters::new(config, ports)?;
         let calls = CallTable::new(Seed::new(seed.derive("calls", 0)), parameters.deadline);
         let identity = Identity::new(now, security, &seed);
         let ephemeral = |half| Ratchet::new(seed.derive(half, 0));
-        let path_map: Arc<dyn PathMap> = path_map.into();
+        let resolver: Arc<dyn PathResolver> = resolver.into();
         Ok(Self {
             busy_poll: parameters.busy_poll,
             sender: Sender::new(
                 parameters.clone(),
                 identity.clone(),
                 ephemeral("initiator's ephemeral keys"),
-                path_map.clone(),
+                resolver.clone(),
             ),
             receiver: Receiver::new(
                 parameters,
                 identity,
                 ephemeral("responder's ephemeral keys"),
-                path_map,
+                resolver,
             ),
             calls,
         })
@@ -191,7 +191,7 @@ impl Transceiver {
     pub fn reply(
         &mut self,
         now: Instant,
-        request: &Request,
+        request: &IncomingRequest,
         bytes: Option<&[u8]>,
         options: &SendOptions,
     ) -> Result<MessageId, StartError> {
@@ -210,7 +210,7 @@ impl Transceiver {
     pub fn refuse(
         &mut self,
         now: Instant,
-        request: &Request,
+        request: &IncomingRequest,
         options: &SendOptions,
     ) -> Result<MessageId, StartError> {
         let frame = coupling::overload_response(self, request.id());
@@ -239,7 +239,7 @@ impl Transceiver {
     /// Takes the next request from the application's queue. Requests whose callers have given up
     /// are dropped and counted. The endpoint remembers the request until it is replied to, or until
     /// an [`Event::Withdrawn`] says that its caller no longer waits for the response.
-    pub fn recv_request(&mut self, now: Instant) -> Option<Request> {
+    pub fn recv_request(&mut self, now: Instant) -> Option<IncomingRequest> {
         core::iter::from_fn(|| self.receiver.recv(Role::Request))
             .find_map(|message| self.calls.accept(now, message))
     }
@@ -252,9 +252,9 @@ impl Transceiver {
     ///
     /// Returns an error if the configured order does not fit the new paths. Nothing has changed
     /// then.
-    pub fn set_path_map(&mut self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
-        self.sender.set_path_map(path_map.clone())?;
-        self.receiver.set_path_map(path_map);
+    pub fn set_path_resolver(&mut self, resolver: Arc<dyn PathResolver>) -> Result<(), OrderError> {
+        self.sender.set_path_resolver(resolver.clone())?;
+        self.receiver.set_path_resolver(resolver);
         Ok(())
     }
 
@@ -337,8 +337,8 @@ impl Transceiver {
     }
 
     /// The counters so far.
-    pub fn counters(&self) -> Counters {
-        Counters {
+    pub fn counters(&self) -> TransceiverCounters {
+        TransceiverCounters {
             sender: self.sender.counters(),
             receiver: *self.receiver.counters(),
             calls: self.calls.counters(),

@@ -17,22 +17,22 @@ pub struct PresharedKey([u8; 32]);
 #[non_exhaustive]
 pub enum KeyError {
     /// Text of another length.
-    #[error("a key must have 64 hexadecimal digits, but this text has {came} bytes")]
+    #[error("a key must have 64 hexadecimal digits, but this text has {len} bytes")]
     Text {
         /// Bytes of text, without surrounding whitespace.
-        came: usize,
+        len: usize,
     },
     /// Text with a character that is not a hexadecimal digit.
-    #[error("a key must have 64 hexadecimal digits, but character {place} is not one")]
+    #[error("a key must have 64 hexadecimal digits, but character {position} is not one")]
     Digit {
         /// Its position, counted from 1.
-        place: usize,
+        position: usize,
     },
     /// Another number of bytes.
-    #[error("a key must have 32 bytes, but this one has {came}")]
+    #[error("a key must have 32 bytes, but this one has {len}")]
     Bytes {
         /// The number of bytes.
-        came: usize,
+        len: usize,
     },
 }
 
@@ -99,7 +99,6 @@ pub struct SessionKeys {
 }
 
 impl PresharedKey {
-    /// The bytes.
     pub(crate) const fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -129,7 +128,7 @@ impl TryFrom<&[u8]> for PresharedKey {
     type Error = KeyError;
 
     fn try_from(key: &[u8]) -> Result<Self, KeyError> {
-        key.try_into().map(Self).map_err(|_| KeyError::Bytes { came: key.len() })
+        key.try_into().map(Self).map_err(|_| KeyError::Bytes { len: key.len() })
     }
 }
 
@@ -139,11 +138,12 @@ impl FromStr for PresharedKey {
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let digits = text.trim().as_bytes();
         if digits.len() != 64 {
-            return Err(KeyError::Text { came: digits.len() });
+            return Err(KeyError::Text { len: digits.len() });
         }
         let mut key = [0; 32];
         for (at, &digit) in digits.iter().enumerate() {
-            let value = char::from(digit).to_digit(16).ok_or(KeyError::Digit { place: at + 1 })?;
+            let value =
+                char::from(digit).to_digit(16).ok_or(KeyError::Digit { position: at + 1 })?;
             key[at / 2] = key[at / 2] << 4 | value as u8;
         }
         Ok(Self(key))
@@ -185,7 +185,6 @@ impl HeaderKey {
         tag
     }
 
-    /// Returns whether `tag` is the tag of `header`.
     pub(super) fn verify(&self, header: &[u8], tag: HeaderTag) -> bool {
         // One comparison of 64 bits takes the same time for all tags.
         u64::from_be_bytes(self.tag(header)) == u64::from_be_bytes(tag)

@@ -87,7 +87,7 @@ fn the_peer_gets_everything_from_the_address_that_it_knows() {
     let [_, symbols] = sources(&mut client, &mut server, SERVER);
     assert_eq!(symbols, [Some(SERVER)].into());
     assert_eq!(server.paths((CLIENT, 7000).into()).len(), 4, "the paths of its own");
-    server.set_path_map(Arc::new(Egresses(2))).unwrap();
+    server.set_path_resolver(Arc::new(Egresses(2))).unwrap();
     send(&mut server, CLIENT, 20_000);
     let [_, symbols] = sources(&mut client, &mut server, SERVER);
     assert_eq!(symbols, [Some(SERVER)].into());

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use cloudburst_core::config::{BurstPolicy, Config, Security, Tuning};
 use cloudburst_core::error::{Indeterminate, LocalError, Outcome, Rejection, StartError};
 use cloudburst_core::naming::Naming;
-use cloudburst_core::path::{PathMap, Via};
+use cloudburst_core::path::{PathResolver, Via};
 use cloudburst_core::proto::{Event, SendOptions};
 use cloudburst_core::wire::{Kind, RejectReason};
 use core::time::Duration;
@@ -80,7 +80,7 @@ fn a_message_to_nobody_is_rejected_at_its_deadline() {
 /// One path, and no address of the endpoint's own.
 struct Nameless;
 
-impl PathMap for Nameless {
+impl PathResolver for Nameless {
     fn paths(&self, peer: SocketAddr, _ports: u16) -> Vec<Via> {
         vec![Via { egress: 0, local: None, remote: peer }]
     }
@@ -95,7 +95,7 @@ fn an_endpoint_that_does_not_know_its_address_accepts_nothing_and_the_sender_is_
     // The second deadline is later than the lifetime of a nonce.
     for deadline in [Duration::from_millis(20), Duration::from_secs(12)] {
         let mut pair = Pair::new(Setup::default());
-        pair.b.endpoint.set_path_map(Arc::new(Nameless)).unwrap();
+        pair.b.endpoint.set_path_resolver(Arc::new(Nameless)).unwrap();
         pair.tap = Some(Vec::new());
         let options = SendOptions::default().deadline(deadline);
         let start = pair.now;
@@ -120,7 +120,7 @@ fn an_endpoint_that_does_not_know_its_address_accepts_nothing_and_the_sender_is_
 #[test]
 fn a_long_idle_peer_is_checked_before_use() {
     let mut pair = Pair::new(Setup::default());
-    pair.b.endpoint.set_path_map(Arc::new(Nameless)).unwrap();
+    pair.b.endpoint.set_path_resolver(Arc::new(Nameless)).unwrap();
     let options = SendOptions::default().deadline(Duration::from_secs(12));
     let id = pair.send_from(Side::A, message(10, 1), options);
     pair.run_for(Duration::from_secs(1));

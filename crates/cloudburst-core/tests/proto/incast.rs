@@ -58,7 +58,7 @@ struct Incast {
 
 /// The results.
 #[derive(Debug)]
-struct Tally {
+struct Totals {
     /// The packets sent and needed, and those sent before any answer was possible.
     sent: usize,
     needed: usize,
@@ -313,7 +313,7 @@ fn dropped(link: &Link) -> u64 {
     link.stats().queue_dropped + link.stats().selectively_dropped
 }
 
-fn run(incast: Incast) -> Tally {
+fn run(incast: Incast) -> Totals {
     let mut switch = Switch::of(&incast);
     let senders = incast.receivers..incast.receivers + incast.senders;
     for sender in senders.clone() {
@@ -344,7 +344,7 @@ fn run(incast: Incast) -> Tally {
     times.sort_unstable();
     let wire = (needed * (payload + 58 + HEADERS) * 8) as u64;
     let counters = switch.hosts[0].endpoint.counters().receiver;
-    let tally = Tally {
+    let totals = Totals {
         trimmed: (switch.trimmed() - trimmed) as usize,
         lost: (counters.symbols_lost - earlier.symbols_lost) as usize,
         seen_trimmed: (counters.symbols_trimmed - earlier.symbols_trimmed) as usize,
@@ -358,28 +358,28 @@ fn run(incast: Incast) -> Tally {
         floor: Duration::from_nanos(wire * 1_000_000_000 / RATE),
         times,
     };
-    let median = tally.median();
-    let last = tally.last();
+    let median = totals.median();
+    let last = totals.last();
     println!(
         "{incast:?}: {} sent, {needed} needed, {:.3} ({:.3} beyond openings), {} dropped ({} of them ECT), \
          {} trimmed, p50 {median:?}, \
          last {last:?} of {:?}, {:.3}; {} pulls, {} lost, {} retries",
-        tally.sent,
-        tally.sent as f64 / needed as f64,
-        tally.excess(),
-        tally.dropped,
-        tally.spared_dropped,
-        tally.trimmed,
-        tally.floor,
-        last.as_secs_f64() / tally.floor.as_secs_f64(),
+        totals.sent,
+        totals.sent as f64 / needed as f64,
+        totals.excess(),
+        totals.dropped,
+        totals.spared_dropped,
+        totals.trimmed,
+        totals.floor,
+        last.as_secs_f64() / totals.floor.as_secs_f64(),
         counters.pulls_sent,
         counters.symbols_lost,
-        tally.retries,
+        totals.retries,
     );
-    tally
+    totals
 }
 
-impl Tally {
+impl Totals {
     fn median(&self) -> Duration {
         self.times[self.times.len() / 2]
     }
@@ -417,9 +417,9 @@ const fn incast(senders: usize, bytes: usize) -> Incast {
 fn pulled_messages_lose_hardly_more_than_openings_and_fill_the_link() {
     for senders in [8, 16, 70] {
         for bytes in [70_000, 256_000] {
-            let tally = run(incast(senders, bytes));
-            assert!(tally.excess() <= 1.05, "{:.3} beyond openings", tally.excess());
-            assert!(tally.last() <= tally.floor.mul_f64(1.03), "{:?}", tally.last());
+            let totals = run(incast(senders, bytes));
+            assert!(totals.excess() <= 1.05, "{:.3} beyond openings", totals.excess());
+            assert!(totals.last() <= totals.floor.mul_f64(1.03), "{:?}", totals.last());
         }
     }
 }
@@ -459,9 +459,9 @@ fn with_probes_no_short_message_waits_for_a_timer() {
 #[test]
 fn where_probes_share_the_queue_timers_find_what_is_lost() {
     for bytes in [70_000, 256_000] {
-        let tally = run(Incast { one_queue: true, ..incast(70, bytes) });
-        assert!(tally.excess() <= 1.35, "{:.3} beyond openings", tally.excess());
-        assert!(tally.last() <= tally.floor.mul_f64(1.6), "{:?}", tally.last());
+        let totals = run(Incast { one_queue: true, ..incast(70, bytes) });
+        assert!(totals.excess() <= 1.35, "{:.3} beyond openings", totals.excess());
+        assert!(totals.last() <= totals.floor.mul_f64(1.6), "{:?}", totals.last());
     }
 }
 
@@ -496,13 +496,13 @@ fn with_trimming_each_loss_is_pulled_anew_and_nobody_waits_for_a_timer() {
     for (senders, one_queue) in [(8, false), (8, true), (16, false), (16, true), (70, false)] {
         for bytes in [20_000, 70_000, 256_000] {
             let trim = Incast { queue: 8, one_queue, trim: true, ..incast(senders, bytes) };
-            let tally = run(trim);
-            assert_eq!((tally.seen_trimmed, tally.dropped), (tally.trimmed, 0));
-            assert_eq!(tally.retries, 0);
+            let totals = run(trim);
+            assert_eq!((totals.seen_trimmed, totals.dropped), (totals.trimmed, 0));
+            assert_eq!(totals.retries, 0);
             // A thousand headers keep queued packets from arriving within the grace period.
             let late = if senders == 70 { 8 } else { 0 };
-            assert!((tally.trimmed..=tally.trimmed + late).contains(&tally.lost));
-            assert!(tally.sent <= tally.needed + tally.lost);
+            assert!((totals.trimmed..=totals.trimmed + late).contains(&totals.lost));
+            assert!(totals.sent <= totals.needed + totals.lost);
         }
     }
 }

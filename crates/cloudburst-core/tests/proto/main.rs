@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "tests end where anything fails")]
 
-mod accounts;
 mod addresses;
 mod aeolus;
 mod allocations;
@@ -18,10 +17,10 @@ mod disorder;
 mod eavesdropper;
 mod ending;
 mod few_paths;
-mod forgetful;
-mod haunting;
+mod forgotten_messages;
 mod health;
 mod incast;
+mod late_packets;
 mod liars;
 mod liars_pull;
 mod loss;
@@ -45,6 +44,7 @@ mod shards;
 mod slow_application;
 mod stale;
 mod star;
+mod statistics;
 mod stop;
 mod tiny_queues;
 mod trains;

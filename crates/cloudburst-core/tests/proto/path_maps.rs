@@ -6,7 +6,7 @@ use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::{Config, ListenPorts};
 use cloudburst_core::error::StartError;
 use cloudburst_core::naming::Naming;
-use cloudburst_core::path::{Order, OrderError, PathMap, Via};
+use cloudburst_core::path::{Order, OrderError, PathResolver, Via};
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::wire::Kind;
 use core::time::Duration;
@@ -24,7 +24,7 @@ struct Pool {
     told: Arc<AtomicU16>,
 }
 
-impl PathMap for Pool {
+impl PathResolver for Pool {
     fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
         self.told.fetch_max(ports, Ordering::SeqCst);
         let via = |port, &egress| {
@@ -50,7 +50,7 @@ fn pair_of_ports() -> Pair {
     let ports = ListenPorts { count: 4, ..ListenPorts::one(7000) };
     let mut pair = Pair::new(Setup { ports_a: ports, ports_b: ports, ..Setup::default() });
     for host in [&mut pair.a, &mut pair.b] {
-        host.endpoint.set_path_map(pool(0..2, 4)).unwrap();
+        host.endpoint.set_path_resolver(pool(0..2, 4)).unwrap();
     }
     pair
 }
@@ -85,7 +85,7 @@ fn symbols_go_to_all_ports_that_the_peer_has_said_it_has() {
 #[test]
 fn a_peer_with_one_port_gets_all_there() {
     let mut pair = Pair::new(Setup::default());
-    pair.a.endpoint.set_path_map(pool(0..2, 4)).unwrap();
+    pair.a.endpoint.set_path_resolver(pool(0..2, 4)).unwrap();
     pair.tap = Some(Vec::new());
     pair.deliver(message(93_000, 1));
     assert_eq!(vias(&pair, Side::A, Kind::Symbol), [(0, 0), (1, 0)].into());
@@ -96,7 +96,7 @@ fn a_peer_that_claims_more_ports_than_any_has_is_believed_the_most_there_are() {
     let map = pool(0..1, 1);
     let told = map.told.clone();
     let mut pair = Pair::new(Setup::default());
-    pair.b.endpoint.set_path_map(map).unwrap();
+    pair.b.endpoint.set_path_resolver(map).unwrap();
     let mut liar = Liar::join_with_ports(pair.b.endpoint, 9, u8::MAX);
     liar.say_message(0, b"hello", 21);
     assert_eq!(liar.messages().len(), 1);
@@ -106,12 +106,12 @@ fn a_peer_that_claims_more_ports_than_any_has_is_believed_the_most_there_are() {
 #[test]
 fn paths_that_are_removed_carry_nothing_more_and_new_ones_do_while_a_message_is_under_way() {
     let mut pair = Pair::new(Setup { paths: 8, ..Setup::default() });
-    pair.a.endpoint.set_path_map(pool(0..4, 1)).unwrap();
+    pair.a.endpoint.set_path_resolver(pool(0..4, 1)).unwrap();
     let id = pair.send(message(4_000_000, 1));
     for egresses in [vec![0, 1], vec![0, 1, 2, 3], vec![1, 6, 7], vec![5]] {
         pair.run_for(Duration::from_millis(3));
         pair.drain();
-        pair.a.endpoint.set_path_map(pool(egresses.clone(), 1)).unwrap();
+        pair.a.endpoint.set_path_resolver(pool(egresses.clone(), 1)).unwrap();
         pair.tap = Some(Vec::new());
         pair.run_for(Duration::from_millis(3));
         let used = vias(&pair, Side::A, Kind::Symbol).into_iter().map(|(egress, _)| egress);
@@ -130,11 +130,11 @@ fn paths_that_are_removed_carry_nothing_more_and_new_ones_do_while_a_message_is_
 #[test]
 fn paths_beyond_those_a_receiver_counts_are_not_degraded() {
     let mut pair = Pair::new(Setup { paths: 80, ..Setup::default() });
-    pair.a.endpoint.set_path_map(pool(0..60, 1)).unwrap();
+    pair.a.endpoint.set_path_resolver(pool(0..60, 1)).unwrap();
     pair.send(message(8_000_000, 1));
     pair.run_for(Duration::from_millis(5));
     pair.drain();
-    pair.a.endpoint.set_path_map(pool(64..72, 1)).unwrap();
+    pair.a.endpoint.set_path_resolver(pool(64..72, 1)).unwrap();
     while pair.a.endpoint.unfinished() > 0 {
         pair.run_for(Duration::from_millis(1));
         let paths = pair.a.endpoint.paths(Side::B.address(0));
@@ -158,7 +158,7 @@ fn a_peer_that_returns_gets_handshakes_at_the_port_that_it_is_known_by() {
 #[test]
 fn whoever_claims_the_address_of_a_peer_changes_nothing_about_its_ports() {
     let mut pair = Pair::new(Setup::default());
-    pair.b.endpoint.set_path_map(pool(0..1, 64)).unwrap();
+    pair.b.endpoint.set_path_resolver(pool(0..1, 64)).unwrap();
     let mut honest = Liar::join_with_ports(pair.b.endpoint, 9, 1);
     honest.say_message(0, b"hello", 21);
     assert_eq!(honest.messages().len(), 1);
@@ -176,7 +176,7 @@ fn a_peer_that_has_no_path_any_more_is_refused_but_what_is_under_way_arrives() {
     let mut pair = Pair::new(Setup::default());
     pair.send(message(1_000_000, 1));
     pair.run_for(Duration::from_millis(1));
-    pair.a.endpoint.set_path_map(pool([], 1)).unwrap();
+    pair.a.endpoint.set_path_resolver(pool([], 1)).unwrap();
     let to = Side::B.address(0);
     let send = |pair: &mut Pair| {
         pair.a.endpoint.send(pair.now, to, message(1, 2), &SendOptions::default())
@@ -184,7 +184,7 @@ fn a_peer_that_has_no_path_any_more_is_refused_but_what_is_under_way_arrives() {
     assert_eq!(send(&mut pair), Err(StartError::NoPath(to)));
     pair.settle();
     assert_eq!(pair.a.delivered(), 1);
-    pair.a.endpoint.set_path_map(pool(0..1, 1)).unwrap();
+    pair.a.endpoint.set_path_resolver(pool(0..1, 1)).unwrap();
     assert!(send(&mut pair).is_ok());
 }
 
@@ -193,10 +193,10 @@ fn paths_that_do_not_fit_the_order_change_nothing() {
     let order: Order = "drb:2x2".parse().unwrap();
     let a = Config { order, ..Config::default() };
     let mut pair = Pair::new(Setup { a, paths: 5, ..Setup::default() });
-    pair.a.endpoint.set_path_map(pool(0..4, 1)).unwrap();
+    pair.a.endpoint.set_path_resolver(pool(0..4, 1)).unwrap();
     pair.deliver(message(20_000, 1));
     for egresses in [vec![0, 1, 2, 3, 4], vec![0, 1, 3]] {
-        let refused = pair.a.endpoint.set_path_map(pool(egresses, 1));
+        let refused = pair.a.endpoint.set_path_resolver(pool(egresses, 1));
         assert!(matches!(refused, Err(OrderError::Paths { expected: 4, .. })), "{refused:?}");
     }
     pair.tap = Some(Vec::new());
@@ -232,7 +232,7 @@ fn symbols_go_to_the_port_of_the_peer_where_the_order_fits_only_one() {
     let a = Config { order, ..Config::default() };
     let ports_b = ListenPorts { first: 7002, count: 2, is_shared: true };
     let mut pair = Pair::new(Setup { a, ports_b, ..Setup::default() });
-    pair.a.endpoint.set_path_map(pool(0..4, 2)).unwrap();
+    pair.a.endpoint.set_path_resolver(pool(0..4, 2)).unwrap();
     pair.tap = Some(Vec::new());
     pair.deliver(message(20_000, 1));
     let all: BTreeSet<(u16, u16)> = (0..4).map(|egress| (egress, 2)).collect();
@@ -242,7 +242,7 @@ fn symbols_go_to_the_port_of_the_peer_where_the_order_fits_only_one() {
 /// Sixteen ports, eight of which are used at a time.
 struct Spares;
 
-impl PathMap for Spares {
+impl PathResolver for Spares {
     fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
         self.regenerate(peer, ports, 0)
     }
@@ -261,7 +261,7 @@ impl PathMap for Spares {
 fn pair_with_spares() -> Pair {
     let mut pair = Pair::new(Setup { paths: 16, ..Setup::default() });
     for host in [&mut pair.a, &mut pair.b] {
-        host.endpoint.set_path_map(Arc::new(Spares)).unwrap();
+        host.endpoint.set_path_resolver(Arc::new(Spares)).unwrap();
     }
     pair
 }

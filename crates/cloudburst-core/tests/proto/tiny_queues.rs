@@ -51,7 +51,7 @@ struct Load {
 
 /// The measurements.
 #[derive(Debug, Default)]
-struct Tally {
+struct Totals {
     times: Vec<Duration>,
     packets: usize,
     needed: usize,
@@ -59,7 +59,7 @@ struct Tally {
     longest: usize,
 }
 
-impl Tally {
+impl Totals {
     fn percentile(&mut self, percent: usize) -> Duration {
         self.times.sort_unstable();
         self.times[(self.times.len() * percent).div_ceil(100) - 1]
@@ -221,36 +221,36 @@ impl Fabric {
     }
 
     /// Has each client send `count` more messages, and runs until all have ended.
-    fn run(&mut self, count: usize) -> Tally {
+    fn run(&mut self, count: usize) -> Totals {
         let before = self.dropped();
-        let mut tally = Tally::default();
+        let mut totals = Totals::default();
         let wanted = self.clients[0].sent + count;
         self.longest = 0;
         loop {
             for number in 0..self.clients.len() {
-                self.run_client(number, wanted, &mut tally);
+                self.run_client(number, wanted, &mut totals);
             }
             let done = |client: &Client| client.under_way.is_none() && client.sent == wanted;
             if self.clients.iter().all(done) {
-                tally.dropped = self.dropped() - before;
-                tally.longest = self.longest;
+                totals.dropped = self.dropped() - before;
+                totals.longest = self.longest;
                 self.hosts.iter().for_each(|host| host.endpoint.check_invariants());
-                return tally;
+                return totals;
             }
             self.advance(wanted);
         }
     }
 
-    fn run_client(&mut self, number: usize, wanted: usize, tally: &mut Tally) {
+    fn run_client(&mut self, number: usize, wanted: usize, totals: &mut Totals) {
         let client = &mut self.clients[number];
         if let Some(id) = client.under_way
             && let Some(outcome) = self.hosts[number].outcomes.remove(&id)
         {
             let Outcome::Delivered(receipt) = outcome else { panic!("{outcome:?}") };
             let Receipt { packets, source_symbols, .. } = receipt;
-            tally.times.push(receipt.total());
-            tally.packets += packets;
-            tally.needed += source_symbols;
+            totals.times.push(receipt.total());
+            totals.packets += packets;
+            totals.needed += source_symbols;
             client.under_way = None;
             let gap = self.load.gap.as_nanos() as u64;
             client.next_at = self.now + Duration::from_nanos(client.rng.below(2 * gap + 1));
@@ -298,7 +298,7 @@ impl Fabric {
 }
 
 /// The results with trains of at most `train` packets, once their lengths have been learned.
-fn tally(load: Load, train: usize) -> Tally {
+fn totals(load: Load, train: usize) -> Totals {
     let mut fabric = Fabric::new(load, train, SEED);
     fabric.run(WARM_UP);
     let mut sum = fabric.run(MESSAGES);
@@ -316,8 +316,8 @@ fn tally(load: Load, train: usize) -> Tally {
 /// Asserts that learned trains do as well as trains of four, except for the cost of trying longer
 /// ones.
 fn compare(load: Load) {
-    let mut fixed = tally(load, 4);
-    let mut learned = tally(load, 64);
+    let mut fixed = totals(load, 4);
+    let mut learned = totals(load, 64);
     assert_eq!(fixed.longest, 4);
     let few = fixed.drops();
     let more = learned.drops();

@@ -25,7 +25,7 @@ use std::time::Instant;
 /// [`SendError::Unanswered`]: crate::SendError::Unanswered
 #[must_use = "dropping it tells the caller that there is no answer"]
 pub struct Request {
-    request: proto::Request,
+    request: proto::IncomingRequest,
     deadline: Instant,
     cancellation: CancelOnDrop,
     endpoint: Weak<Inner>,
@@ -62,7 +62,7 @@ impl RequestParts {
 
 impl Request {
     const fn new(
-        request: proto::Request,
+        request: proto::IncomingRequest,
         deadline: Instant,
         cancellation: CancelOnDrop,
         endpoint: Weak<Inner>,

@@ -100,7 +100,7 @@ impl Paths {
     ) -> Result<(), PathMapError> {
         let resolved = self.resolver.resolve(map, &current.whole, engine.io())?;
         let whole = resolved.whole().clone();
-        engine.set_path_map(Arc::new(resolved))?;
+        engine.set_path_resolver(Arc::new(resolved))?;
         current.whole = whole;
         current.replaced += 1;
         Ok(())

@@ -5,7 +5,7 @@ use crate::io::{EgressNumbers, OUTER_LEN, UdpIo};
 use crate::limits::MAX_OUTER;
 use crate::path_map::{Needs, PathMap, PathMapError, Uniform, is_host};
 use cloudburst_core::naming::Naming;
-use cloudburst_core::path::{Order, PathMap as CorePathMap, Via};
+use cloudburst_core::path::{Order, PathResolver, Via};
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -122,7 +122,7 @@ impl Resolved {
     }
 }
 
-impl CorePathMap for Resolved {
+impl PathResolver for Resolved {
     fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
         if peer.port() == 0 || !self.addresses.reach(peer.ip()) {
             return Vec::new();

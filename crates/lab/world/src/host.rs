@@ -9,7 +9,7 @@ use cloudburst_core::error::{Outcome, Rejection};
 use cloudburst_core::id::{ConnectId, MessageId};
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{
-    CallId, Counters, Event, Message, Request, RequestId, Transceiver, Transmit,
+    CallId, Event, IncomingRequest, Message, RequestId, Transceiver, TransceiverCounters, Transmit,
 };
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -25,7 +25,7 @@ pub struct Host {
     /// Plain messages that entered the application's queue, in order, taken or not.
     pub inbox: Vec<Message>,
     /// Requests that the application has taken.
-    pub requests: Vec<Request>,
+    pub requests: Vec<IncomingRequest>,
     /// The results of calls.
     pub answers: BTreeMap<CallId, Result<Bytes, CallFailure>>,
     /// Requests that the application has taken and whose callers no longer wait.
@@ -265,7 +265,7 @@ impl Host {
     }
 
     /// The counters of its endpoint.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> TransceiverCounters {
         self.endpoint.counters()
     }
 

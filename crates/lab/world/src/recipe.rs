@@ -2,7 +2,7 @@
 
 use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::naming::Naming;
-use cloudburst_core::path::{Egresses, PathMap, Via};
+use cloudburst_core::path::{Egresses, PathResolver, Via};
 use std::net::SocketAddr;
 
 /// The paths of a host that knows its own addresses. They differ only in the egress.
@@ -12,7 +12,7 @@ pub struct HostPaths {
     own: Vec<SocketAddr>,
 }
 
-impl PathMap for HostPaths {
+impl PathResolver for HostPaths {
     fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
         Egresses(self.egresses).paths(peer, ports)
     }

@@ -17,7 +17,6 @@ pub(in crate::code) struct Program {
     pub(super) terms: Vec<u8>,
 }
 
-/// One sum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sum {
     pub(super) to: Place,

@@ -72,7 +72,7 @@ impl Prepared {
 
 /// A request as its callee receives it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct IncomingRequest {
     /// The caller's address, at which it accepts messages itself: see
     /// [`Message::peer`](crate::proto::Message::peer).
     pub peer: SocketAddr,
@@ -86,10 +86,10 @@ pub struct Request {
 }
 
 /// Shows the length of the payload, not the payload.
-impl core::fmt::Debug for Request {
+impl core::fmt::Debug for IncomingRequest {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let Self { peer, call, deadline, bytes } = self;
-        let mut shown = f.debug_struct("Request");
+        let mut shown = f.debug_struct("IncomingRequest");
         shown.field("peer", peer).field("call", call).field("deadline", deadline);
         shown.field("len", &bytes.len()).finish()
     }
@@ -98,13 +98,13 @@ impl core::fmt::Debug for Request {
 /// Identifies a request at its callee: tokens are unique only per caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId {
-    /// The caller, as in [`Request::peer`].
+    /// The caller, as in [`IncomingRequest::peer`].
     pub peer: SocketAddr,
     /// The call.
     pub call: CallId,
 }
 
-impl Request {
+impl IncomingRequest {
     /// The request's identifier at its callee.
     pub const fn id(&self) -> RequestId {
         RequestId { peer: self.peer, call: self.call }
@@ -194,10 +194,10 @@ mod tests {
         let call = CallId(0x0102_0304_0506_0708);
         let wire = Prepared::new(call, Duration::from_micros(1_500), b"hi").frame;
         assert_eq!(&wire[..], [1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 2, b'h', b'i']);
-        let request = Request::parse(message(wire.clone())).unwrap();
+        let request = IncomingRequest::parse(message(wire.clone())).unwrap();
         assert_eq!((request.call, &request.bytes[..]), (call, &b"hi"[..]));
         assert_eq!(request.deadline, Instant::from_nanos(2_000_005));
-        assert!((0..12).all(|len| Request::parse(message(wire.slice(..len))).is_none()));
+        assert!((0..12).all(|len| IncomingRequest::parse(message(wire.slice(..len))).is_none()));
         let endless = Prepared::new(call, Duration::MAX, b"").frame;
         assert_eq!(endless[8..], [0xff; 4]);
     }

@@ -7,7 +7,7 @@
 mod frame;
 mod table;
 
-pub use frame::{CallId, Prepared, Request, RequestId, response};
+pub use frame::{CallId, IncomingRequest, Prepared, RequestId, response};
 pub(super) use frame::{answered, overload, refusal, withdrawal};
 pub(super) use table::CancelledCall;
 pub use table::{CallCounters, CallTable};

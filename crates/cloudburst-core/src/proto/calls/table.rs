@@ -1,6 +1,8 @@
 //! The calls that wait for their responses.
 
-use super::frame::{CallId, Prepared, Request, RequestId, parse_response, parse_withdrawal};
+use super::frame::{
+    CallId, IncomingRequest, Prepared, RequestId, parse_response, parse_withdrawal,
+};
 use crate::error::{CallFailure, Outcome};
 use crate::id::MessageId;
 use crate::proto::Message;
@@ -177,7 +179,7 @@ impl CallTable {
 
     /// Accepts a request for the application, which must [release](Self::release) it. Returns
     /// `None` if it has expired or is malformed.
-    pub(crate) fn accept(&mut self, now: Instant, message: Message) -> Option<Request> {
+    pub(crate) fn accept(&mut self, now: Instant, message: Message) -> Option<IncomingRequest> {
         let request = self.parse(now, message)?;
         let mut timer = None;
         self.open_timers.set(&mut timer, Some(request.deadline), request.id());
@@ -188,15 +190,19 @@ impl CallTable {
 
     /// Parses a request that the application will not see. Returns `None` if it has expired or is
     /// malformed.
-    pub(in crate::proto) fn refuse(&mut self, now: Instant, message: Message) -> Option<Request> {
+    pub(in crate::proto) fn refuse(
+        &mut self,
+        now: Instant,
+        message: Message,
+    ) -> Option<IncomingRequest> {
         let request = self.parse(now, message)?;
         self.counters.requests_refused += 1;
         Some(request)
     }
 
-    fn parse(&mut self, now: Instant, message: Message) -> Option<Request> {
-        let request =
-            Request::parse(message).filter(|request| !self.open.contains_key(&request.id()));
+    fn parse(&mut self, now: Instant, message: Message) -> Option<IncomingRequest> {
+        let request = IncomingRequest::parse(message)
+            .filter(|request| !self.open.contains_key(&request.id()));
         let Some(request) = request else {
             self.counters.malformed += 1;
             return None;

@@ -118,7 +118,7 @@ impl Receiver {
             self.transmit_answers(buffer).or_else(|| self.transmit_reply(buffer))
         }?;
         self.replies_are_next = !self.replies_are_next;
-        let overhead = headers(&sent.via) + self.path_map.overhead(sent.via);
+        let overhead = headers(&sent.via) + self.resolver.overhead(sent.via);
         self.pacer.charge(now, sent.len + overhead);
         Some(sent)
     }
@@ -163,13 +163,13 @@ impl Receiver {
         let least = ANSWER_OVERHEAD + first.report.len();
         let (path, via) = if first.routed {
             first.alternates -= 1;
-            session.take_alternate(least, &*self.path_map)?
+            session.take_alternate(least, &*self.resolver)?
         } else {
             match session.routes.take(least) {
                 Some(taken) => taken,
                 // No packet has arrived in the session. This endpoint opened it, at that address.
                 None if session.routes.len() == 0 => {
-                    (PathId(0), *self.path_map.paths(session.own, 1).first()?)
+                    (PathId(0), *self.resolver.paths(session.own, 1).first()?)
                 }
                 None => return None,
             }
@@ -177,7 +177,7 @@ impl Receiver {
         let start = buffer.len();
         let marking = marking::control(&self.config);
         if first.is_plain() {
-            let capacity = self.config.max_payload(headers(&via) + self.path_map.overhead(via));
+            let capacity = self.config.max_payload(headers(&via) + self.resolver.overhead(via));
             let mut len = least;
             let mut joined = ArrayVec::<Report, MAX_JOINED>::new();
             joined.push(first.report);
@@ -268,7 +268,7 @@ impl Receiver {
         session.write_answer(&joined, marking.class, PathId(via.egress), buffer);
         self.counters.on_reports(&joined);
         emit_reports(&self.observer, session.peer, &joined);
-        let overhead = headers(&via) + self.path_map.overhead(via);
+        let overhead = headers(&via) + self.resolver.overhead(via);
         self.pacer.charge(now, buffer.len() - batch.len + overhead);
         Transmit { len: buffer.len(), ..batch }
     }

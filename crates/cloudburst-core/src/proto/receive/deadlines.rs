@@ -11,7 +11,6 @@ use core::time::Duration;
 /// packet.
 pub(super) const IDLE_GRAIN: Duration = Duration::from_secs(1);
 
-/// The timer of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MessageTimer(pub(super) SessionId, pub(super) MessageId);
 

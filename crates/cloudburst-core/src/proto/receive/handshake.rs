@@ -231,10 +231,10 @@ impl Receiver {
         let from = via.remote.ip();
         let source = SocketAddr::new(from, addressed.port());
         let of_any_host = to.is_loopback() || to.is_unspecified();
-        if of_any_host && !from.is_loopback() && self.path_map.naming(source) != Naming::Own {
+        if of_any_host && !from.is_loopback() && self.resolver.naming(source) != Naming::Own {
             return Naming::Foreign;
         }
-        self.path_map.naming(addressed)
+        self.resolver.naming(addressed)
     }
 
     /// Whether handshakes are left to other endpoints at this port, because this one is closing.
@@ -268,7 +268,7 @@ impl Receiver {
             return arrived;
         }
         let return_path = return_path - return_path / RETURN_EVERY;
-        let paths = self.path_map.paths(arrived.remote, 1);
+        let paths = self.resolver.paths(arrived.remote, 1);
         let Some(round) = return_path.checked_div(paths.len()) else { return arrived };
         // Packets arrive from several addresses in a pattern of their own. So that every path meets
         // every address, each round but the first begins at a pseudorandom path.

@@ -59,7 +59,6 @@ impl Inbox {
         self.waiting.remove(&key);
     }
 
-    /// The message at a key.
     pub(super) fn at(&self, key: Option<u64>) -> Option<(SessionId, MessageId)> {
         self.waiting.get(&key?).copied()
     }

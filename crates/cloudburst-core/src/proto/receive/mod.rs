@@ -47,7 +47,7 @@ use super::timers::Timers;
 use crate::config::Parameters;
 use crate::id::{MessageId, SessionId};
 use crate::latency::LatencyHistogram;
-use crate::path::{PathMap, Via};
+use crate::path::{PathResolver, Via};
 use crate::proto::observe::Observing;
 use crate::rate::Pacer;
 use crate::rng::Ratchet;
@@ -130,7 +130,7 @@ pub(crate) struct Receiver {
     /// Whether the next transmit opportunity is for `replies`.
     replies_are_next: bool,
     /// The paths that answers may take if the path of their cause seems to be dead in reverse.
-    path_map: Arc<dyn PathMap>,
+    resolver: Arc<dyn PathResolver>,
     // In one queue for all, thousands of answers to one peer displaced those to others.
     answers: RoundRobin<SessionId, Outbound>,
     /// Whether a batch of symbols has left since answers began to wait.
@@ -159,11 +159,11 @@ impl Receiver {
         config: Parameters,
         identity: Identity,
         ephemeral: Ratchet,
-        path_map: Arc<dyn PathMap>,
+        resolver: Arc<dyn PathResolver>,
     ) -> Self {
         let pacer = Pacer::new(config.capacity, config.rate);
         Self {
-            path_map,
+            resolver,
             recycler: Recycler::new(&config),
             pulls: PullQueue::new(&config),
             config,
@@ -202,8 +202,8 @@ impl Receiver {
 
     /// Replaces the paths that answers may take if the path of their cause seems to be dead in
     /// reverse.
-    pub(crate) fn set_path_map(&mut self, path_map: Arc<dyn PathMap>) {
-        self.path_map = path_map;
+    pub(crate) fn set_path_resolver(&mut self, resolver: Arc<dyn PathResolver>) {
+        self.resolver = resolver;
     }
 
     /// Stops accepting requests, and plain messages that have not begun to arrive.
@@ -226,7 +226,6 @@ impl Receiver {
         self.last_symbol
     }
 
-    /// The counters so far.
     pub(crate) const fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }

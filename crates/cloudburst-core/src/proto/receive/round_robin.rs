@@ -80,16 +80,16 @@ impl<K: Copy + Eq + Hash, V> RoundRobin<K, V> {
         key_fits: impl Fn(K) -> bool,
         fits: impl Fn(&V) -> bool,
     ) -> Option<(K, V)> {
-        let (turn, key, at) =
-            self.ring.iter().take(limit).enumerate().find_map(|(turn, &key)| {
+        let (position, key, at) =
+            self.ring.iter().take(limit).enumerate().find_map(|(position, &key)| {
                 let queue = self.queues.get(&key).filter(|_| key_fits(key))?;
                 let at = queue.iter().take(limit).position(&fits)?;
-                Some((turn, key, at))
+                Some((position, key, at))
             })?;
         let queue = self.queues.get_mut(&key)?;
         let item = queue.remove(at)?;
         if queue.is_empty() {
-            self.ring.remove(turn);
+            self.ring.remove(position);
             self.remove_queue(key);
         }
         Some((key, item))

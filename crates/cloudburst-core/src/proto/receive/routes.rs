@@ -1,7 +1,7 @@
 //! Return paths: answers to a peer rotate through the paths by which its symbols arrive.
 
 use crate::id::PathId;
-use crate::path::{MAX_LEVELS, PathMap, Via};
+use crate::path::{MAX_LEVELS, PathResolver, Via};
 use crate::proto::limits::MAX_ROUTES;
 use std::net::IpAddr;
 
@@ -211,7 +211,7 @@ impl Routes {
     pub(super) fn take_alternate(
         &mut self,
         len: usize,
-        own: &dyn PathMap,
+        own: &dyn PathResolver,
     ) -> Option<(PathId, Via)> {
         let (path, via) = self.take(len)?;
         let paths = own.paths(via.remote, 1);
@@ -272,7 +272,7 @@ mod tests {
         let peer = SocketAddr::from(([10, 0, 0, 1], 1));
         let mut routes = Routes::default();
         routes.learn(PathId(0), Via { egress: 0, local: None, remote: peer }, 100, true, None);
-        let egresses = |own: &dyn PathMap, routes: &mut Routes| {
+        let egresses = |own: &dyn PathResolver, routes: &mut Routes| {
             let taken = (0..6).filter_map(|_| routes.take_alternate(100, own));
             taken.map(|(_, via)| via.egress).collect::<Vec<_>>()
         };

@@ -7,7 +7,7 @@ use super::routes::{PathPosition, Routes, TRIED_ROUTES};
 use super::window::Window;
 use crate::id::{Incarnation, MessageId, PathId, SessionId};
 use crate::naming::address_of;
-use crate::path::{PathMap, Via};
+use crate::path::{PathResolver, Via};
 use crate::proto::limits::KEPT_ARRIVALS;
 use crate::proto::marking::Class;
 use crate::proto::round_trip::RoundTrip;
@@ -128,7 +128,7 @@ impl Session {
     pub(super) fn take_alternate(
         &mut self,
         len: usize,
-        own: &dyn PathMap,
+        own: &dyn PathResolver,
     ) -> Option<(PathId, Via)> {
         if self.translated { self.routes.take(len) } else { self.routes.take_alternate(len, own) }
     }

@@ -80,7 +80,7 @@ impl Sender {
 
     fn on_retry(&mut self, now: Instant, retry: &Retry) -> Option<()> {
         let address = *self.openings.get(&retry.nonce)?;
-        let translated = self.path_map.naming(retry.observed) != Naming::Own;
+        let translated = self.resolver.naming(retry.observed) != Naming::Own;
         let opening = self.peers.get(&address)?.opening.as_ref()?;
         if opening.is_outdated(now) || !opening.takes_retry() {
             return None;

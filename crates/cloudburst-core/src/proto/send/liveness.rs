@@ -25,7 +25,6 @@ const PROBED_AT_ONCE: u32 = 2;
 pub(super) struct Liveness {
     unanswered_since: Option<Instant>,
     unresponsive: bool,
-    /// Periods so far.
     periods: u32,
     /// Probes left in this period.
     credit: u32,

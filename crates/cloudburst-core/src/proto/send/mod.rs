@@ -44,7 +44,7 @@ use crate::config::{BurstPolicy, Parameters};
 use crate::error::{Outcome, Rejection, StartError};
 use crate::id::{ConnectId, MessageId, SessionId};
 use crate::latency::LatencyHistogram;
-use crate::path::{OrderError, PathMap, PathStats};
+use crate::path::{OrderError, PathResolver, PathStats};
 use crate::proto::observe::{Observation, Observing, emit};
 use crate::rate::{Pacer, RateLimit};
 use crate::rng::{Ratchet, SplitMix64};
@@ -75,7 +75,7 @@ pub(crate) enum SenderEvent {
 pub(crate) struct Sender {
     config: Parameters,
     identity: Identity,
-    path_map: Arc<dyn PathMap>,
+    resolver: Arc<dyn PathResolver>,
     rng: SplitMix64,
     peers: HashMap<SocketAddr, Peer>,
     /// The peer whose answers carry the session id.
@@ -158,7 +158,7 @@ impl Sender {
         config: Parameters,
         identity: Identity,
         ephemeral: Ratchet,
-        path_map: Arc<dyn PathMap>,
+        resolver: Arc<dyn PathResolver>,
     ) -> Self {
         let rng = SplitMix64::new(u64::from_be_bytes(identity.seed.derive("path order", 0)));
         let capacity = config.capacity;
@@ -171,7 +171,7 @@ impl Sender {
             probes: Pacer::new(capacity, config.rate / LIVENESS_SHARE),
             config,
             identity,
-            path_map,
+            resolver,
             rng,
             peers: HashMap::new(),
             sessions: HashMap::new(),
@@ -307,7 +307,10 @@ impl Sender {
     /// # Errors
     ///
     /// Returns an error if the order does not fit the paths to some peer. Nothing has changed then.
-    pub(crate) fn set_path_map(&mut self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
+    pub(crate) fn set_path_resolver(
+        &mut self,
+        resolver: Arc<dyn PathResolver>,
+    ) -> Result<(), OrderError> {
         let mut changed = Vec::new();
         // Sorted, so that neither the order nor the random draws change from run to run.
         let mut addresses: Vec<SocketAddr> = self.peers.keys().copied().collect();
@@ -319,7 +322,7 @@ impl Sender {
             }
             let to = with_port(address, peer.port);
             let (slots, vias) =
-                slots_and_paths(&*path_map, to, peer.ports, peer.local, peer.path_generation);
+                slots_and_paths(&*resolver, to, peer.ports, peer.local, peer.path_generation);
             let mut paths = peer.paths.clone();
             if !vias.is_empty() {
                 paths.replace(&slots, &vias, self.config.order, self.rng.next_u64())?;
@@ -330,10 +333,10 @@ impl Sender {
             if let Some(peer) = self.peers.get_mut(&address) {
                 peer.paths = paths;
                 peer.reachable = reachable;
-                peer.headers = longest_headers(&peer.paths, &*path_map);
+                peer.headers = longest_headers(&peer.paths, &*resolver);
             }
         }
-        self.path_map = path_map;
+        self.resolver = resolver;
         Ok(())
     }
 
@@ -398,7 +401,6 @@ impl Sender {
         StartError::Full { messages: self.unfinished(), bytes: self.bytes }
     }
 
-    /// The counters so far.
     pub(crate) fn counters(&self) -> SenderCounters {
         SenderCounters {
             rate: self.pacer.bits_per_second(),

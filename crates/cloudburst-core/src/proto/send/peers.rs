@@ -5,7 +5,7 @@ use super::transmit::headers;
 use super::{Sender, Timer};
 use crate::error::StartError;
 use crate::naming::is_alias;
-use crate::path::{Order, PathMap, PathSet, PathStats, Via};
+use crate::path::{Order, PathResolver, PathSet, PathStats, Via};
 use crate::proto::session::Opening;
 use crate::proto::steps::step;
 use crate::time::Instant;
@@ -62,11 +62,11 @@ impl Sender {
         let start = self.rng.next_u64();
         for ports in [ports, 1] {
             let (slots, vias) =
-                slots_and_paths(&*self.path_map, to, ports, peer.local, peer.path_generation);
+                slots_and_paths(&*self.resolver, to, ports, peer.local, peer.path_generation);
             if peer.paths.replace(&slots, &vias, order, start).is_ok() {
                 peer.port = port;
                 peer.ports = ports;
-                peer.headers = longest_headers(&peer.paths, &*self.path_map);
+                peer.headers = longest_headers(&peer.paths, &*self.resolver);
                 break;
             }
         }
@@ -99,7 +99,7 @@ impl Sender {
             None if is_alias(&address) => return Err(StartError::Gone(address)),
             None => {}
         }
-        let (slots, vias) = slots_and_paths(&*self.path_map, address, 1, local, 0);
+        let (slots, vias) = slots_and_paths(&*self.resolver, address, 1, local, 0);
         if vias.is_empty() {
             return Err(StartError::NoPath(address));
         }
@@ -162,7 +162,7 @@ impl Sender {
         let port = peer.port;
         let ports = peer.ports;
         let draw = peer.path_generation.wrapping_add(1).max(1);
-        let others = self.path_map.regenerate(with_port(address, port), ports, draw);
+        let others = self.resolver.regenerate(with_port(address, port), ports, draw);
         let works = peer.by_routes && answered;
         if !others.is_empty() && !works {
             tracing::debug!(peer = %address, draw, "no answer: using other paths");
@@ -177,7 +177,7 @@ impl Sender {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         // Without routes, the peer keeps the paths that it had.
         if peer.paths.replace(&peer.routes, &peer.routes, Order::default(), start).is_ok() {
-            peer.headers = longest_headers(&peer.paths, &*self.path_map);
+            peer.headers = longest_headers(&peer.paths, &*self.resolver);
         }
     }
 
@@ -203,7 +203,7 @@ impl Sender {
         if self.peers.len() >= self.config.limits.max_peers && !self.forget_an_idle_peer() {
             return Err(self.full());
         }
-        let headers = longest_headers(&paths, &*self.path_map);
+        let headers = longest_headers(&paths, &*self.resolver);
         self.peers.insert(address, Peer::new(paths, headers, address.port(), local));
         self.reschedule_peer(address);
         Ok(())
@@ -244,14 +244,14 @@ impl Sender {
 }
 
 /// Bytes of the headers of a packet, on the path on which they are the longest.
-pub(super) fn longest_headers(paths: &PathSet, path_map: &dyn PathMap) -> usize {
-    let of = |path: &PathStats| headers(&path.via) + path_map.overhead(path.via);
+pub(super) fn longest_headers(paths: &PathSet, resolver: &dyn PathResolver) -> usize {
+    let of = |path: &PathStats| headers(&path.via) + resolver.overhead(path.via);
     paths.stats().iter().filter(|path| !path.removed).map(of).max().unwrap_or_default()
 }
 
-/// The places that the order counts and the paths, to `to` from `local`, of the path generation `generation`.
+/// The slots of the order and the paths, to `to` from `local`, of the path generation `generation`.
 pub(super) fn slots_and_paths(
-    path_map: &dyn PathMap,
+    resolver: &dyn PathResolver,
     to: SocketAddr,
     ports: u16,
     local: Option<IpAddr>,
@@ -261,12 +261,12 @@ pub(super) fn slots_and_paths(
         vias.into_iter().map(|via| via.leaving_from(local)).collect()
     };
     if generation > 0 {
-        let others = from(path_map.regenerate(to, ports, generation));
+        let others = from(resolver.regenerate(to, ports, generation));
         if !others.is_empty() {
             return (others.clone(), others);
         }
     }
-    (from(path_map.slots(to, ports)), from(path_map.paths(to, ports)))
+    (from(resolver.slots(to, ports)), from(resolver.paths(to, ports)))
 }
 
 /// The address of a peer that accepts messages at `port`.

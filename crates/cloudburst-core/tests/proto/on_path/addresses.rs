@@ -160,7 +160,7 @@ fn a_standby_that_takes_over_an_address_delivers_again() {
 fn routes_of_one_session_are_not_used_in_another() {
     let mut triangle = neighbours(HONEST);
     let anything = Arc::new(Egresses(4));
-    triangle.hosts[C].endpoint.set_path_map(anything).unwrap();
+    triangle.hosts[C].endpoint.set_path_resolver(anything).unwrap();
     triangle.send(C, address(B), 1_000).unwrap();
     triangle.run_for(Duration::from_millis(10));
     triangle.send(A, address(B), 1_000).unwrap();
@@ -215,7 +215,7 @@ fn an_address_that_moves_there_and_back_has_nothing_delivered_twice() {
 fn a_peer_at_a_neighbouring_port_gets_nothing_delivered_twice() {
     let mut triangle = neighbours(HONEST);
     let anything = Arc::new(Egresses(4));
-    triangle.hosts[C].endpoint.set_path_map(anything).unwrap();
+    triangle.hosts[C].endpoint.set_path_resolver(anything).unwrap();
     triangle.send(C, address(B), 1_000).unwrap();
     triangle.run_for(Duration::from_millis(10));
     triangle.send(A, address(B), 1_000).unwrap();

@@ -96,7 +96,7 @@ impl Sender {
 
     /// Bytes on the wire that a packet by `via` has besides its payload.
     fn overhead(&self, via: &Via) -> usize {
-        headers(via) + self.path_map.overhead(*via)
+        headers(via) + self.resolver.overhead(*via)
     }
 
     /// Records that the host did not take `transmit`. To the protocol, this is a loss like any

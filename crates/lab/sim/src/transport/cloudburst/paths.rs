@@ -4,7 +4,7 @@ use crate::engine::Packet;
 use crate::fabric::Shape;
 use crate::wire;
 use cloudburst_core::naming::Naming;
-use cloudburst_core::path::{PathMap, Via};
+use cloudburst_core::path::{PathResolver, Via};
 use cloudburst_core::rng::SplitMix64;
 use std::net::SocketAddr;
 
@@ -118,7 +118,7 @@ impl HostPaths {
     }
 }
 
-impl PathMap for HostPaths {
+impl PathResolver for HostPaths {
     fn paths(&self, peer: SocketAddr, _ports: u16) -> Vec<Via> {
         let Some(host) = wire::host(peer.ip()) else {
             return Vec::new();
