@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::background::{Background, Sender, Sink, Way};
 use crate::processors::Processors;
 use crate::scheme::{Congestion, Scheme};
-use crate::transport::{self, Ask, LONGEST, Listening, Peer, Reply, Transport};
+use crate::transport::{self, Call, LONGEST, Listening, Peer, Reply, Transport};
 use crate::workload::Request;
 use cloudburst_workload::paper;
 use core::time::Duration;
@@ -191,8 +191,8 @@ impl Agent {
                 let request = paper::REQUEST as usize;
                 let response = GREETING;
                 let id = u32::MAX - number;
-                let ask = Ask { from: me, to, id, request, response, within: PATIENCE };
-                transport.call(ask).map_err(|why| format!("host {to} ({}): {why}", peer.address))
+                let call = Call { from: me, to, id, request, response, within: PATIENCE };
+                transport.call(call).map_err(|why| format!("host {to} ({}): {why}", peer.address))
             };
             let count = GREETINGS.max(2 * peer.listening.ports.len() as u32);
             for number in (0..count).step_by(2) {
@@ -241,9 +241,10 @@ impl Agent {
                     }
                     let transport = transport.clone();
                     let own_results = results.clone();
-                    let ask = ask(me, request, Duration::from_micros(workload.within_us));
-                    let call = move || call(&*transport, ask, due, &own_results);
-                    if let Err(why) = thread::Builder::new().spawn_scoped(scope, call) {
+                    let within = Duration::from_micros(workload.within_us);
+                    let call = call_of(me, request, within);
+                    let run = move || run_call(&*transport, call, due, &own_results);
+                    if let Err(why) = thread::Builder::new().spawn_scoped(scope, run) {
                         let _ = results
                             .send((request.id, Err(format!("cannot start a thread: {why}"))));
                     }
@@ -324,20 +325,20 @@ fn open(listen: &Listen) -> Result<Option<Arc<dyn Transport>>, Failure> {
     }))
 }
 
-const fn ask(from: u16, request: &Request, within: Duration) -> Ask {
+const fn call_of(from: u16, request: &Request, within: Duration) -> Call {
     let Request { id, to, request, response, .. } = *request;
-    Ask { from, to, id, request: request as usize, response: response as usize, within }
+    Call { from, to, id, request: request as usize, response: response as usize, within }
 }
 
-fn call(
+fn run_call(
     transport: &dyn Transport,
-    ask: Ask,
+    call: Call,
     due: Instant,
     results: &Results<(u32, Result<u64, String>)>,
 ) {
-    let response = transport.call(ask);
+    let response = transport.call(call);
     let took = due.elapsed().as_micros() as u64;
-    let _ = results.send((ask.id, response.map(|()| took)));
+    let _ = results.send((call.id, response.map(|()| took)));
 }
 
 /// Counts a reason, or others together with it once there are [`REASONS`] of them.

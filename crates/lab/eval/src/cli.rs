@@ -15,10 +15,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const PROGRAM: &str = "cbrst-eval";
-/// The default seconds of trials and warm-ups, and the default repetitions: full and short.
-const SECONDS: (f64, f64) = (5.0, 3.0);
-const WARM_UP: (f64, f64) = (1.5, 1.0);
-const REPETITIONS: (u32, u32) = (5, 1);
+/// The defaults of a run.
+struct Usual {
+    /// Seconds of a trial.
+    seconds: f64,
+    /// Seconds of a warm-up.
+    warm_up: f64,
+    repetitions: u32,
+}
+
+const FULL: Usual = Usual { seconds: 5.0, warm_up: 1.5, repetitions: 5 };
+const SHORT: Usual = Usual { seconds: 3.0, warm_up: 1.0, repetitions: 1 };
 /// The marking threshold of the paper's switches (V-B), and so the usual length of DCTCP's queues.
 const DEFAULT_PACKETS: u32 = 65;
 /// The bytes of a key file that are read. It needs 64 digits and a line end.
@@ -221,9 +228,7 @@ fn evaluate_and_report(arguments: RunArguments) -> Result<(), Failure> {
 
 fn plan(arguments: RunArguments) -> Result<Plan, Failure> {
     let is_short = arguments.short;
-    fn of<T>(is_short: bool, (full, short): (T, T)) -> T {
-        if is_short { short } else { full }
-    }
+    let usual = if is_short { SHORT } else { FULL };
     let place = match (&arguments.cluster, &arguments.key_file) {
         (Some(cluster), Some(key_file)) => {
             Place::Cluster(cluster.clone(), Security::pre_shared(key(key_file)?))
@@ -249,9 +254,9 @@ fn plan(arguments: RunArguments) -> Result<Plan, Failure> {
         experiments,
         choice: Choice { is_short, schemes: arguments.schemes, loads: arguments.loads },
         seed: arguments.seed,
-        repetitions: arguments.repetitions.unwrap_or(of(is_short, REPETITIONS)),
-        seconds: arguments.seconds.unwrap_or(of(is_short, SECONDS)),
-        warm_up: arguments.warm_up.unwrap_or(of(is_short, WARM_UP)),
+        repetitions: arguments.repetitions.unwrap_or(usual.repetitions),
+        seconds: arguments.seconds.unwrap_or(usual.seconds),
+        warm_up: arguments.warm_up.unwrap_or(usual.warm_up),
         background: arguments.background,
         command: format!("{PROGRAM} {command}"),
         place,

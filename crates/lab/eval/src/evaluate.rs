@@ -118,7 +118,7 @@ impl Running<'_> {
                 return Err(Error::Interrupted.into());
             }
             if let Some(taken) = taken? {
-                tell(&taken, (place, cases.len()), self.plan.repetitions);
+                print_progress(&taken, place, cases.len(), self.plan.repetitions);
                 self.run.trials.push(taken.trial);
             }
         }
@@ -305,7 +305,7 @@ fn note(about: &mut About, experiment: Experiment, site: &Site, lacks: Vec<Strin
 }
 
 /// Prints a progress line with the result of a trial.
-fn tell(taken: &Taken, (place, places): (usize, usize), repetitions: u32) {
+fn print_progress(taken: &Taken, place: usize, places: usize, repetitions: u32) {
     let Taken { trial, failures } = taken;
     let arrived = trial.messages.iter().filter_map(|message| message.took_us);
     let mut took: Vec<f64> = arrived.map(|us| us as f64 / 1e3).collect();

@@ -67,7 +67,7 @@ pub(crate) fn take(
     let sinks = open(site, case)?;
     site.set_faults(case.faults)?;
     let before = site.counters()?;
-    let ran = run(site, &schedule, &sinks, (measure.background, case.faults.dead), seed)?;
+    let ran = run(site, &schedule, &sinks, measure.background, case.faults.dead, seed)?;
     let counted = site.counters()? - before;
     let replies = stop(site)?;
     let window_us = ran.iter().map(|ran| ran.window_us).max().unwrap_or_default();
@@ -137,7 +137,7 @@ fn open(site: &Site, case: &Case) -> Result<Vec<u16>, Failure> {
             key,
         })
     };
-    let answers = site.tell((1..).map(listen).take(site.hosts.len()).collect(), SOON)?;
+    let answers = site.send_commands((1..).map(listen).take(site.hosts.len()).collect(), SOON)?;
     let mut all = Vec::<Listening>::new();
     let mut sinks = Vec::new();
     for (answer, host) in answers.into_iter().zip(&site.hosts) {
@@ -148,7 +148,7 @@ fn open(site: &Site, case: &Case) -> Result<Vec<u16>, Failure> {
         sinks.push(sink);
     }
     let connect = Command::Connect { listening: all };
-    site.tell(vec![connect; site.hosts.len()], CONNECTED)?;
+    site.send_commands(vec![connect; site.hosts.len()], CONNECTED)?;
     Ok(sinks)
 }
 
@@ -156,7 +156,8 @@ fn run(
     site: &Site,
     schedule: &Schedule,
     sinks: &[u16],
-    (congestion, dead): (Congestion, u16),
+    congestion: Congestion,
+    dead: u16,
     seed: u64,
 ) -> Result<Vec<WorkloadResults>, Failure> {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -183,7 +184,7 @@ fn run(
     };
     let commands = (1..).map(run).take(site.hosts.len()).collect();
     let end = Duration::from_micros(schedule.window_us.1);
-    let answers = site.tell(commands, end + WITHIN + SOON)?;
+    let answers = site.send_commands(commands, end + WITHIN + SOON)?;
     let ran = answers.into_iter().zip(&site.hosts).map(|(answer, host)| match answer {
         Answer::Ran(ran) => Ok(ran),
         answer => Err(confused(host, &answer)),
@@ -192,7 +193,7 @@ fn run(
 }
 
 fn stop(site: &Site) -> Result<Vec<Vec<Reply>>, Failure> {
-    let answers = site.tell(vec![Command::Stop; site.hosts.len()], SOON)?;
+    let answers = site.send_commands(vec![Command::Stop; site.hosts.len()], SOON)?;
     let stopped = answers.into_iter().zip(&site.hosts).map(|(answer, host)| match answer {
         Answer::Stopped { replies } => Ok(replies),
         answer => Err(confused(host, &answer)),

@@ -35,9 +35,9 @@ fn main() {
         ("designs_are_compared_and_reported", designs_are_compared_and_reported),
         ("dead_paths_stop_tcp_alone", dead_paths_stop_tcp_alone),
         ("a_run_reports_each_fabric_that_it_built", a_run_reports_each_fabric_that_it_built),
-        ("agents_do_what_the_controller_says", agents_do_what_the_controller_says),
+        ("agents_run_the_trials_of_a_controller", agents_run_the_trials_of_a_controller),
         ("ctrl_c_keeps_what_was_measured", ctrl_c_keeps_what_was_measured),
-        ("what_makes_no_sense_is_refused_at_once", what_makes_no_sense_is_refused_at_once),
+        ("invalid_arguments_are_refused_at_once", invalid_arguments_are_refused_at_once),
     ];
     let trial =
         |&(name, run): &(&str, Test)| Trial::test(name, run).with_ignored_flag(available.is_err());
@@ -213,7 +213,7 @@ fn key(directory: &Path, name: &str, digit: char) -> Result<PathBuf, Failed> {
     Ok(path)
 }
 
-fn agents_do_what_the_controller_says() -> Result<(), Failed> {
+fn agents_run_the_trials_of_a_controller() -> Result<(), Failed> {
     let directory = tempfile::tempdir()?;
     let path = |name: &str| directory.path().join(name);
     let key_file = key(directory.path(), "key", '5')?;
@@ -288,7 +288,7 @@ fn ctrl_c_keeps_what_was_measured() -> Result<(), Failed> {
     Ok(())
 }
 
-fn what_makes_no_sense_is_refused_at_once() -> Result<(), Failed> {
+fn invalid_arguments_are_refused_at_once() -> Result<(), Failed> {
     let out = tempfile::tempdir()?;
     for (arguments, why) in [
         ("run compare", "`compare` needs schemes: name them with --scheme"),

@@ -150,7 +150,6 @@ fn config(choices: &mut Choices<'_>, flags: u8, host: usize, hosts: usize) -> Co
             decode_bytes_per_peer: Some(2 * max_message + choices.pick(&[1 << 20, 0, 10_000])),
             decode_timeout: choices.pick(&[5_000, 100, 10].map(Duration::from_millis)),
             max_peers: Some(choices.pick(&[4096, hosts, hosts + 1])),
-            ..Tuning::default()
         },
         ..Config::default()
     };

@@ -65,7 +65,7 @@ impl World {
         let endpoint = &mut self.hosts[from].endpoint;
         let id = endpoint.send(self.now, peer, bytes.clone(), options).inspect_err(|error| {
             let closed = self.log.profiles[from].closed;
-            log::check_refusal(error, peer, (bytes.len(), config.max_message), closed);
+            log::check_refusal(error, peer, bytes.len(), config.max_message, closed);
         })?;
         self.bytes_sent += bytes.len();
         let name = (from, life, id);

@@ -116,14 +116,15 @@ impl Cluster {
         Ok(Site { hosts, racks, link_rate, dscp, low_dscps, network })
     }
 
-    pub(super) fn tell(
+    pub(super) fn send_commands(
         &self,
         commands: Vec<Command>,
         within: Duration,
     ) -> Vec<Result<Answer, Failure>> {
         thread::scope(|scope| {
-            let tell = |(&agent, command)| scope.spawn(move || self.ask(agent, &command, within));
-            let running: Vec<_> = self.agents.iter().zip(commands).map(tell).collect();
+            let send =
+                |(&agent, command)| scope.spawn(move || self.send_command(agent, &command, within));
+            let running: Vec<_> = self.agents.iter().zip(commands).map(send).collect();
             let joined = running.into_iter().map(|thread| thread.join());
             joined
                 .map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -131,7 +132,7 @@ impl Cluster {
         })
     }
 
-    fn ask(
+    fn send_command(
         &self,
         agent: SocketAddr,
         command: &Command,

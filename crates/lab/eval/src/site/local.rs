@@ -49,7 +49,7 @@ impl Local {
         Ok((Site { hosts, racks, link_rate, dscp, low_dscps, network }, lacks))
     }
 
-    pub(super) fn tell(&self, commands: Vec<Command>) -> Vec<Result<Answer, Failure>> {
+    pub(super) fn send_commands(&self, commands: Vec<Command>) -> Vec<Result<Answer, Failure>> {
         thread::scope(|scope| {
             let tell = |((host, agent), command)| {
                 scope.spawn(move || {

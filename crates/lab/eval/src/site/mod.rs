@@ -63,14 +63,14 @@ impl Site {
     /// # Errors
     ///
     /// The first agent that failed, and its error.
-    pub(crate) fn tell(
+    pub(crate) fn send_commands(
         &self,
         commands: Vec<Command>,
         within: Duration,
     ) -> Result<Vec<Answer>, Failure> {
         let answers = match &self.network {
-            Network::Local(local) => local.tell(commands),
-            Network::Cluster(cluster) => cluster.tell(commands, within),
+            Network::Local(local) => local.send_commands(commands),
+            Network::Cluster(cluster) => cluster.send_commands(commands, within),
         };
         let sound = |(answer, host): (Result<Answer, Failure>, &Peer)| match answer? {
             Answer::Failed(reason) => {

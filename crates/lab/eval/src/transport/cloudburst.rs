@@ -1,6 +1,6 @@
 //! Cloudburst: one endpoint on each host, or several if each message uses one path.
 
-use super::{Ask, Asked, Listening, Peer, Reply, Transport};
+use super::{Call, Listening, Peer, Reply, RequestHeader, Transport};
 use crate::Failure;
 use crate::scheme::{CloudburstSettings, Paths};
 use cloudburst_net::{Bytes, Endpoint, PathMap, Security, SendOptions};
@@ -129,16 +129,16 @@ async fn serve(endpoint: Endpoint, replies: Arc<Replies>) {
     let mut replying = JoinSet::new();
     while let Ok(request) = endpoint.recv_request().await {
         while replying.try_join_next().is_some() {}
-        let Some(asked) = Asked::decode(request.bytes()) else { continue };
+        let Some(header) = RequestHeader::decode(request.bytes()) else { continue };
         if replies.under_way.fetch_add(1, Ordering::Relaxed) >= MAX_REPLIES {
             replies.under_way.fetch_sub(1, Ordering::Relaxed);
             continue;
         }
         let replies = replies.clone();
         replying.spawn(async move {
-            let response = Bytes::from(vec![0x5a; asked.response]);
+            let response = Bytes::from(vec![0x5a; header.response]);
             if let Ok(receipt) = request.reply(response).await {
-                let Asked { from, id, .. } = asked;
+                let RequestHeader { from, id, .. } = header;
                 let packets = receipt.packets as u32;
                 let source_packets = receipt.source_symbols as u32;
                 let reply = Reply { from, id, packets, source_packets };
@@ -160,23 +160,23 @@ impl Transport for Cloudburst {
         self.peers.set(peers.to_vec()).map_err(|_| again())
     }
 
-    fn call(&self, ask: Ask) -> Result<(), String> {
-        let place = usize::from(ask.to).checked_sub(1);
+    fn call(&self, call: Call) -> Result<(), String> {
+        let place = usize::from(call.to).checked_sub(1);
         let peers = self.peers.get().ok_or("called before it was connected")?;
         let peer = place.and_then(|place| peers.get(place)).ok_or("there is no such host")?;
         let ports = &peer.listening.ports;
         // The IDs of a pair of hosts are as good as random.
         let port =
-            *ports.get(ask.id as usize % ports.len().max(1)).ok_or("the host has no port")?;
+            *ports.get(call.id as usize % ports.len().max(1)).ok_or("the host has no port")?;
         let to = SocketAddr::new(peer.address, port);
-        let options = SendOptions::default().deadline(ask.within);
+        let options = SendOptions::default().deadline(call.within);
         let endpoint = self.endpoints[0].blocking();
-        let response = endpoint.with(options).call(to, ask.encode());
+        let response = endpoint.with(options).call(to, call.encode());
         let response = response.map_err(|error| error.to_string())?;
-        if response.len() == ask.response {
+        if response.len() == call.response {
             return Ok(());
         }
-        Err(format!("a response of {} bytes: expected {}", response.len(), ask.response))
+        Err(format!("a response of {} bytes: expected {}", response.len(), call.response))
     }
 
     fn take_replies(&self, within: Duration) -> Vec<Reply> {

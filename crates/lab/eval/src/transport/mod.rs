@@ -60,12 +60,12 @@ pub(crate) trait Transport: Send + Sync {
     /// once, before any [`call`](Self::call).
     fn connect(&self, peers: &[Peer]) -> Result<(), Failure>;
 
-    /// Sends a request of `ask.request` bytes to host `ask.to`, and waits for a response of
-    /// `ask.response` bytes. Many threads may call it at once. Idle connections are reused. If all are
+    /// Sends a request of `call.request` bytes to host `call.to`, and waits for a response of
+    /// `call.response` bytes. Many threads may call it at once. Idle connections are reused. If all are
     /// busy, another one is opened and kept.
     ///
     /// The error is a text for the report.
-    fn call(&self, ask: Ask) -> Result<(), String>;
+    fn call(&self, call: Call) -> Result<(), String>;
 
     /// Takes the records of the responses sent, once those under way have ended or `within` has passed.
     /// Empty for transports that do not count packets.
@@ -77,7 +77,7 @@ pub(crate) trait Transport: Send + Sync {
 
 /// A request to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ask {
+pub(crate) struct Call {
     /// This host's number.
     pub(crate) from: u16,
     /// The number of the host to send it to.
@@ -97,7 +97,7 @@ pub(crate) const HEADER: usize = 16;
 /// The longest request and response that are accepted, in bytes.
 pub(crate) const LONGEST: usize = 1 << 20;
 
-impl Ask {
+impl Call {
     /// The request's bytes: its length, the length of the response, the number of this host and the
     /// ID, each in 4 bytes, big-endian; then padding.
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -112,7 +112,7 @@ impl Ask {
 
 /// The header of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct RequestHeader {
     /// The bytes of the whole request.
     pub(crate) request: usize,
     pub(crate) response: usize,
@@ -120,7 +120,7 @@ pub(crate) struct Asked {
     pub(crate) id: u32,
 }
 
-impl Asked {
+impl RequestHeader {
     /// Decodes the beginning of a request. `None` if it is invalid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let field = |at: usize| {

@@ -1,6 +1,6 @@
 //! Helpers for the tests of all transports.
 
-use super::{Ask, HEADER, LONGEST, Peer, Transport};
+use super::{Call, HEADER, LONGEST, Peer, Transport};
 use core::time::Duration;
 use std::net::Ipv4Addr;
 use std::thread;
@@ -21,8 +21,8 @@ pub(super) fn peers(hosts: &[&dyn Transport]) -> Vec<Peer> {
     hosts.iter().map(peer).collect()
 }
 
-pub(super) fn ask(to: u16, id: u32) -> Ask {
-    Ask { from: 1, to, id, request: 1500, response: 20_000, within: WITHIN }
+pub(super) fn call_to(to: u16, id: u32) -> Call {
+    Call { from: 1, to, id, request: 1500, response: 20_000, within: WITHIN }
 }
 
 /// Connects two hosts, and expects each to respond to the other, for several lengths.
@@ -31,8 +31,8 @@ pub(super) fn expect_responses(one: &dyn Transport, two: &dyn Transport) {
     one.connect(&peers).unwrap();
     two.connect(&peers).unwrap();
     for (request, response) in [(HEADER, 1), (1500, 93_000), (LONGEST, LONGEST)] {
-        one.call(Ask { request, response, ..ask(2, 7) }).unwrap();
-        two.call(Ask { from: 2, request, response, ..ask(1, 7) }).unwrap();
+        one.call(Call { request, response, ..call_to(2, 7) }).unwrap();
+        two.call(Call { from: 2, request, response, ..call_to(1, 7) }).unwrap();
     }
 }
 
@@ -41,16 +41,16 @@ pub(super) fn call_from_many(host: &dyn Transport, threads: u32, each: u32) {
     thread::scope(|scope| {
         for thread in 0..threads {
             scope.spawn(move || {
-                (0..each).for_each(|call| host.call(ask(2, thread * each + call)).unwrap());
+                (0..each).for_each(|call| host.call(call_to(2, thread * each + call)).unwrap());
             });
         }
     });
 }
 
 /// The error of a call, which must fail well before its deadline.
-pub(super) fn failure(host: &dyn Transport, ask: Ask) -> String {
+pub(super) fn failure(host: &dyn Transport, call: Call) -> String {
     thread::scope(|scope| {
-        let call = scope.spawn(|| host.call(ask).unwrap_err());
+        let call = scope.spawn(|| host.call(call).unwrap_err());
         wait_until("the call's end", || call.is_finished());
         call.join().unwrap()
     })
@@ -58,8 +58,8 @@ pub(super) fn failure(host: &dyn Transport, ask: Ask) -> String {
 
 /// Headers that every host must reject.
 pub(super) fn lies() -> [Vec<u8>; 3] {
-    let honest = ask(1, 0);
-    let header = |ask: Ask| Ask { request: 0, ..ask }.encode();
+    let honest = call_to(1, 0);
+    let header = |call: Call| Call { request: 0, ..call }.encode();
     let with_request = |request: u32| {
         let mut bytes = header(honest);
         bytes[..4].copy_from_slice(&request.to_be_bytes());

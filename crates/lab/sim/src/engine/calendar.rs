@@ -118,17 +118,17 @@ impl Calendar {
                 self.served += 1;
                 return Some((at, handle));
             }
-            if !self.turn(packets, until) {
+            if !self.advance(packets, until) {
                 return None;
             }
         }
     }
 
     /// Advances to the next fine bucket that has events, unless it begins after `until`.
-    fn turn(&mut self, packets: &Packets, until: Time) -> bool {
+    fn advance(&mut self, packets: &Packets, until: Time) -> bool {
         let place = self.epoch as usize % (1 << FINE);
         let Some(bucket) = self.fine.next_taken(place + 1, false) else {
-            return self.turn_coarse(until);
+            return self.advance_coarse(until);
         };
         let epoch = self.epoch - place as u64 + bucket as u64;
         if epoch << self.shift > until {
@@ -149,7 +149,7 @@ impl Calendar {
     }
 
     /// Spreads the next coarse bucket that has events over the fine wheel, unless it begins after `until`.
-    fn turn_coarse(&mut self, until: Time) -> bool {
+    fn advance_coarse(&mut self, until: Time) -> bool {
         let period = self.epoch >> FINE;
         let place = period as usize % (1 << COARSE);
         let in_wheel = self.coarse.next_taken((place + 1) % (1 << COARSE), true).map(|bucket| {

@@ -125,13 +125,15 @@ fn report(results: &Results<'_>) -> Part {
         by_hop(
             results,
             "load",
-            ("drb-model-load", "Mean queue length by load, n = 24 (Figure 3)."),
+            "drb-model-load",
+            "Mean queue length by load, n = 24 (Figure 3).",
             &loads.iter().map(|&load| (load, PORTS, load)).collect::<Vec<_>>(),
         ),
         by_hop(
             results,
             "ports per switch",
-            ("drb-model-ports", "Mean queue length by ports of a switch, load 0.95 (Figure 4)."),
+            "drb-model-ports",
+            "Mean queue length by ports of a switch, load 0.95 (Figure 4).",
             &ports.iter().map(|&ports| (ports, ports, LOAD)).collect::<Vec<_>>(),
         ),
     ];
@@ -147,7 +149,8 @@ fn report(results: &Results<'_>) -> Part {
 fn by_hop(
     results: &Results<'_>,
     x: &str,
-    (stem, caption): (&str, &str),
+    stem: &str,
+    caption: &str,
     points: &[(f64, f64, f64)],
 ) -> Figure {
     let panel = |hop: usize| {

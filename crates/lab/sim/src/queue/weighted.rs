@@ -4,7 +4,7 @@
 use super::{Classes, Next, Queue};
 use crate::engine::{Handle, Packets, Time};
 
-/// Weighted round robin in packets: each class in turn sends at most as many packets as its weight.
+/// Weighted round robin in packets: in turn, each class sends at most as many packets as its weight.
 #[derive(Debug)]
 pub struct Weighted {
     classes: Classes,
@@ -12,8 +12,8 @@ pub struct Weighted {
     /// served.
     strict: usize,
     weights: Vec<u32>,
-    /// The index of the weight being served.
-    turn: usize,
+    /// The group of classes being served: 0 for those with strict priority, then one for each other class.
+    group: usize,
     /// Packets that its classes may still send before the next weight is served.
     left: u32,
 }
@@ -27,18 +27,18 @@ impl Weighted {
     /// As [`new`](Self::new), but the first `strict` classes, at least 1, share the first weight, and
     /// have strict priority among themselves.
     pub fn with_strict(classes: Classes, strict: usize, weights: &[u32]) -> Self {
-        let weight = |turn| weights.get(turn).copied().unwrap_or(1).max(1);
+        let weight = |group| weights.get(group).copied().unwrap_or(1).max(1);
         let strict = strict.clamp(1, classes.len());
         let weights: Vec<u32> = (0..=classes.len() - strict).map(weight).collect();
         let left = weights[0];
-        Self { classes, strict, weights, turn: 0, left }
+        Self { classes, strict, weights, group: 0, left }
     }
 
     /// The class to serve now.
     fn class(&self) -> usize {
-        match self.turn {
+        match self.group {
             0 => (0..self.strict).find(|&class| self.classes.waits(class)).unwrap_or(0),
-            turn => self.strict + turn - 1,
+            group => self.strict + group - 1,
         }
     }
 }
@@ -58,8 +58,8 @@ impl Queue for Weighted {
                 self.left -= 1;
                 return Next::Send(packet);
             }
-            self.turn = (self.turn + 1) % self.weights.len();
-            self.left = self.weights[self.turn];
+            self.group = (self.group + 1) % self.weights.len();
+            self.left = self.weights[self.group];
         }
         Next::Idle
     }

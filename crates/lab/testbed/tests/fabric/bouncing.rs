@@ -6,7 +6,7 @@ use cloudburst_testbed::{Fabric, Failure, Node, Target, Topology};
 use libtest_mimic::Failed;
 use socket2::Domain;
 
-pub(crate) fn bouncing_visits_the_spine_named() -> Result<(), Failed> {
+pub(crate) fn a_bounced_packet_visits_the_named_spine() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     let from = fabric.host(1)?;
     let to = fabric.host(4)?;
@@ -46,7 +46,7 @@ pub(crate) fn bouncing_visits_the_spine_named() -> Result<(), Failed> {
     arrive(2)
 }
 
-pub(crate) fn hosts_decapsulate_if_told_to() -> Result<(), Failed> {
+pub(crate) fn hosts_decapsulate_if_configured_to() -> Result<(), Failed> {
     for hosts_decapsulate in [true, false] {
         let fabric = Fabric::up(&Topology { hosts_decapsulate, ..small() })?;
         let from = fabric.host(1)?;

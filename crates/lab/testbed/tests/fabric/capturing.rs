@@ -10,7 +10,7 @@ fn payloads(packets: &[Vec<u8>]) -> Vec<&[u8]> {
     packets.iter().filter(|packet| packet[9] == 17).map(|packet| &packet[28..]).collect()
 }
 
-pub(crate) fn a_capture_has_what_comes_in_once_and_in_order() -> Result<(), Failed> {
+pub(crate) fn a_capture_has_incoming_packets_once_and_in_order() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     let from = fabric.host(1)?;
     let to = fabric.host(4)?;

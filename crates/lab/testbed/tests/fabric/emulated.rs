@@ -67,7 +67,7 @@ fn next(socket: &UdpSocket) -> Option<(Vec<u8>, u8)> {
     Some((buffer, byte))
 }
 
-pub(crate) fn what_a_full_queue_would_drop_is_trimmed() -> Result<(), Failed> {
+pub(crate) fn packets_that_find_the_queue_full_are_trimmed() -> Result<(), Failed> {
     let trim = Some(Trim { bytes: 128, dscp: TRIMMED });
     let fabric = Fabric::up(&Topology { trim, ..slow_uplinks() })?;
     let mut trimmed_so_far = 0;
@@ -99,7 +99,8 @@ pub(crate) fn what_a_full_queue_would_drop_is_trimmed() -> Result<(), Failed> {
     Ok(())
 }
 
-pub(crate) fn what_is_not_ecn_capable_is_dropped_from_a_threshold_on() -> Result<(), Failed> {
+pub(crate) fn packets_that_are_not_ecn_capable_are_dropped_beyond_the_threshold()
+-> Result<(), Failed> {
     let topology = Topology { tiny_packets: 64, selective: Some(6_000), ..slow_uplinks() };
     let mut fabric = Fabric::up(&topology)?;
     let mut dropped_so_far = 0;

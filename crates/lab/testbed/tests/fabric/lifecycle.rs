@@ -22,7 +22,7 @@ pub(crate) fn remains(name: &str) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn what_is_dropped_is_gone() -> Result<(), Failed> {
+pub(crate) fn dropping_a_fabric_removes_it() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     let other = Fabric::up(&small())?;
     let name = fabric.name().to_string();
@@ -65,7 +65,7 @@ pub(crate) fn wait_to_be_killed() -> Result<(), Failed> {
     Ok(())
 }
 
-pub(crate) fn what_a_killed_process_left_is_removed() -> Result<(), Failed> {
+pub(crate) fn the_remains_of_a_killed_process_are_removed() -> Result<(), Failed> {
     let mut command = Command::new(std::env::current_exe()?);
     let mut victim = command.env(VICTIM, "1").stdout(Stdio::piped()).spawn()?;
     let mut name = String::new();

@@ -39,14 +39,20 @@ fn main() {
         println!("fabric: ignored: {reason}");
     }
     let tests: &[(&str, Test)] = &[
-        ("what_is_dropped_is_gone", lifecycle::what_is_dropped_is_gone),
+        ("dropping_a_fabric_removes_it", lifecycle::dropping_a_fabric_removes_it),
         ("a_panic_takes_the_fabric_down", lifecycle::a_panic_takes_the_fabric_down),
-        ("what_a_killed_process_left_is_removed", lifecycle::what_a_killed_process_left_is_removed),
-        ("up_and_down_may_be_said_twice", program::up_and_down_may_be_said_twice),
-        ("a_signal_ends_up_without_a_trace", program::a_signal_ends_up_without_a_trace),
-        ("a_step_that_fails_leaves_nothing", program::a_step_that_fails_leaves_nothing),
-        ("without_root_one_line_says_so", program::without_root_one_line_says_so),
-        ("wrong_arguments_are_named", program::wrong_arguments_are_named),
+        (
+            "the_remains_of_a_killed_process_are_removed",
+            lifecycle::the_remains_of_a_killed_process_are_removed,
+        ),
+        ("up_and_down_are_idempotent", program::up_and_down_are_idempotent),
+        (
+            "a_signal_during_up_leaves_nothing_behind",
+            program::a_signal_during_up_leaves_nothing_behind,
+        ),
+        ("a_failed_step_leaves_nothing_behind", program::a_failed_step_leaves_nothing_behind),
+        ("without_root_the_error_is_one_line", program::without_root_the_error_is_one_line),
+        ("the_error_names_invalid_arguments", program::the_error_names_invalid_arguments),
         ("every_host_reaches_every_other", routes::every_host_reaches_every_other),
         ("sixteen_ports_use_every_spine", routes::sixteen_ports_use_every_spine),
         ("sixteen_flow_labels_use_every_spine", routes::sixteen_flow_labels_use_every_spine),
@@ -61,12 +67,12 @@ fn main() {
         ("queues_change_while_the_fabric_is_up", queues::queues_change_while_the_fabric_is_up),
         ("a_super_packet_is_queued_in_pieces", queues::a_super_packet_is_queued_in_pieces),
         (
-            "what_a_full_queue_would_drop_is_trimmed",
-            emulated::what_a_full_queue_would_drop_is_trimmed,
+            "packets_that_find_the_queue_full_are_trimmed",
+            emulated::packets_that_find_the_queue_full_are_trimmed,
         ),
         (
-            "what_is_not_ecn_capable_is_dropped_from_a_threshold_on",
-            emulated::what_is_not_ecn_capable_is_dropped_from_a_threshold_on,
+            "packets_that_are_not_ecn_capable_are_dropped_beyond_the_threshold",
+            emulated::packets_that_are_not_ecn_capable_are_dropped_beyond_the_threshold,
         ),
         (
             "a_capture_sees_packets_to_emulated_queues_once",
@@ -75,13 +81,19 @@ fn main() {
         ("a_silent_spine_loses_its_share", failures::a_silent_spine_loses_its_share),
         ("a_link_that_is_down_is_avoided", failures::a_link_that_is_down_is_avoided),
         ("a_lossy_link_loses_at_its_rate", failures::a_lossy_link_loses_at_its_rate),
-        ("bouncing_visits_the_spine_named", bouncing::bouncing_visits_the_spine_named),
-        ("hosts_decapsulate_if_told_to", bouncing::hosts_decapsulate_if_told_to),
         (
-            "a_capture_has_what_comes_in_once_and_in_order",
-            capturing::a_capture_has_what_comes_in_once_and_in_order,
+            "a_bounced_packet_visits_the_named_spine",
+            bouncing::a_bounced_packet_visits_the_named_spine,
         ),
-        ("up_replaces_what_was_ended", program::up_replaces_what_was_ended),
+        ("hosts_decapsulate_if_configured_to", bouncing::hosts_decapsulate_if_configured_to),
+        (
+            "a_capture_has_incoming_packets_once_and_in_order",
+            capturing::a_capture_has_incoming_packets_once_and_in_order,
+        ),
+        (
+            "up_replaces_a_fabric_whose_process_has_ended",
+            program::up_replaces_a_fabric_whose_process_has_ended,
+        ),
     ];
     let trial =
         |&(name, run): &(&str, Test)| Trial::test(name, run).with_ignored_flag(available.is_err());

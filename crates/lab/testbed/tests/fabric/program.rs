@@ -53,7 +53,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-pub(crate) fn up_and_down_may_be_said_twice() -> Result<(), Failed> {
+pub(crate) fn up_and_down_are_idempotent() -> Result<(), Failed> {
     let name = Name::new("a");
     let up = ["up", "--hosts", "2", "--spines", "2", "--rate", "50mbit", "--loss", "1%"];
     assert!(name.run_well(&up)?.contains("is up: 2 hosts, 2 leaves, 2 spines"));
@@ -103,7 +103,7 @@ pub(crate) fn up_and_down_may_be_said_twice() -> Result<(), Failed> {
     Ok(())
 }
 
-pub(crate) fn up_replaces_what_was_ended() -> Result<(), Failed> {
+pub(crate) fn up_replaces_a_fabric_whose_process_has_ended() -> Result<(), Failed> {
     let name = Name::new("f");
     let up = ["up", "--hosts", "2", "--spines", "2", "--trim", "128:44"];
     name.run_well(&up)?;
@@ -162,7 +162,7 @@ fn forwarders(name: &str) -> Result<Vec<String>, Failed> {
     Ok(lines.filter(|line| line.contains(&format!("forward --name {name} "))).collect())
 }
 
-pub(crate) fn a_signal_ends_up_without_a_trace() -> Result<(), Failed> {
+pub(crate) fn a_signal_during_up_leaves_nothing_behind() -> Result<(), Failed> {
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let name = Name::new("b");
         let mut up = name.command(&["up", "--hosts", "100", "--leaves", "8", "--spines", "8"]);
@@ -190,7 +190,7 @@ fn install(from: &Path, to: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-pub(crate) fn a_step_that_fails_leaves_nothing() -> Result<(), Failed> {
+pub(crate) fn a_failed_step_leaves_nothing_behind() -> Result<(), Failed> {
     let name = Name::new("c");
     let directory = std::env::temp_dir().join(&name.0);
     fs::create_dir_all(&directory)?;
@@ -208,7 +208,7 @@ pub(crate) fn a_step_that_fails_leaves_nothing() -> Result<(), Failed> {
     Ok(())
 }
 
-pub(crate) fn without_root_one_line_says_so() -> Result<(), Failed> {
+pub(crate) fn without_root_the_error_is_one_line() -> Result<(), Failed> {
     let name = Name::new("d");
     // Other users may execute it.
     let copy = std::env::temp_dir().join(&name.0);
@@ -224,7 +224,7 @@ pub(crate) fn without_root_one_line_says_so() -> Result<(), Failed> {
     Ok(())
 }
 
-pub(crate) fn wrong_arguments_are_named() -> Result<(), Failed> {
+pub(crate) fn the_error_names_invalid_arguments() -> Result<(), Failed> {
     let name = Name::new("e");
     name.run_well(&["up", "--hosts", "2", "--spines", "1"])?;
     for (args, expected) in [

@@ -36,7 +36,8 @@ pub(crate) struct Facts {
 pub(crate) fn check_refusal(
     error: &StartError,
     peer: SocketAddr,
-    (len, max): (usize, usize),
+    len: usize,
+    max: usize,
     closed: bool,
 ) {
     match *error {

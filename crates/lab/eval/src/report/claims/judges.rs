@@ -98,15 +98,15 @@ pub(super) fn redundancy(e: &ExperimentResults<'_>, settings: &str) -> Vec<Findi
     });
     let Some(mean) = mean(&cells.collect::<Vec<_>>()) else { return Vec::new() };
     let aim = if mean <= 1.2 { "within the aim" } else { "beyond the aim" };
-    let mut told = 0;
+    let mut counted = 0;
     let mut all = 0;
     for message in
         e.points.iter().filter(|point| point.scheme == ours).flat_map(|point| point.messages())
     {
-        told += usize::from(message.packets.is_some());
+        counted += usize::from(message.packets.is_some());
         all += 1;
     }
-    let words = format!("{mean:.3}, {aim} of 1.2, over {told} of {all} messages");
+    let words = format!("{mean:.3}, {aim} of 1.2, over {counted} of {all} messages");
     vec![(Reached::of(mean <= paper::SENT_PER_NEEDED, false), words)]
 }
 

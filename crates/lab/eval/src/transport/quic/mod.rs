@@ -8,7 +8,7 @@ mod config;
 #[cfg(test)]
 mod tests;
 
-use super::{Ask, Asked, HEADER, LONGEST, Listening, Peer, Transport};
+use super::{Call, HEADER, LONGEST, Listening, Peer, RequestHeader, Transport};
 use crate::Failure;
 use bytes::Bytes;
 use core::fmt::Display;
@@ -108,21 +108,21 @@ impl Transport for Quic {
         self.remotes.set(remotes).map_err(again).map_err(Failure::transport(TRANSPORT))
     }
 
-    fn call(&self, ask: Ask) -> Result<(), String> {
-        let until = Instant::now() + ask.within;
+    fn call(&self, call: Call) -> Result<(), String> {
+        let until = Instant::now() + call.within;
         let remotes = self.remotes.get().ok_or("called before it was connected")?;
-        let place = usize::from(ask.to).checked_sub(1);
+        let place = usize::from(call.to).checked_sub(1);
         let remote = place.and_then(|place| remotes.get(place));
         let Some(remote) = remote.cloned() else {
-            return Err(format!("no host {}: there are {}", ask.to, remotes.len()));
+            return Err(format!("no host {}: there are {}", call.to, remotes.len()));
         };
         let endpoint = self.endpoint.clone();
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         self.runtime.spawn(async move {
             // This fails only if the caller's thread has panicked.
-            let _ = tell.send(remote.call(&endpoint, ask, until).await);
+            let _ = sender.send(remote.call(&endpoint, call, until).await);
         });
-        told.blocking_recv().unwrap_or_else(|_| Err("this host is stopping".into()))
+        receiver.blocking_recv().unwrap_or_else(|_| Err("this host is stopping".into()))
     }
 }
 
@@ -136,12 +136,12 @@ struct Remote {
 }
 
 impl Remote {
-    async fn call(&self, endpoint: &Endpoint, ask: Ask, until: Instant) -> Result<(), String> {
-        let within = ask.within;
+    async fn call(&self, endpoint: &Endpoint, call: Call, until: Instant) -> Result<(), String> {
+        let within = call.within;
         let connection = timeout_at(until, self.connection(endpoint)).await;
         let late = |_| self.blame(format!("not connected within {within:?}"));
         let connection = connection.map_err(late)?.map_err(|reason| self.blame(reason))?;
-        let response = timeout_at(until, exchange(&connection, ask)).await;
+        let response = timeout_at(until, exchange(&connection, call)).await;
         let late = |_| self.blame(format!("no complete response within {within:?}"));
         response.map_err(late)?.map_err(|reason| self.blame(reason))
     }
@@ -165,18 +165,18 @@ impl Remote {
     }
 }
 
-async fn exchange(connection: &Connection, ask: Ask) -> Result<(), String> {
+async fn exchange(connection: &Connection, call: Call) -> Result<(), String> {
     let (mut request, mut response) = connection.open_bi().await.map_err(text)?;
     let sent = async {
-        request.write_chunk(ask.encode().into()).await?;
+        request.write_chunk(call.encode().into()).await?;
         request.finish()?;
         Ok::<_, quinn::WriteError>(())
     };
     sent.await.map_err(|reason| format!("cannot send the request: {reason}"))?;
-    let whole = response.read_to_end(ask.response).await;
+    let whole = response.read_to_end(call.response).await;
     let got = whole.map_err(|reason| format!("no complete response: {reason}"))?.len();
-    if got < ask.response {
-        return Err(format!("only {got} of {} bytes of the response received", ask.response));
+    if got < call.response {
+        return Err(format!("only {got} of {} bytes of the response received", call.response));
     }
     Ok(())
 }
@@ -219,18 +219,18 @@ async fn respond(
 ) -> Option<()> {
     let mut header = [0; HEADER];
     request.read_exact(&mut header).await.ok()?;
-    let asked = Asked::decode(&header)?;
+    let header = RequestHeader::decode(&header)?;
     let mut got = HEADER;
     while let Some(chunk) = request.read_chunk(LONGEST, true).await.ok()? {
         got += chunk.bytes.len();
-        if got > asked.request {
+        if got > header.request {
             return None;
         }
     }
-    if got < asked.request {
+    if got < header.request {
         return None;
     }
-    response.write_chunk(answer.slice(..asked.response)).await.ok()?;
+    response.write_chunk(answer.slice(..header.response)).await.ok()?;
     response.finish().ok()
 }
 

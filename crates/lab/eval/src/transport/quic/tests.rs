@@ -1,7 +1,7 @@
 //! Hosts on loopback, and peers that misbehave.
 
 use super::*;
-use crate::transport::testing::{ask, call_from_many, expect_responses, failure, lies, peers};
+use crate::transport::testing::{call_from_many, call_to, expect_responses, failure, lies, peers};
 use std::net::{Ipv4Addr, UdpSocket};
 
 fn pair() -> (Quic, Quic) {
@@ -32,15 +32,15 @@ fn many_threads_share_one_connection() {
 #[test]
 fn a_lost_connection_is_opened_again() {
     let (one, _two) = pair();
-    one.call(ask(2, 1)).unwrap();
+    one.call(call_to(2, 1)).unwrap();
     kept(&one).close(STOPPED, b"lost");
-    one.call(ask(2, 2)).unwrap();
+    one.call(call_to(2, 2)).unwrap();
 }
 
 #[test]
 fn a_call_to_a_dead_peer_fails_with_its_reason() {
     let (one, two) = pair();
-    one.call(ask(2, 1)).unwrap();
+    one.call(call_to(2, 1)).unwrap();
     let lost = kept(&one);
     let port = two.listening().ports[0];
     drop(two);
@@ -48,14 +48,14 @@ fn a_call_to_a_dead_peer_fails_with_its_reason() {
     let reason = one.runtime.block_on(lost.closed());
     assert!(reason.to_string().contains("the host stops"), "{reason}");
 
-    let reason = one.call(Ask { within: Duration::from_millis(50), ..ask(2, 2) }).unwrap_err();
+    let reason = one.call(Call { within: Duration::from_millis(50), ..call_to(2, 2) }).unwrap_err();
     assert_eq!(reason, format!("host 2 at 127.0.0.1:{port}: not connected within 50ms"));
 }
 
 #[test]
 fn a_stream_that_carries_no_request_is_reset() {
     let (one, _two) = pair();
-    let honest = ask(2, 1).encode();
+    let honest = call_to(2, 1).encode();
     let longer = [&honest[..], &[0]].concat();
     let shorter = honest[..honest.len() - 1].to_vec();
     for request in lies().into_iter().chain([longer, shorter]) {
@@ -68,7 +68,7 @@ fn a_stream_that_carries_no_request_is_reset() {
         });
         assert_eq!(outcome, Err(quinn::ReadError::Reset(NO_REQUEST).into()));
     }
-    one.call(ask(2, 2)).unwrap();
+    one.call(call_to(2, 2)).unwrap();
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_peer_with_another_certificate_is_refused() {
     let mut others = peers(&[&one, &two]);
     others[1].listening.certificate = one.listening().certificate;
     one.connect(&others).unwrap();
-    let reason = failure(&one, ask(2, 1));
+    let reason = failure(&one, call_to(2, 1));
     assert!(reason.contains("not connected") && reason.contains("certificate"), "{reason}");
 }
 
@@ -94,7 +94,7 @@ fn an_invalid_certificate_is_refused() {
 #[test]
 fn dropping_the_transport_closes_its_port() {
     let (one, two) = pair();
-    one.call(ask(2, 1)).unwrap();
+    one.call(call_to(2, 1)).unwrap();
     for host in [one, two] {
         let port = host.listening().ports[0];
         drop(host);

@@ -11,7 +11,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
-use super::{Ask, Listening, Peer, Transport};
+use super::{Call, Listening, Peer, Transport};
 use crate::Failure;
 use cloudburst_core::rng::SplitMix64;
 use exchange::{Exchange, Route, poll_until};
@@ -84,17 +84,17 @@ impl Tcp {
     }
 
     /// Chooses the routes of a call's copies: different ones if there are several.
-    fn choose(&self, ask: &Ask) -> Result<Vec<&Arc<Route>>, String> {
+    fn choose(&self, call: &Call) -> Result<Vec<&Arc<Route>>, String> {
         let peers = self.routes.get().ok_or("called before it was connected")?;
-        let place = usize::from(ask.to).checked_sub(1);
+        let place = usize::from(call.to).checked_sub(1);
         let Some(routes) = place.and_then(|place| peers.get(place)) else {
-            return Err(format!("no host {}: there are {}", ask.to, peers.len()));
+            return Err(format!("no host {}: there are {}", call.to, peers.len()));
         };
         if let [only] = &routes[..] {
             return Ok(vec![only; self.settings.copies]);
         }
         // Seeded by the message, so its paths do not depend on the order of calls.
-        let message = u64::from(ask.from) << 48 | u64::from(ask.to) << 32 | u64::from(ask.id);
+        let message = u64::from(call.from) << 48 | u64::from(call.to) << 32 | u64::from(call.id);
         let mut random = SplitMix64::new(message);
         let mut left: Vec<_> = routes.iter().collect();
         let next = |_| left.swap_remove(random.below(left.len() as u64) as usize);
@@ -114,13 +114,13 @@ impl Transport for Tcp {
         self.routes.set(routes).map_err(again).map_err(Failure::transport(name))
     }
 
-    fn call(&self, ask: Ask) -> Result<(), String> {
-        let until = Instant::now() + ask.within;
-        let request: Arc<[u8]> = ask.encode().into();
+    fn call(&self, call: Call) -> Result<(), String> {
+        let until = Instant::now() + call.within;
+        let request: Arc<[u8]> = call.encode().into();
         let mut failed = Vec::new();
         let mut running = Vec::new();
-        for route in self.choose(&ask)? {
-            match Exchange::begin(route, &self.settings, &request, ask.response, until) {
+        for route in self.choose(&call)? {
+            match Exchange::begin(route, &self.settings, &request, call.response, until) {
                 Ok(exchange) => running.push((exchange, true)),
                 Err(reason) => failed.push(reason),
             }
@@ -147,7 +147,7 @@ impl Transport for Tcp {
                 break;
             }
             if Instant::now() >= until {
-                let late = format!("timed out after {:?}", ask.within);
+                let late = format!("timed out after {:?}", call.within);
                 failed.extend(still.iter().map(|exchange| exchange.blame(&late)));
                 break;
             }

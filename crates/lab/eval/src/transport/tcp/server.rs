@@ -2,7 +2,7 @@
 
 use super::TcpSettings;
 use super::exchange::poll_until;
-use crate::transport::{Asked, HEADER, LONGEST};
+use crate::transport::{HEADER, LONGEST, RequestHeader};
 use core::time::Duration;
 use nix::poll::{PollFd, PollFlags};
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write, pipe};
@@ -117,9 +117,9 @@ fn serve(mut stream: &TcpStream, answer: &[u8]) -> io::Result<()> {
     loop {
         let mut header = [0; HEADER];
         reader.read_exact(&mut header)?;
-        let asked = Asked::decode(&header).ok_or(io::ErrorKind::InvalidData)?;
-        skip(&mut reader, asked.request - HEADER)?;
-        stream.write_all(&answer[..asked.response])?;
+        let header = RequestHeader::decode(&header).ok_or(io::ErrorKind::InvalidData)?;
+        skip(&mut reader, header.request - HEADER)?;
+        stream.write_all(&answer[..header.response])?;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::transport::testing::{
-    PATIENCE, ask, call_from_many, expect_responses, failure, lies, peers, wait_until,
+    PATIENCE, call_from_many, call_to, expect_responses, failure, lies, peers, wait_until,
 };
 use core::time::Duration;
 use socket2::SockRef;
@@ -55,13 +55,13 @@ fn accept(listener: &TcpListener) -> TcpStream {
 }
 
 fn read_request(stream: &mut TcpStream) -> Vec<u8> {
-    let mut request = vec![0; ask(2, 0).request];
+    let mut request = vec![0; call_to(2, 0).request];
     stream.read_exact(&mut request).unwrap();
     request
 }
 
 fn respond(stream: &mut TcpStream) {
-    stream.write_all(&vec![0; ask(2, 0).response]).unwrap();
+    stream.write_all(&vec![0; call_to(2, 0).response]).unwrap();
 }
 
 #[test]
@@ -129,13 +129,13 @@ fn a_call_to_a_dead_peer_fails_with_its_reason() {
     let one = open(settings(1));
     let two = open(settings(2));
     one.connect(&peers(&[&one, &two])).unwrap();
-    one.call(ask(2, 1)).unwrap();
+    one.call(call_to(2, 1)).unwrap();
     let at = format!("host 2 at 127.0.0.1:{}", two.server.port());
     drop(two);
 
-    let kept = failure(&one, ask(2, 2));
+    let kept = failure(&one, call_to(2, 2));
     assert!(kept.starts_with(&at) && !kept.contains("refused"), "{kept}");
-    let new = failure(&one, ask(2, 3));
+    let new = failure(&one, call_to(2, 3));
     assert_eq!(new, format!("{at}: not connected: Connection refused (os error 111)"));
 }
 
@@ -143,7 +143,7 @@ fn a_call_to_a_dead_peer_fails_with_its_reason() {
 fn a_call_that_gets_no_response_ends_and_closes_its_connection() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let host = before(settings(1), &[&listener]);
-    let late = host.call(Ask { within: Duration::from_millis(200), ..ask(2, 1) }).unwrap_err();
+    let late = host.call(Call { within: Duration::from_millis(200), ..call_to(2, 1) }).unwrap_err();
     let expected = ": 0 of 20000 bytes of the response received: timed out after 200ms";
     assert!(late.ends_with(expected), "{late}");
 
@@ -161,7 +161,7 @@ fn a_call_with_too_long_a_response_fails() {
         read_request(&mut stream);
         stream.write_all(&[0; 2]).unwrap();
     });
-    let reason = failure(&host, Ask { response: 1, ..ask(2, 1) });
+    let reason = failure(&host, Call { response: 1, ..call_to(2, 1) });
     assert!(reason.ends_with("the peer sent more than the response"), "{reason}");
     server.join().unwrap();
 }
@@ -192,7 +192,7 @@ fn the_first_complete_response_ends_a_call_and_other_copies_continue() {
         }
         requests
     });
-    host.call(ask(2, 1)).unwrap();
+    host.call(call_to(2, 1)).unwrap();
 
     let mut stream = accept(&silent);
     let first = read_request(&mut stream);
@@ -201,7 +201,7 @@ fn the_first_complete_response_ends_a_call_and_other_copies_continue() {
     respond(&mut stream);
     wait_until("the end of the late copy", || route(&host, 0).idle() == 1);
 
-    host.call(ask(2, 2)).unwrap();
+    host.call(call_to(2, 2)).unwrap();
     let second = read_request(&mut stream);
     assert_eq!(server.join().unwrap(), [first, second]);
     // Dropping the host does not wait for the second copy, which never gets a response.
@@ -219,9 +219,9 @@ fn a_failed_copy_does_not_fail_the_call() {
         read_request(&mut stream);
         respond(&mut stream);
     });
-    host.call(ask(2, 1)).unwrap();
+    host.call(call_to(2, 1)).unwrap();
     server.join().unwrap();
-    let both = failure(&host, ask(2, 2));
+    let both = failure(&host, call_to(2, 2));
     assert!(both.contains("127.0.0.2:") && both.contains("127.0.0.3:"), "{both}");
 }
 
@@ -237,7 +237,7 @@ fn a_copy_that_connects_late_delays_no_call_and_is_used_afterwards() {
         read_request(&mut stream);
         respond(&mut stream);
     });
-    host.call(ask(2, 1)).unwrap();
+    host.call(call_to(2, 1)).unwrap();
     server.join().unwrap();
 
     drop(accept(&full));
@@ -261,7 +261,7 @@ fn copies_take_different_paths_and_each_path_in_turn() {
     host.connect(&with_paths(&host, 4)).unwrap();
     let mut taken = [0; 4];
     for id in 0..400 {
-        let paths: Vec<_> = (host.choose(&ask(2, id)).unwrap().into_iter())
+        let paths: Vec<_> = (host.choose(&call_to(2, id)).unwrap().into_iter())
             .map(|chosen| (0..4).find(|&path| core::ptr::eq(&**chosen, route(&host, path))))
             .map(Option::unwrap)
             .collect();
@@ -295,7 +295,7 @@ fn dropping_the_transport_closes_its_connections_and_its_port() {
     let at = (Ipv4Addr::LOCALHOST, host.server.port());
     let mut idle = TcpStream::connect(at).unwrap();
     let mut midway = TcpStream::connect(at).unwrap();
-    midway.write_all(&ask(1, 1).encode()[..100]).unwrap();
+    midway.write_all(&call_to(1, 1).encode()[..100]).unwrap();
     drop(host);
     assert!(matches!(idle.read(&mut [0]), Ok(0) | Err(_)));
     assert!(matches!(midway.read(&mut [0]), Ok(0) | Err(_)));

@@ -7,7 +7,7 @@ use cloudburst_core::code::{Code, MAX_SOURCE_SYMBOLS};
 
 use crate::Common;
 use crate::simulate::{self, Point, Repairs};
-use crate::tally::Tally;
+use crate::totals::Totals;
 
 /// The codes simulated without `--codes`. Codes that this build does not support are skipped, with a
 /// message on standard error.
@@ -46,7 +46,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     };
     let points: Vec<Point> = codes.iter().flat_map(|&code| points(code, &sizes)).collect();
     let tallies = simulate::run(&points, common.effort());
-    let rows: Vec<(Point, Tally)> = points.into_iter().zip(tallies).collect();
+    let rows: Vec<(Point, Totals)> = points.into_iter().zip(tallies).collect();
     common.write("extra-symbols.csv", &csv(&rows))?;
     print!("{}", tables(&codes, &rows));
     Ok(())
@@ -73,17 +73,17 @@ fn points(code: Code, sizes: &[usize]) -> Vec<Point> {
     points
 }
 
-fn csv(rows: &[(Point, Tally)]) -> String {
+fn csv(rows: &[(Point, Totals)]) -> String {
     let mut csv = String::from("code,repairs,n,loss_percent,trials,mean,p99,p99.9,max\n");
-    for (Point { code, n, loss, repairs }, tally) in rows {
+    for (Point { code, n, loss, repairs }, totals) in rows {
         let _ = writeln!(
             csv,
             "{code},{repairs},{n},{loss},{},{:.4},{},{},{}",
-            tally.trials(),
-            tally.mean(),
-            tally.percentile(99, 100),
-            tally.percentile(999, 1000),
-            tally.max(),
+            totals.trials(),
+            totals.mean(),
+            totals.percentile(99, 100),
+            totals.percentile(999, 1000),
+            totals.max(),
         );
     }
     csv
@@ -91,7 +91,7 @@ fn csv(rows: &[(Point, Tally)]) -> String {
 
 /// Returns a table of the codes without source symbols, for which loss makes no difference, and a table of
 /// each other code by loss, unless all of its entries are zero.
-fn tables(codes: &[Code], rows: &[(Point, Tally)]) -> String {
+fn tables(codes: &[Code], rows: &[(Point, Totals)]) -> String {
     let mut text = String::new();
     let drawn: Vec<Code> = codes.iter().copied().filter(|code| !code.is_systematic()).collect();
     if !drawn.is_empty() {
@@ -112,15 +112,15 @@ fn tables(codes: &[Code], rows: &[(Point, Tally)]) -> String {
 /// The key of a column: the code, the loss in percent, the repairs.
 type Key = (Code, usize, Repairs);
 
-fn by_loss(code: Code, repairs: Repairs, losses: &[usize], rows: &[(Point, Tally)]) -> String {
+fn by_loss(code: Code, repairs: Repairs, losses: &[usize], rows: &[(Point, Totals)]) -> String {
     let of_code =
         || rows.iter().filter(|(point, _)| point.code == code && point.repairs == repairs);
     let name = match repairs {
         Repairs::Next => format!("`{code}`"),
         Repairs::Far => format!("`{code}`, repairs from a random id of 256 or more on"),
     };
-    if of_code().all(|(_, tally)| tally.max() == 0) {
-        let trials: u64 = of_code().map(|(_, tally)| tally.trials()).sum();
+    if of_code().all(|(_, totals)| totals.max() == 0) {
+        let trials: u64 = of_code().map(|(_, totals)| totals.trials()).sum();
         return format!("{name}: no extra symbol in any of {trials} trials.\n\n");
     }
     let columns: Vec<(String, Key)> =
@@ -128,7 +128,7 @@ fn by_loss(code: Code, repairs: Repairs, losses: &[usize], rows: &[(Point, Tally
     format!("{name}:\n\n{}", table(&columns, rows))
 }
 
-fn table(columns: &[(String, Key)], rows: &[(Point, Tally)]) -> String {
+fn table(columns: &[(String, Key)], rows: &[(Point, Totals)]) -> String {
     let mut text = String::from("| n |");
     for (name, _) in columns {
         let _ = write!(text, " {name} |");
@@ -147,27 +147,27 @@ fn table(columns: &[(String, Key)], rows: &[(Point, Tally)]) -> String {
 }
 
 /// Returns "mean / p99 / p99.9"; `None` if this n was not requested.
-fn cell(n: usize, key: &Key, rows: &[(Point, Tally)]) -> Option<String> {
-    let (_, tally) = rows
+fn cell(n: usize, key: &Key, rows: &[(Point, Totals)]) -> Option<String> {
+    let (_, totals) = rows
         .iter()
         .find(|(point, _)| point.n == n && (point.code, point.loss, point.repairs) == *key)?;
-    let mean = match tally.mean() {
+    let mean = match totals.mean() {
         0.0 => String::from("0"),
         mean if mean < 0.1 => format!("{mean:.4}"),
         mean if mean < 10.0 => format!("{mean:.2}"),
         mean => format!("{mean:.1}"),
     };
-    Some(format!("{mean} / {} / {}", tally.percentile(99, 100), tally.percentile(999, 1000)))
+    Some(format!("{mean} / {} / {}", totals.percentile(99, 100), totals.percentile(999, 1000)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn row(code: &str, loss: usize, extras: &[usize]) -> (Point, Tally) {
-        let mut tally = Tally::default();
-        extras.iter().for_each(|&extra| tally.add(extra, 0, 0));
-        (Point { code: code.parse().unwrap(), n: 14, loss, repairs: Repairs::Next }, tally)
+    fn row(code: &str, loss: usize, extras: &[usize]) -> (Point, Totals) {
+        let mut totals = Totals::default();
+        extras.iter().for_each(|&extra| totals.add(extra, 0, 0));
+        (Point { code: code.parse().unwrap(), n: 14, loss, repairs: Repairs::Next }, totals)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use cloudburst_core::code::{Code, Degree};
 use crate::Common;
 use crate::plot::{Chart, Dot, Line};
 use crate::simulate::{self, Point, Repairs};
-use crate::tally::Tally;
+use crate::totals::Totals;
 
 const DEGREES: std::ops::RangeInclusive<u8> = 1..=10;
 
@@ -63,13 +63,13 @@ struct Row {
     d: u8,
     n: u8,
     code: Code,
-    tally: Tally,
+    totals: Totals,
 }
 
 impl Row {
     /// Returns the symbols needed per source symbol.
     fn ratio(&self) -> f64 {
-        1.0 + self.tally.mean() / f64::from(self.n)
+        1.0 + self.totals.mean() / f64::from(self.n)
     }
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let rows: Vec<Row> = places
         .iter()
         .zip(tallies)
-        .map(|(&(d, n), tally)| Row { d, n, code: law.code(d), tally })
+        .map(|(&(d, n), totals)| Row { d, n, code: law.code(d), totals })
         .collect();
 
     let stem = law.file_stem();
@@ -109,7 +109,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         title: "(a) Computation overhead",
         y: "XORs of payloads to decode a message",
         hollow: HOLLOW,
-        lines: lines(&|row| row.tally.mean_decode_xors()),
+        lines: lines(&|row| row.totals.mean_decode_xors()),
     };
     xors.draw(&common.out.join(format!("{stem}a.svg")))?;
     symbols.draw(&common.out.join(format!("{stem}b.svg")))
@@ -121,16 +121,16 @@ fn csv(rows: &[Row]) -> String {
          encode_xors_mean\n",
     );
     for row in rows {
-        let Row { d, n, code, tally } = row;
+        let Row { d, n, code, totals } = row;
         let _ = writeln!(
             csv,
             "{code},{d},{n},{},{:.4},{},{:.4},{:.4},{:.4}",
-            tally.trials(),
-            f64::from(*n) + tally.mean(),
-            usize::from(*n) + tally.percentile(99, 100),
+            totals.trials(),
+            f64::from(*n) + totals.mean(),
+            usize::from(*n) + totals.percentile(99, 100),
             row.ratio(),
-            tally.mean_decode_xors(),
-            tally.mean_encode_xors(),
+            totals.mean_decode_xors(),
+            totals.mean_encode_xors(),
         );
     }
     csv
@@ -152,10 +152,10 @@ mod tests {
 
     #[test]
     fn a_row_shows_the_cost_of_a_message() {
-        let mut tally = Tally::default();
-        tally.add(2, 20, 30);
-        tally.add(1, 21, 30);
-        let row = Row { d: 5, n: 10, code: Law::Fixed.code(5), tally };
+        let mut totals = Totals::default();
+        totals.add(2, 20, 30);
+        totals.add(1, 21, 30);
+        let row = Row { d: 5, n: 10, code: Law::Fixed.code(5), totals };
         let csv = csv(&[row]);
         assert_eq!(csv.lines().nth(1), Some("lt:d=5,5,10,2,11.5000,12,1.1500,20.5000,30.0000"));
         assert_eq!(csv.lines().next().unwrap().split(',').count(), 9);

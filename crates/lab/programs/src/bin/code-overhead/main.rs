@@ -12,7 +12,7 @@
 //! | file | role |
 //! |---|---|
 //! | `simulate` | trials, spread over threads |
-//! | `tally` | the results of the trials of one point: means, percentiles |
+//! | `totals` | the results of the trials of one point: means, percentiles |
 //! | `figure7`, `extra` | the points, and their output |
 //! | `plot` | a chart with one line for each n |
 //!
@@ -23,7 +23,7 @@ mod extra;
 mod figure7;
 mod plot;
 mod simulate;
-mod tally;
+mod totals;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

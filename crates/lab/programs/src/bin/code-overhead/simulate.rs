@@ -8,7 +8,7 @@ use bytes::Bytes;
 use cloudburst_core::code::{BlockShape, Code, Decoder, Encoder, MAX_SOURCE_SYMBOLS, Reception};
 use cloudburst_core::rng::SplitMix64;
 
-use crate::tally::Tally;
+use crate::totals::Totals;
 
 /// The counts do not depend on the content of symbols, so they have the minimum size.
 const SYMBOL_SIZE: usize = 1;
@@ -65,7 +65,7 @@ pub(crate) struct Effort {
 /// # Panics
 ///
 /// If a code does not work: if a block never completes, or differs from the message.
-pub(crate) fn run(points: &[Point], effort: Effort) -> Vec<Tally> {
+pub(crate) fn run(points: &[Point], effort: Effort) -> Vec<Totals> {
     let begun = Instant::now();
     let next = AtomicUsize::new(0);
     let work = || {
@@ -79,10 +79,10 @@ pub(crate) fn run(points: &[Point], effort: Effort) -> Vec<Tally> {
                 let seconds = begun.elapsed().as_secs();
                 eprintln!("{index} of {} points begun after {seconds} s", points.len());
             }
-            done.push((index, tally(point, effort.trials, &mut decoder)));
+            done.push((index, totals(point, effort.trials, &mut decoder)));
         }
     };
-    let mut done: Vec<(usize, Tally)> = std::thread::scope(|scope| {
+    let mut done: Vec<(usize, Totals)> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..effort.threads).map(|_| scope.spawn(work)).collect();
         threads
             .into_iter()
@@ -94,26 +94,26 @@ pub(crate) fn run(points: &[Point], effort: Effort) -> Vec<Tally> {
     });
     eprintln!("{} points done in {:.1} s", points.len(), begun.elapsed().as_secs_f64());
     done.sort_by_key(|&(index, _)| index);
-    done.into_iter().map(|(_, tally)| tally).collect()
+    done.into_iter().map(|(_, totals)| totals).collect()
 }
 
 /// Runs all trials of one point. The decoder is reused, whatever it decoded before.
-fn tally(point: &Point, trials: u64, decoder: &mut Option<Decoder>) -> Tally {
+fn totals(point: &Point, trials: u64, decoder: &mut Option<Decoder>) -> Totals {
     let &Point { code, n, .. } = point;
     let shape = BlockShape::new(n, SYMBOL_SIZE).expect("n is from 1 to 128");
     let mut bytes = SplitMix64::new(SEED);
     let message: Bytes = (0..n).map(|_| bytes.next_u64() as u8).collect();
     let encoder = Encoder::new(code, shape, message.clone()).expect("the message fits the block");
     let decoder = decoder.get_or_insert_with(|| Decoder::new(code, shape));
-    let mut tally = Tally::default();
+    let mut totals = Totals::default();
     for trial in 0..trials {
         decoder.reset(code, shape);
         let (received, encode_xors) =
             decode(point, &mut generator(point, trial), &encoder, decoder);
         assert_eq!(decoder.block(), Some(&message[..]), "block of {point:?}, trial {trial}");
-        tally.add(received as usize - n, decoder.work().xors, encode_xors);
+        totals.add(received as usize - n, decoder.work().xors, encode_xors);
     }
-    tally
+    totals
 }
 
 /// Returns the generator of one trial, which is independent of other points and of threads.
@@ -140,21 +140,21 @@ fn decode(
     // As a sender does: random codes start at a random id, so that messages do not share luck.
     let first = if point.code.is_systematic() { 0 } else { rng.next_u64() as u32 };
     let first_far = rng.below(far);
-    let id = |turn: u32| match point.repairs {
-        Repairs::Far if turn >= n => BEYOND_CAUCHY + ((first_far + u64::from(turn)) % far) as u32,
-        _ => first.wrapping_add(turn),
+    let id = |index: u32| match point.repairs {
+        Repairs::Far if index >= n => BEYOND_CAUCHY + ((first_far + u64::from(index)) % far) as u32,
+        _ => first.wrapping_add(index),
     };
 
     let mut index_set = [0; MAX_SOURCE_SYMBOLS / 8];
     let index_set = &mut index_set[..point.code.index_set_len(point.n)];
     let mut payload = [0; SYMBOL_SIZE];
     let mut encode_xors = 0;
-    let arrive = (0..MAX_SYMBOLS).filter(|&turn| turn >= n || lost >> turn & 1 == 0);
-    for (received, turn) in (1..).zip(arrive) {
-        encoder.encode(id(turn), index_set, &mut payload);
+    let arrive = (0..MAX_SYMBOLS).filter(|&index| index >= n || lost >> index & 1 == 0);
+    for (received, index) in (1..).zip(arrive) {
+        encoder.encode(id(index), index_set, &mut payload);
         let degree: u32 = index_set.iter().map(|byte| byte.count_ones()).sum();
         encode_xors += u64::from(degree.saturating_sub(1));
-        match decoder.receive(id(turn), index_set, &payload) {
+        match decoder.receive(id(index), index_set, &payload) {
             Ok(Reception::Complete) => return (received, encode_xors),
             Ok(Reception::Innovative | Reception::Redundant) => {}
             Err(error) => panic!("the decoder refuses what the encoder made: {error}; {point:?}"),
@@ -185,7 +185,7 @@ mod tests {
         sizes.iter().flat_map(|&n| [0, 1, 50, 100].map(|loss| point(n, loss))).collect()
     }
 
-    fn results(points: &[Point], threads: usize) -> Vec<Tally> {
+    fn results(points: &[Point], threads: usize) -> Vec<Totals> {
         run(points, Effort { trials: 20, threads })
     }
 
@@ -207,18 +207,18 @@ mod tests {
     #[test]
     fn cauchy_rows_need_no_extra_symbol_and_later_rows_hardly_any() {
         let mut far = points("rlf256", Repairs::Far);
-        assert!(results(&far, 2).iter().all(|tally| tally.mean() < 0.5));
+        assert!(results(&far, 2).iter().all(|totals| totals.mean() < 0.5));
         far.iter_mut().for_each(|point| point.repairs = Repairs::Next);
-        assert!(results(&far, 2).iter().all(|tally| tally.max() == 0));
+        assert!(results(&far, 2).iter().all(|totals| totals.max() == 0));
     }
 
     #[test]
     fn trials_of_a_drawn_code_differ() {
         let code = "lt:d=1".parse().unwrap();
         let point = Point { code, n: 32, loss: 0, repairs: Repairs::Next };
-        let tally = &results(&[point], 1)[0];
-        assert!(tally.percentile(1, 100) < tally.max());
-        assert_eq!((tally.mean_decode_xors(), tally.mean_encode_xors()), (0.0, 0.0));
+        let totals = &results(&[point], 1)[0];
+        assert!(totals.percentile(1, 100) < totals.max());
+        assert_eq!((totals.mean_decode_xors(), totals.mean_encode_xors()), (0.0, 0.0));
     }
 
     #[test]

@@ -38,8 +38,8 @@ pub(crate) fn run(interrupted: &AtomicBool) -> Result<(), Failure> {
             let case = Case { rig: &rig, map, paths, dead, bytes };
             let case_is = format!("| {} | {dead} | {bytes} |", map.label());
             println!("{case_is} fresh | {} |", case.fresh()?);
-            let (tally, healing) = case.talking()?;
-            println!("{case_is} talking | {tally} |");
+            let (delivered, healing) = case.talking()?;
+            println!("{case_is} talking | {delivered} |");
             if bytes == LARGE && dead > 0 {
                 healed.push(format!("| {} | {dead} | {healing} |", map.label()));
             }
@@ -70,31 +70,31 @@ impl<'b> Case<'_, 'b> {
     }
 
     /// Measures endpoints whose handshake starts when spines are already dead.
-    fn fresh(&self) -> Result<Tally, Failure> {
+    fn fresh(&self) -> Result<DeliveryTimes, Failure> {
         self.rig.swallow(self.dead)?;
-        let mut tally = Tally::default();
+        let mut delivered = DeliveryTimes::default();
         for _ in 0..FRESH {
-            tally.send(&self.pair()?, self.bytes)?;
+            delivered.send(&self.pair()?, self.bytes)?;
         }
         self.rig.fabric.heal(None)?;
-        Ok(tally)
+        Ok(delivered)
     }
 
     /// Measures endpoints that have a session when spines die, and then their use of the healed paths.
-    fn talking(&self) -> Result<(Tally, String), Failure> {
+    fn talking(&self) -> Result<(DeliveryTimes, String), Failure> {
         let pair = self.pair()?;
         let before = spread(self.rig, &pair, self.bytes)?;
         self.rig.swallow(self.dead)?;
-        let mut tally = Tally::default();
+        let mut delivered = DeliveryTimes::default();
         for _ in 0..TALKING {
-            tally.send(&pair, self.bytes)?;
+            delivered.send(&pair, self.bytes)?;
         }
         let degraded = degraded(&pair);
         let paths = pair.paths().len();
         self.rig.fabric.heal(None)?;
         let healed = heal(&pair)?;
         let after = spread(self.rig, &pair, self.bytes)?;
-        Ok((tally, format!("{degraded} of {paths} | {healed} | {before} | {after}")))
+        Ok((delivered, format!("{degraded} of {paths} | {healed} | {before} | {after}")))
     }
 }
 
@@ -128,14 +128,14 @@ fn heal(pair: &Pair) -> Result<String, Failure> {
 
 /// How messages ended.
 #[derive(Default)]
-struct Tally {
+struct DeliveryTimes {
     tried: usize,
     times: Vec<Duration>,
     packets: usize,
     needed: usize,
 }
 
-impl Tally {
+impl DeliveryTimes {
     fn send(&mut self, pair: &Pair, bytes: usize) -> Result<(), Failure> {
         self.tried += 1;
         let start = Instant::now();
@@ -148,7 +148,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for DeliveryTimes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut times = self.times.clone();
         times.sort();

@@ -24,9 +24,9 @@
 //! | file | role |
 //! |---|---|
 //! | `trial` | one trial: four senders, their messages, the switches' counters |
-//! | `tally` | the results of the trials of one row |
+//! | `results` | the results of the trials of one row |
 
-mod tally;
+mod results;
 mod trial;
 
 use cloudburst_bench_programs::rig::{Failure, LARGE, Rig};
@@ -35,7 +35,7 @@ use cloudburst_testbed::Topology;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-use crate::tally::Tally;
+use crate::results::RowResults;
 use crate::trial::{Kind, Load, Map, Trial};
 
 /// The maximum lengths of trains.
@@ -84,15 +84,15 @@ fn measure(
     let mut rng = SplitMix64::new(SEED);
     for &load in loads {
         for &map in maps {
-            let mut tallies = TRAINS.map(|_| Tally::default());
+            let mut tallies = TRAINS.map(|_| RowResults::default());
             for _ in 0..REPETITIONS {
                 trial::fix_source_ports(&rig, &mut rng)?;
                 for at in shuffled(&mut rng) {
                     Trial { rig: &rig, load, map, train: TRAINS[at] }.take(&mut tallies[at])?;
                 }
             }
-            for (train, tally) in TRAINS.iter().zip(&tallies) {
-                println!("| {load} | {map} | {train} | {tally} |");
+            for (train, results) in TRAINS.iter().zip(&tallies) {
+                println!("| {load} | {map} | {train} | {results} |");
             }
         }
     }

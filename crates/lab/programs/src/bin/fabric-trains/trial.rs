@@ -1,6 +1,6 @@
 //! One trial: four senders, their messages, the switches' counters.
 
-use crate::tally::Tally;
+use crate::results::RowResults;
 use cloudburst_bench_programs::rig::{Failure, PORT, Rig, Sink};
 use cloudburst_core::rng::SplitMix64;
 use cloudburst_net::{Config, PathMap, Receipt, SendError, Tuning, blocking};
@@ -84,7 +84,7 @@ pub(crate) fn fix_source_ports(rig: &Rig, rng: &mut SplitMix64) -> Result<(), Fa
 impl Trial<'_, '_> {
     /// Sends messages whose times are measured, and twice as many while it observes the queues:
     /// observing takes much processor time.
-    pub(crate) fn take(&self, tally: &mut Tally) -> Result<(), Failure> {
+    pub(crate) fn take(&self, results: &mut RowResults) -> Result<(), Failure> {
         let senders: Vec<_> =
             (1..=SENDERS).map(|host| self.sender(host)).collect::<Result<_, _>>()?;
         let barrier = Barrier::new(senders.len());
@@ -93,13 +93,13 @@ impl Trial<'_, '_> {
         let before = self.dropped()?;
         let load = self.load.messages;
         let sent = thread::scope(|scope| finish(self.send(scope, &senders, &barrier, load)));
-        sent.iter().for_each(|sent| tally.on_message(sent.as_ref().ok()));
-        tally.on_dropped(self.dropped()? - before);
+        sent.iter().for_each(|sent| results.on_message(sent.as_ref().ok()));
+        results.on_dropped(self.dropped()? - before);
         thread::scope(|scope| {
             let sending = self.send(scope, &senders, &barrier, 2 * load);
             while !sending.iter().all(ScopedJoinHandle::is_finished) {
                 for leaf in [1, 2] {
-                    tally.on_seen(&self.rig.fabric.ports_of(Node::Leaf(leaf))?);
+                    results.on_seen(&self.rig.fabric.ports_of(Node::Leaf(leaf))?);
                 }
             }
             Ok(())

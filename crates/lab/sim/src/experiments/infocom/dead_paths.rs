@@ -57,12 +57,12 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
 
 fn report(results: &Results<'_>) -> Part {
     let mut part = Part::default();
-    let p99 = |scheme: &str, x| over_sizes(results, scheme, (x, LOAD), "p99_us");
+    let p99 = |scheme: &str, x| over_sizes(results, scheme, x, LOAD, "p99_us");
     let caption =
         "Figure 16: 99th percentile of completion times with dead spines, averaged over sizes.";
     let value = |scheme: &str, x| p99(scheme, x).map(Estimate::exact);
     let axes = ["dead spines", "p99 (us)"];
-    part.figures.push(show::lines(results, ("sim-dead-paths", caption), axes, value));
+    part.figures.push(show::lines(results, "sim-dead-paths", caption, axes, value));
     let points: Vec<_> = results.xs().iter().map(|&x| (format!("{x} dead"), x, LOAD)).collect();
     part.tables.push(show::table(results, "p99 (us)", "p99_us", &points));
     let undelivered = show::table(results, "Undelivered messages", "undelivered", &points);

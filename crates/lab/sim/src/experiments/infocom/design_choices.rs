@@ -64,7 +64,7 @@ fn report(results: &Results<'_>) -> Part {
         .push(show::table(results, "Packets sent per packet needed", "sent", &loads).folded());
     let Some(load) = show::highest(results) else { return part };
     let less_than_dctcp =
-        |scheme: &str| mean_reduction(results, (scheme, "dctcp"), (0.0, load), "p99_us");
+        |scheme: &str| mean_reduction(results, scheme, "dctcp", 0.0, load, "p99_us");
     // The p99 of a size, averaged over loads.
     let size = |scheme: &str, bytes| {
         let value = |&load: &f64| {

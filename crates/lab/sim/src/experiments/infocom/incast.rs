@@ -84,7 +84,7 @@ fn report(results: &Results<'_>) -> Part {
         ),
     ] {
         let value = |scheme: &str, x| results.estimate(scheme, x, 0.0, name);
-        part.figures.push(show::lines(results, (stem, caption), ["N", "us"], value));
+        part.figures.push(show::lines(results, stem, caption, ["N", "us"], value));
     }
     let mut rows = Vec::new();
     for scheme in results.schemes() {

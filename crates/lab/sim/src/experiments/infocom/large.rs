@@ -103,7 +103,7 @@ fn report(results: &Results<'_>) -> Part {
         // QJump with f = 1 admits a nineteenth of the high load, so any completion time would be below its own.
         let rivals = rivals.into_iter().filter(|(rival, _)| *rival != "qjump" || *load < LOADS[1]);
         let found = rivals.map(|(rival, mark)| {
-            let less = mean_reduction(results, (&ours, rival), (*x, *load), "p99_us")?;
+            let less = mean_reduction(results, &ours, rival, *x, *load, "p99_us")?;
             Some(finding(&format!("p99 compared with {}", setup::title(rival)), less, mark))
         });
         Judged::new(format!("{of}, {at}"), found.collect::<Option<_>>()?)
@@ -120,7 +120,7 @@ fn report(results: &Results<'_>) -> Part {
         judged,
     ));
     let worst = points.iter().map(|(at, x, load)| {
-        let p99 = |scheme: &str| over_sizes(results, scheme, (*x, *load), "p99_us");
+        let p99 = |scheme: &str| over_sizes(results, scheme, *x, *load, "p99_us");
         let express = p99("expresspass")?;
         let better =
             results.schemes().into_iter().filter(|scheme| !scheme.starts_with("expresspass"));

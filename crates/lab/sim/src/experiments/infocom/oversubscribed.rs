@@ -80,7 +80,7 @@ fn report(results: &Results<'_>) -> Part {
         };
         let stem = format!("sim-oversubscribed-{reading}");
         let axes = ["r", "multiple of DCTCP"];
-        part.figures.push(show::lines(results, (&stem, &caption), axes, value));
+        part.figures.push(show::lines(results, &stem, &caption, axes, value));
     }
     let mut head = vec!["Cloudburst".to_owned(), "background".to_owned(), "r".to_owned()];
     head.extend(RESPONSES.iter().map(|&bytes| size(bytes as u32)));
@@ -89,7 +89,7 @@ fn report(results: &Results<'_>) -> Part {
     let readings = results.loads().into_iter().flat_map(|r| CLOUDBURSTS.map(|scheme| (r, scheme)));
     let judged = readings.map(|(reading, scheme)| {
         let of = setup::title(scheme);
-        let mean = |scheme: &str, x| over_sizes(results, scheme, (x, reading), "mean_us");
+        let mean = |scheme: &str, x| over_sizes(results, scheme, x, reading, "mean_us");
         let rates = results.xs();
         let best = rates.iter().copied().filter_map(|x| Some((mean(scheme, x)?, x)));
         let best = best.min_by(|a, b| a.0.total_cmp(&b.0))?.1;

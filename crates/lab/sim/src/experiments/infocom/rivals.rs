@@ -70,7 +70,7 @@ fn report(results: &Results<'_>) -> Part {
     let caption = "Table 14: packets sent per packet needed";
     part.tables.push(show::table(results, caption, "sent", &loads));
     let Some(load) = show::highest(results) else { return part };
-    let at = |scheme: &str, name| over_sizes(results, scheme, (0.0, load), name);
+    let at = |scheme: &str, name| over_sizes(results, scheme, 0.0, load, name);
     let claims = [
         Claim::new(
             NAME,
@@ -91,7 +91,7 @@ fn report(results: &Results<'_>) -> Part {
                     ("mptcp", 0.0),
                 ];
                 let found = rivals.into_iter().map(|(rival, mark)| {
-                    let less = mean_reduction(results, (&scheme, rival), (0.0, load), "p99_us")?;
+                    let less = mean_reduction(results, &scheme, rival, 0.0, load, "p99_us")?;
                     Some(finding(&format!("p99 compared with {}", setup::title(rival)), less, mark))
                 });
                 Judged::new(of, found.collect::<Option<_>>()?)
@@ -120,7 +120,7 @@ fn report(results: &Results<'_>) -> Part {
             ],
             SETTINGS.map(|(of, suffix)| {
                 let scheme = format!("d{suffix}");
-                let sent = |&load: &f64| over_sizes(results, &scheme, (0.0, load), "sent");
+                let sent = |&load: &f64| over_sizes(results, &scheme, 0.0, load, "sent");
                 let sent = mean(&results.loads().iter().filter_map(sent).collect::<Vec<f64>>())?;
                 let reached = Reached::of(sent <= paper::SENT_PER_NEEDED, sent <= 2.0);
                 Judged::new(of, vec![(reached, format!("{sent:.2} packets per packet needed"))])
@@ -136,7 +136,7 @@ fn report(results: &Results<'_>) -> Part {
             ],
             vec![(|| {
                 let ratio = |load| {
-                    let mean = |scheme| over_sizes(results, scheme, (0.0, load), "mean_us");
+                    let mean = |scheme| over_sizes(results, scheme, 0.0, load, "mean_us");
                     Some(mean("replicated-4")? / mean("dctcp")?)
                 };
                 let lowest = results.loads().into_iter().reduce(f64::min)?;

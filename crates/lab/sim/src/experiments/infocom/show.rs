@@ -18,7 +18,8 @@ pub(super) fn of_size(name: &str, bytes: u64) -> String {
 pub(super) fn over_sizes(
     results: &Results<'_>,
     scheme: &str,
-    (x, load): (f64, f64),
+    x: f64,
+    load: f64,
     name: &str,
 ) -> Option<f64> {
     let value =
@@ -31,8 +32,10 @@ pub(super) fn over_sizes(
 /// for a size.
 pub(super) fn mean_reduction(
     results: &Results<'_>,
-    (scheme, rival): (&str, &str),
-    (x, load): (f64, f64),
+    scheme: &str,
+    rival: &str,
+    x: f64,
+    load: f64,
     name: &str,
 ) -> Option<f64> {
     let of_size = |&bytes: &u64| {
@@ -88,7 +91,8 @@ pub(super) fn by_size(
 /// A figure with a line over x for each scheme. `value` gives the value of a scheme at an x.
 pub(super) fn lines(
     results: &Results<'_>,
-    (stem, caption): (&str, &str),
+    stem: &str,
+    caption: &str,
     [x, y]: [&str; 2],
     value: impl Fn(&str, f64) -> Option<Estimate>,
 ) -> Figure {
@@ -132,7 +136,7 @@ pub(super) fn table(
             let shown =
                 |value: &Option<Estimate>| value.map_or("-".to_owned(), |e| figure(e.value));
             row.extend(values.iter().map(shown));
-            let over = over_sizes(results, scheme, (*x, *load), name);
+            let over = over_sizes(results, scheme, *x, *load, name);
             row.push(over.map_or("-".to_owned(), figure));
             rows.push(row);
         }

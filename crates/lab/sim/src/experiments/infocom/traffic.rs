@@ -80,8 +80,8 @@ pub(super) fn run(
     let mut outcome = Outcome::of(network)?;
     let mut took = Completion::new();
     let mut took_all = Completion::new();
-    let mut sent = Tally::default();
-    let mut needed = Tally::default();
+    let mut sent = PacketSums::default();
+    let mut needed = PacketSums::default();
     let code = setup.code(site);
     for flow in network.flows().as_slice() {
         if part(flow.spec.tag) != 0 {
@@ -134,9 +134,9 @@ fn is_waiting(network: &Network) -> bool {
 
 /// Sums by message size.
 #[derive(Default)]
-struct Tally(std::collections::BTreeMap<u64, u64>);
+struct PacketSums(std::collections::BTreeMap<u64, u64>);
 
-impl Tally {
+impl PacketSums {
     fn add(&mut self, bytes: u64, packets: u64) {
         *self.0.entry(bytes).or_default() += packets;
     }

@@ -314,7 +314,7 @@ impl Cloudburst {
             flow: flow.unwrap_or(Packet::NO_FLOW),
             source,
             destination,
-            path: host.paths.path(egress, to),
+            path: host.paths.path(egress, destination, remote.port()),
             size: self.datagram.len() as u16 + self.settings.framing,
             transport: self.number,
             class: self.settings.class + class,

@@ -77,7 +77,7 @@ impl HostPaths {
     }
 
     /// The path of the fabric for packets to `peer` that leave by `egress`.
-    pub(super) fn path(&self, egress: u16, (peer, port): (u16, u16)) -> u16 {
+    pub(super) fn path(&self, egress: u16, peer: u16, port: u16) -> u16 {
         let ways = self.shape.ways;
         let ups = self.shape.ups.max(1);
         match (self.paths, self.meet(peer)) {
@@ -168,8 +168,7 @@ mod tests {
         assert_eq!(egresses(&map, 1), [0]);
         assert_eq!(egresses(&map, 2), [0, 2]);
         assert_eq!(egresses(&map, 15), [0, 1, 2, 3]);
-        let paths =
-            |peer| egresses(&map, peer).iter().map(|&e| map.path(e, (peer, PORT))).collect();
+        let paths = |peer| egresses(&map, peer).iter().map(|&e| map.path(e, peer, PORT)).collect();
         let (near, far): (Vec<u16>, Vec<u16>) = (paths(2), paths(15));
         assert_eq!((near, far), (vec![0, 1], vec![0, 1, 2, 3]));
         for (source, path, egress) in [(1, 0, 0), (2, 1, 2), (15, 3, 3)] {
@@ -182,7 +181,7 @@ mod tests {
     fn hashed_ports_use_all_paths() {
         let hashed = Paths::Hashed { ports: 64 };
         let map = HostPaths::new(hashed, Shape::leaf_spine(2, 2, 4), 0, 7);
-        let path = |egress| map.path(egress, (3, PORT));
+        let path = |egress| map.path(egress, 3, PORT);
         let used: std::collections::BTreeSet<u16> = (0..64).map(path).collect();
         assert_eq!(used.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
         assert_eq!(map.arrival(&Packet::default(), map.port(9)), 9);

@@ -78,7 +78,7 @@ impl Tcp {
         }
         let end = record.needed;
         while let Some(packet) = subflow.sender.poll(end) {
-            self.stack.send(network, (flow, index), subflow, (packet, packet));
+            self.stack.send(network, (flow, index), subflow, packet, packet);
         }
         self.stack.watch(network, flow, index, subflow);
     }
@@ -106,7 +106,7 @@ impl Tcp {
                 break;
             }
             host.waiting.rotate_left(1);
-            self.stack.send(network, (flow, index), subflow, (packet, packet));
+            self.stack.send(network, (flow, index), subflow, packet, packet);
             self.stack.watch(network, flow, index, subflow);
         }
         if let Some(at) = host.poll_timer() {

@@ -77,7 +77,7 @@ impl Mptcp {
             parts.push_back(connection.next);
             connection.next += 1;
         }
-        self.stack.send(network, (flow, index), subflow, (packet, parts[place]));
+        self.stack.send(network, (flow, index), subflow, packet, parts[place]);
         self.stack.watch(network, flow, index, subflow);
         true
     }

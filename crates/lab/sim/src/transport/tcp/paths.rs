@@ -27,7 +27,8 @@ impl Selectors {
         &mut self,
         network: &mut Network,
         balancing: LoadBalancing,
-        (source, destination): (u16, u16),
+        source: u16,
+        destination: u16,
         count: u8,
     ) -> Vec<(Route, Route)> {
         match balancing {
@@ -41,8 +42,8 @@ impl Selectors {
                 vec![(Route::Selector(data), Route::Selector(acks)); count.into()]
             }
             LoadBalancing::PerFlow => {
-                let data = draw_distinct(network, (source, destination), count);
-                let acks = draw_distinct(network, (destination, source), count);
+                let data = draw_distinct(network, source, destination, count);
+                let acks = draw_distinct(network, destination, source, count);
                 let routes = data.into_iter().zip(acks);
                 routes.map(|(data, ack)| (Route::Fixed(data), Route::Fixed(ack))).collect()
             }
@@ -70,7 +71,7 @@ impl Selectors {
 }
 
 /// `count` paths drawn uniformly, such that none is repeated before all have been drawn.
-fn draw_distinct(network: &mut Network, (source, destination): (u16, u16), count: u8) -> Vec<u16> {
+fn draw_distinct(network: &mut Network, source: u16, destination: u16, count: u8) -> Vec<u16> {
     if count == 1 {
         return vec![network.draw_path(source, destination)];
     }

@@ -58,8 +58,9 @@ impl Stack {
     /// The subflows of a new flow.
     pub(super) fn open(&mut self, network: &mut Network, flow: u32, count: u8) -> Box<[Subflow]> {
         let (spec, _) = transport::open(network, flow, self.config.payload);
-        let ends = (spec.source, spec.destination);
-        let routes = self.selectors.routes(network, self.config.balancing, ends, count);
+        let balancing = self.config.balancing;
+        let routes =
+            self.selectors.routes(network, balancing, spec.source, spec.destination, count);
         let subflow = |(data, acks)| Subflow {
             sender: Sender::new(&self.config),
             receiver: Receiver::default(),
@@ -78,7 +79,8 @@ impl Stack {
         network: &mut Network,
         (flow, index): (u32, u8),
         subflow: &mut Subflow,
-        (sequence, part): (u32, u32),
+        sequence: u32,
+        part: u32,
     ) {
         let now = network.now();
         subflow.sender.on_sent(now, sequence);

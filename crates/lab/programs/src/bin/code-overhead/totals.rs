@@ -2,14 +2,14 @@
 
 /// Whole numbers only, so that the result does not depend on the order of the trials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct Totals {
     /// Entry i is the number of trials that needed n + i symbols.
     extra: Vec<u64>,
     decode_xors: u64,
     encode_xors: u64,
 }
 
-impl Tally {
+impl Totals {
     /// Adds a trial: the symbols beyond n, and the XORs of payloads at either end.
     pub(crate) fn add(&mut self, extra: usize, decode_xors: u64, encode_xors: u64) {
         if self.extra.len() <= extra {
@@ -66,33 +66,33 @@ impl Tally {
 mod tests {
     use super::*;
 
-    fn tally(extras: impl IntoIterator<Item = usize>) -> Tally {
-        let mut tally = Tally::default();
-        extras.into_iter().for_each(|extra| tally.add(extra, 3, 5));
-        tally
+    fn totals(extras: impl IntoIterator<Item = usize>) -> Totals {
+        let mut totals = Totals::default();
+        extras.into_iter().for_each(|extra| totals.add(extra, 3, 5));
+        totals
     }
 
     #[test]
     fn percentiles_are_by_nearest_rank() {
-        let hundred = tally((1..=100).rev());
+        let hundred = totals((1..=100).rev());
         assert_eq!(hundred.percentile(99, 100), 99);
         assert_eq!(hundred.percentile(999, 1000), 100);
         assert_eq!(hundred.percentile(1, 2), 50);
         assert_eq!(hundred.max(), 100);
-        let ten = tally([0, 0, 0, 0, 0, 0, 0, 0, 0, 4]);
+        let ten = totals([0, 0, 0, 0, 0, 0, 0, 0, 0, 4]);
         assert_eq!((ten.percentile(9, 10), ten.percentile(99, 100)), (0, 4));
-        assert_eq!(tally([6]).percentile(1, 100), 6);
+        assert_eq!(totals([6]).percentile(1, 100), 6);
     }
 
     #[test]
     fn means_are_over_all_trials() {
-        let tally = tally([0, 1, 1, 4]);
-        assert_eq!((tally.trials(), tally.mean()), (4, 1.5));
-        assert_eq!((tally.mean_decode_xors(), tally.mean_encode_xors()), (3.0, 5.0));
+        let totals = totals([0, 1, 1, 4]);
+        assert_eq!((totals.trials(), totals.mean()), (4, 1.5));
+        assert_eq!((totals.mean_decode_xors(), totals.mean_encode_xors()), (3.0, 5.0));
     }
 
     #[test]
     fn the_result_does_not_depend_on_the_order_of_trials() {
-        assert_eq!(tally([0, 3, 1, 0]), tally([3, 0, 0, 1]));
+        assert_eq!(totals([0, 3, 1, 0]), totals([3, 0, 0, 1]));
     }
 }

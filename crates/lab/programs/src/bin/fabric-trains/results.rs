@@ -6,7 +6,7 @@ use core::fmt;
 use core::time::Duration;
 
 #[derive(Default)]
-pub(crate) struct Tally {
+pub(crate) struct RowResults {
     tried: usize,
     times: Vec<Duration>,
     packets: usize,
@@ -16,7 +16,7 @@ pub(crate) struct Tally {
     samples: usize,
 }
 
-impl Tally {
+impl RowResults {
     /// Records a message, and how it ended.
     pub(crate) fn on_message(&mut self, receipt: Option<&Receipt>) {
         self.tried += 1;
@@ -40,7 +40,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for RowResults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut times = self.times.clone();
         times.sort();
