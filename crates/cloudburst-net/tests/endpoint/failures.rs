@@ -37,7 +37,8 @@ fn an_endpoint_with_another_key_gets_no_answer() {
     let receiver = server.counters().receiver;
     assert!(receiver.refused_handshakes > 0);
     assert_eq!((receiver.sessions_confirmed, receiver.messages_delivered), (0, 0));
-    assert_eq!(server.refused_from(), Some(stranger.local_addr()));
+    let from = server.refused_from().expect("there was one");
+    assert!(stranger.as_async().local_addrs().contains(&from), "{from}");
     assert_eq!(server.counters().io.datagrams_sent, 0, "strangers are not answered");
 }
 

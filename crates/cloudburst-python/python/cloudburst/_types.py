@@ -21,7 +21,7 @@ class Receipt(NamedTuple):
     packets: int
     """The number of packets that were sent until the receiver said STOP."""
     waited: float
-    """Seconds from when there was room for the message to its first packet: the wait for a session, for other
+    """Seconds from when the message was accepted to its first packet: the wait for a session, for other
     messages, and for the rate."""
     completed_in: float
     """Seconds from the first packet to STOP."""
