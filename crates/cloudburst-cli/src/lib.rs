@@ -1,8 +1,8 @@
 //! The implementation of `cbrst-send`, `cbrst-recv` and `cbrst-doctor`: file transfer over Cloudburst.
 //!
 //! ```text
-//!   args  ->  plan  ->  sender    source, transfer      ui, progress, signals
-//!   config          ->  receiver  store, transfer       courier, pairing
+//!   args  ->  plan  ->  sender    session, transfer     ui, text, progress, signals
+//!   config          ->  receiver  transfer, store       courier, pairing
 //!                   ->  doctor    trace, exam, report
 //!                           \       /                      |
 //!                           protocol (no I/O)        cloudburst-net

@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin: the main thread ends in order, and if it cannot, the process ends anyway.
+//! Signals that stop a program: the main thread ends in order, and if it cannot, the process ends anyway.
 
 use crate::Exit;
 use core::convert::Infallible;
