@@ -209,7 +209,8 @@ impl Pairing {
         mut show: impl FnMut(Code, Option<SocketAddr>),
     ) -> Result<[u8; 32], PairingError> {
         let until = Instant::now() + EXPIRY;
-        let (mut guesses, mut last) = (0, None);
+        let mut guesses = 0;
+        let mut last = None;
         loop {
             let code = Code::draw();
             show(code, last);
@@ -336,7 +337,8 @@ impl Timed {
     }
 
     fn read<const N: usize>(&mut self) -> io::Result<[u8; N]> {
-        let (mut bytes, mut len) = ([0; N], 0);
+        let mut bytes = [0; N];
+        let mut len = 0;
         while len < N {
             let left = self.1.saturating_duration_since(Instant::now());
             self.0.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;

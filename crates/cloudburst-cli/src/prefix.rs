@@ -16,7 +16,8 @@ pub(crate) fn hash_exactly(
     len: u64,
     hasher: &mut blake3::Hasher,
 ) -> io::Result<()> {
-    let (mut left, mut block) = (len, vec![0; BLOCK]);
+    let mut left = len;
+    let mut block = vec![0; BLOCK];
     while left > 0 {
         let want = left.min(BLOCK as u64) as usize;
         match input.read(&mut block[..want]) {
@@ -47,7 +48,8 @@ pub(crate) struct HashedPrefix {
 /// If the file cannot be read.
 pub(crate) fn hash_all(mut file: impl Read + Seek, lens: &[u64]) -> io::Result<Vec<HashedPrefix>> {
     file.seek(SeekFrom::Start(0))?;
-    let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
+    let mut hasher = blake3::Hasher::new();
+    let mut at = 0;
     let hash = |len: &u64| {
         hash_exactly(&mut file, len - at, &mut hasher)?;
         at = *len;

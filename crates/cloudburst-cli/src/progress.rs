@@ -42,7 +42,8 @@ impl Progress {
         bar.set_message(escaped(name).into_owned());
         let bar = bars.add(bar);
         let is_shown = !bar.is_hidden();
-        let (bars, rate) = (bars.clone(), Rate::new(now, 0));
+        let bars = bars.clone();
+        let rate = Rate::new(now, 0);
         Self { bars, bar, is_shown, position: 0, rate, drawn: None, other: None }
     }
 
@@ -143,7 +144,9 @@ impl Rate {
 
 /// Formats minutes and seconds, with hours if there are any.
 fn clock(seconds: u64) -> String {
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let hours = seconds / 3600;
+    let minutes = seconds / 60 % 60;
+    let seconds = seconds % 60;
     match hours {
         0 => format!("{minutes}:{seconds:02}"),
         1..100 => format!("{hours}:{minutes:02}:{seconds:02}"),
@@ -204,7 +207,8 @@ mod tests {
         let line = || Progress::new(&bars, Instant::now(), "a", Some(1));
         let overlap = |times| {
             for _ in 0..times {
-                let (first, second) = (line(), line());
+                let first = line();
+                let second = line();
                 second.clear();
                 drop(second);
                 first.clear();

@@ -133,7 +133,8 @@ impl Intent {
         };
         let aeolus = aeolus(parameters.aeolus, platform, buffer, limit)?;
         if parameters.decapsulate.is_some() && !platform.decapsulates() {
-            let (what, field) = ("decapsulating IP-in-IP packets", "decapsulate");
+            let what = "decapsulating IP-in-IP packets";
+            let field = "decapsulate";
             return Err(Refusal::Cannot { platform, what, field });
         }
         check_senders(&parameters.decapsulate_from, parameters.decapsulate, platform)?;
@@ -235,13 +236,15 @@ impl Intent {
             let plural = if all.len() > 1 { "s" } else { "" };
             (plural, all.join(", "))
         };
-        let ((s, dscps), (more, queues)) = (list(|tiny| tiny.dscp), list(|tiny| tiny.queue));
+        let (s, dscps) = list(|tiny| tiny.dscp);
+        let (more, queues) = list(|tiny| tiny.queue);
         let each = if more.is_empty() { "" } else { " each" };
         let role = match self.role {
             Role::Leaf => "leaf",
             Role::Spine => "spine",
         };
-        let (tiny, default) = (self.weights.tiny, self.weights.default);
+        let tiny = self.weights.tiny;
+        let default = self.weights.default;
         format!(
             "{}, {role}: DSCP{s} {dscps} to queue{more} {queues} of {} bytes ({} packets){each}, \
              weights {tiny}:{default}",
@@ -289,7 +292,8 @@ fn check_classes(
     pfc: &[u8],
 ) -> Result<(), Refusal> {
     if !classes.is_empty() && !platform.has_classes() {
-        let (what, field) = ("the classes of other DSCPs", "classes");
+        let what = "the classes of other DSCPs";
+        let field = "classes";
         return Err(Refusal::Cannot { platform, what, field });
     }
     let is_lost = |class: &&u8| **class != 0 && !classes.values().any(|each| each == *class);
@@ -304,7 +308,8 @@ fn check_classes(
 /// Returns the DSCP of each class.
 fn dscps(one: Option<u8>, several: Vec<u8>) -> Result<Vec<u8>, Refusal> {
     let wrong = |expected: &str| {
-        let (got, expected) = (format!("{several:?}"), expected.into());
+        let got = format!("{several:?}");
+        let expected = expected.into();
         Err(Refusal::Value { field: "dscps", got, expected })
     };
     match (one, several.len()) {
@@ -384,7 +389,8 @@ fn shares(
 ) -> Result<(Vec<u64>, u64), Refusal> {
     let Weights { tiny, default } = weights;
     let wrong = |expected| Err(Refusal::Weights { tiny, default, platform, expected });
-    let (larger, smaller) = (tiny.max(default), tiny.min(default));
+    let larger = tiny.max(default);
+    let smaller = tiny.min(default);
     // Parts of the share: all of it where order is strict, or else each twice the next.
     let parts: Vec<u64> = match platform.order() {
         // Twice the next: a step of four would need weights beyond PicOS' 15 for three queues, and
@@ -441,14 +447,16 @@ fn aeolus(
     let requested: Option<RequestedLimit> = parsed("aeolus", given)?;
     let Some(requested) = requested else { return Ok(None) };
     if !platform.has_aeolus() {
-        let (what, field) = ("selective dropping", "aeolus");
+        let what = "selective dropping";
+        let field = "aeolus";
         return Err(Refusal::Cannot { platform, what, field });
     }
     let bytes = match requested {
         RequestedLimit::Packets(n) => n.saturating_mul(buffer.frame_in_cells()),
         RequestedLimit::Bytes(n) => n - n % buffer.cell,
         RequestedLimit::Percent(_) => {
-            let (got, expected) = (requested.to_string(), "packets or bytes".into());
+            let got = requested.to_string();
+            let expected = "packets or bytes".into();
             return Err(Refusal::Value { field: "aeolus", got, expected });
         }
     };
@@ -467,7 +475,8 @@ fn aeolus(
 /// Checks the parameters of trimmed packets.
 fn check_trim(trim: &Trim, platform: Platform, dscps: &[u8], queues: &[u8]) -> Result<(), Refusal> {
     let Some((least, most)) = platform.trims() else {
-        let (what, field) = ("packet trimming", "trim");
+        let what = "packet trimming";
+        let field = "trim";
         return Err(Refusal::Cannot { platform, what, field });
     };
     let bytes = within("trim.bytes", trim.bytes.into(), least, most)?;

@@ -184,7 +184,9 @@ fn report(intent: &Intent) -> String {
 /// Reports the values that the chip sets, and those that were given instead.
 fn chip(intent: &Intent) -> String {
     let Intent { chip: Some(chip), buffer, platform, .. } = intent else { return String::new() };
-    let (name, total, mmus) = (chip.name, buffer.total.unwrap_or(0), buffer.mmus);
+    let name = chip.name;
+    let total = buffer.total.unwrap_or(0);
+    let mmus = buffer.mmus;
     let each = if mmus > 1 { format!("{mmus} MMUs, each with ") } else { String::new() };
     let mut text = format!(
         "chip {name}: {each}{} bytes of buffer in cells of {} bytes\n",

@@ -38,7 +38,8 @@ fn range(text: &str) -> Option<Vec<String>> {
     let (inside, after) = rest.split_once(']')?;
     let (bounds, step) = inside.split_once('/').unwrap_or((inside, "1"));
     let (low, high) = bounds.split_once('-')?;
-    let (low, high) = (low.parse::<u32>().ok()?, high.parse::<u32>().ok()?);
+    let low = low.parse::<u32>().ok()?;
+    let high = high.parse::<u32>().ok()?;
     let step: usize = step.parse().ok().filter(|&step| step > 0)?;
     let is_fine = low <= high && (high - low) as usize / step < MAX_PORTS;
     let names = || (low..=high).step_by(step).map(|n| format!("{before}{n}{after}"));

@@ -139,7 +139,8 @@ impl Limit {
             }
         };
         if bytes < least {
-            let (requested, mtu) = (text(), buffer.mtu);
+            let requested = text();
+            let mtu = buffer.mtu;
             return Err(Refusal::BelowMtu { requested, bytes, unit, mtu, least });
         }
         if let Some(total) = buffer.memory().filter(|&total| bytes > total) {

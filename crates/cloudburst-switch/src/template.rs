@@ -210,7 +210,9 @@ struct RouteFilling<'a> {
 
 impl<'a> Filling<'a> {
     fn of(intent: &'a Intent) -> Self {
-        let (buffer, limit, weights) = (intent.buffer, intent.limit, intent.weights);
+        let buffer = intent.buffer;
+        let limit = intent.limit;
+        let weights = intent.weights;
         let frame = buffer.frame();
         let (tiny, default) = intent.shares;
         let (rate_tiny, rate_default) = intent.rates();

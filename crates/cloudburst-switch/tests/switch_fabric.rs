@@ -123,13 +123,15 @@ fn arrivals(receiver: &UdpSocket, expected: usize) -> Result<usize, Failed> {
 fn one_dscp_has_the_tiny_queue() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     configured(&fabric, "limit = \"8 packets\"")?;
-    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
+    let from = fabric.host(1)?;
+    let to = fabric.host(4)?;
     let counts = |spine: u16| -> Result<(u64, u64), Failed> {
         let port = fabric.port(LEAF, Node::Spine(spine))?;
         Ok((port.tiny.sent, port.default.sent))
     };
     for v6 in [false, true] {
-        let (receiver, sender) = (bound(&to, v6, PORT)?, bound(&from, v6, 0)?);
+        let receiver = bound(&to, v6, PORT)?;
+        let sender = bound(&from, v6, 0)?;
         for spine in 1..=4 {
             let before = counts(spine)?;
             let address: IpAddr =
@@ -192,14 +194,17 @@ fn watch(fabric: &Fabric) -> Result<Flooded, Failed> {
     while port()?.tiny.dropped == 0 || port()?.default.dropped == 0 {
         assert!(Instant::now() < patience, "the port is never congested: {:?}", port()?);
     }
-    let (before, start) = (port()?, Instant::now());
-    let (mut deepest, mut deepest_bytes) = (0, 0);
+    let before = port()?;
+    let start = Instant::now();
+    let mut deepest = 0;
+    let mut deepest_bytes = 0;
     while start.elapsed() < Duration::from_secs(2) {
         let now = port()?.tiny;
         deepest = deepest.max(now.backlog);
         deepest_bytes = deepest_bytes.max(now.backlog_bytes);
     }
-    let (after, seconds) = (port()?, start.elapsed().as_secs_f64());
+    let after = port()?;
+    let seconds = start.elapsed().as_secs_f64();
     let rate = |after: u64, before: u64| (after - before) as f64 * 8.0 / seconds;
     Ok(Flooded {
         deepest,
@@ -361,7 +366,8 @@ fn watch_classes(
     while !is_congested(&queues(fabric, handles)?) {
         assert!(Instant::now() < patience, "{:?}", queues(fabric, handles)?);
     }
-    let (before, begun) = (queues(fabric, handles)?, Instant::now());
+    let before = queues(fabric, handles)?;
+    let begun = Instant::now();
     let mut deepest = [0; 3];
     while begun.elapsed() < Duration::from_secs(2) {
         let now = queues(fabric, handles)?;
@@ -377,7 +383,8 @@ fn watch_classes(
 
 /// The spines that packets from 64 source ports take.
 fn spines(fabric: &Fabric) -> Result<BTreeSet<u16>, Failed> {
-    let (from, to) = (fabric.host(1)?, fabric.host(3)?);
+    let from = fabric.host(1)?;
+    let to = fabric.host(3)?;
     let receiver = bound(&to, false, PORT)?;
     let sent = || -> Result<Vec<u64>, Failed> {
         let port = |spine| Ok(fabric.port(LEAF, Node::Spine(spine))?.tiny.sent);
@@ -417,8 +424,10 @@ fn ecmp_hashes_the_ports() -> Result<(), Failed> {
 fn an_explicit_path_is_taken() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     configured(&fabric, "limit = \"8 packets\"")?;
-    let (from, to) = (fabric.host(2)?, fabric.host(4)?);
-    let (receiver, sender) = (bound(&to, false, PORT)?, bound(&from, false, 0)?);
+    let from = fabric.host(2)?;
+    let to = fabric.host(4)?;
+    let receiver = bound(&to, false, PORT)?;
+    let sender = bound(&from, false, 0)?;
     let sent =
         |spine| -> Result<u64, Failed> { Ok(fabric.port(LEAF, Node::Spine(spine))?.tiny.sent) };
     mark(&sender, DSCP << 2)?;

@@ -191,7 +191,8 @@ impl Examiner {
 
     /// Explains why the last request was not delivered.
     pub(super) fn explain_no_answer(&self, probe: &Probe) -> Failure {
-        let (peer, waited) = (self.peer, self.deadline);
+        let peer = self.peer;
+        let waited = self.deadline;
         let known = self.last_error.as_ref();
         let known = known.and_then(|error| Failure::of_peer(peer, waited, error));
         let known = known.unwrap_or(Failure::NoAnswer { peer, waited });
@@ -263,9 +264,12 @@ impl Examiner {
             let Some((took, vitals)) = self.try_request(self.full)? else { return Ok(None) };
             if took == 1 {
                 let peer = self.endpoint.peer(self.peer);
-                let sent = peer.map(|peer| peer.sent).unwrap_or_default();
-                let (sent, answers) = (sent.symbols_sent, sent.answers_received);
-                return Ok(Some(Snapshot { vitals, sent, answers }));
+                let counters = peer.map(|peer| peer.sent).unwrap_or_default();
+                return Ok(Some(Snapshot {
+                    vitals,
+                    sent: counters.symbols_sent,
+                    answers: counters.answers_received,
+                }));
             }
         }
         Ok(None)

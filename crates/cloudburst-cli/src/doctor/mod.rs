@@ -172,7 +172,8 @@ fn first_answer(
 
 /// Returns the state of this end.
 fn here(plan: &DoctorPlan, examiner: &Examiner) -> End {
-    let (io, granted) = (examiner.endpoint.counters().io, examiner.endpoint.granted_buffers());
+    let io = examiner.endpoint.counters().io;
+    let granted = examiner.endpoint.granted_buffers();
     End {
         dscp: plan.dscp,
         buffers: Buffers {

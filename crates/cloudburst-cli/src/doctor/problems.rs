@@ -174,7 +174,8 @@ fn dead_ports(measured: &Measured, problems: &mut Vec<Problem>) {
 }
 
 fn marks(measured: &Measured, problems: &mut Vec<Problem>) {
-    let (here, there) = (&measured.here, &measured.there);
+    let here = &measured.here;
+    let there = &measured.there;
     if here.dscp != there.dscp {
         return problems.push(problem(
             format!(
@@ -189,7 +190,8 @@ fn marks(measured: &Measured, problems: &mut Vec<Problem>) {
     let remedy = "have the switches trust the DSCP of hosts (and of each other): otherwise these \
                   packets miss the shallow queue";
     if let Some((ports, so)) = ports_of(measured, Findings::is_rewritten_there) {
-        let (first, suspects) = (first(there.first_foreign_dscp), suspects(measured, &so));
+        let first = first(there.first_foreign_dscp);
+        let suspects = suspects(measured, &so);
         problems.push(problem(
             format!(
                 "DSCP {} does not survive the way there, from {ports}{suspects}: the first other \

@@ -34,7 +34,8 @@ impl SendPlan {
         if args.name.is_some() && args.files.len() > 1 {
             return Err(PlanError::NameOfMany(args.files.len()));
         }
-        let (mut inputs, mut left_out) = (Vec::new(), LeftOut::default());
+        let mut inputs = Vec::new();
+        let mut left_out = LeftOut::default();
         for path in &args.files {
             if args.recursive && path != Path::new("-") && path.is_dir() {
                 inputs.extend(walk(path, args.name.as_deref(), &mut left_out)?);
@@ -45,7 +46,8 @@ impl SendPlan {
         let mut names = HashMap::new();
         for input in &inputs {
             if let Some(first) = names.insert(&input.name, &input.given) {
-                let (first, second) = (first.clone(), input.given.clone());
+                let first = first.clone();
+                let second = input.given.clone();
                 return Err(PlanError::SameName { first, second });
             }
         }

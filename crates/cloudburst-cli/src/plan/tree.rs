@@ -130,7 +130,8 @@ impl Tree<'_> {
     }
 
     fn push(&mut self, below: &Path, source: Source, stat: &FileStat) -> Result<(), NameError> {
-        let (given, name) = (self.path(below), self.name(below)?);
+        let given = self.path(below);
+        let name = self.name(below)?;
         let attributes = Some(Attributes {
             permissions: (stat.st_mode & 0o777) as u16,
             seconds: stat.st_mtime,
@@ -182,7 +183,8 @@ mod tests {
         let real = dir.path().canonicalize().unwrap();
         fs::write(real.join("file"), "x").unwrap();
         let open = open_without_links(&real, OFlag::O_DIRECTORY).unwrap();
-        let (root, mut left_out) = (OsString::from("root"), LeftOut::default());
+        let root = OsString::from("root");
+        let mut left_out = LeftOut::default();
         let inputs = Vec::new();
         let mut tree =
             Tree { given: &real, real: real.clone(), root, inputs, left_out: &mut left_out };

@@ -66,7 +66,8 @@ impl Assembly {
     /// [`Reason::TooLarge`], or [`Reason::Protocol`] if the chunk violates the protocol.
     pub fn admit(&mut self, number: u64, len: usize) -> Result<u64, Reason> {
         let broken = Reason::Protocol(number);
-        let (len, place) = (len as u64, number.checked_sub(self.next).ok_or(broken)?);
+        let len = len as u64;
+        let place = number.checked_sub(self.next).ok_or(broken)?;
         if place >= self.window || self.ahead & (1 << place) != 0 {
             return Err(broken);
         }
@@ -135,7 +136,9 @@ mod tests {
     fn assembly(chunk: u32, size: Option<u64>) -> Assembly {
         let name = FilePath::new("x");
         let patience = Duration::from_secs(1);
-        let (entry, sparse, attributes) = (Entry::File, false, None);
+        let entry = Entry::File;
+        let sparse = false;
+        let attributes = None;
         let offer = Offer { files: 1, chunk, size, patience, entry, sparse, attributes, name };
         Assembly::new(&offer, 4, 1000)
     }

@@ -234,7 +234,8 @@ impl Frame {
         if get_array(&mut rest)? != MAGIC {
             return Err(FrameError::Magic);
         }
-        let (version, kind) = (rest.try_get_u8()?, rest.try_get_u8()?);
+        let version = rest.try_get_u8()?;
+        let kind = rest.try_get_u8()?;
         let session = InvocationId(get_array(&mut rest)?);
         let transfer = TransferId { session, file: rest.try_get_u32()? };
         if version != VERSION {
@@ -266,7 +267,8 @@ impl Frame {
             Kind::Examine => {
                 let answer = rest.try_get_u8()?;
                 within("answer", answer.into(), 0, 1)?;
-                let (answer_to, addressed) = (rest.try_get_u16()?, get_address(&mut rest)?);
+                let answer_to = rest.try_get_u16()?;
+                let addressed = get_address(&mut rest)?;
                 let padding = mem::take(&mut rest);
                 Body::Examine { answer: answer == 1, answer_to, addressed, padding }
             }

@@ -72,7 +72,8 @@ impl Vitals {
     }
 
     pub(super) fn decode(rest: &mut Bytes) -> Result<Self, FrameError> {
-        let (dscp, first) = (rest.try_get_u8()?, rest.try_get_u8()?);
+        let dscp = rest.try_get_u8()?;
+        let first = rest.try_get_u8()?;
         within("dscp", dscp.into(), 0, MAX_DSCP)?;
         if first != NO_DSCP {
             within("first foreign dscp", first.into(), 0, MAX_DSCP)?;

@@ -119,7 +119,8 @@ pub(super) fn serve(endpoint: &Endpoint, addr: SocketAddr) -> Result<(), String>
 /// Answers one request.
 fn answer(mut stream: TcpStream, page: impl FnOnce() -> String) -> io::Result<()> {
     let until = Instant::now() + LONGEST;
-    let (mut request, mut bytes) = (Vec::new(), [0; 1024]);
+    let mut request = Vec::new();
+    let mut bytes = [0; 1024];
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
         if request.len() > LONGEST_REQUEST {
             return Err(ErrorKind::InvalidData.into());
@@ -164,7 +165,8 @@ fn left(until: Instant) -> io::Result<Duration> {
 /// Returns the method of a request for `/metrics`, with or without a query; `None` if it is for something else.
 fn method(request: &[u8]) -> Option<&[u8]> {
     let mut words = request.split(|byte| *byte == b' ');
-    let (method, target) = (words.next()?, words.next()?);
+    let method = words.next()?;
+    let target = words.next()?;
     let path = target.split(|byte| *byte == b'?').next();
     (path == Some(b"/metrics")).then_some(method)
 }

@@ -99,7 +99,8 @@ mod tests {
     }
 
     fn serving(files: u32) -> (Once, Instant) {
-        let (mut once, now) = (Once::new(PATIENCE), Instant::now());
+        let mut once = Once::new(PATIENCE);
+        let now = Instant::now();
         assert_eq!(once.result(now + PATIENCE * 100), None, "nobody came");
         assert!(once.admits(now, peer(), ID, files));
         (once, now)

@@ -221,7 +221,8 @@ impl Server {
     }
 
     fn handle_message(&mut self, message: &Message) {
-        let (now, peer) = (Instant::now(), message.peer);
+        let now = Instant::now();
+        let peer = message.peer;
         let Frame { transfer, body } = match Frame::decode(&message.bytes) {
             Ok(frame) => frame,
             Err(FrameError::Version { transfer, got }) => {
@@ -337,7 +338,8 @@ impl Server {
         let Some(transfer) = self.transfers.get_mut(&key) else { return };
         match transfer.accept(now, found) {
             Ok(prefixes) => {
-                let (window, patience) = (WINDOW, self.patience);
+                let window = WINDOW;
+                let patience = self.patience;
                 self.outbox.reply(key, Body::Accept { window, patience, prefixes });
             }
             Err(reason) => self.fail(key, reason, &reason.to_string()),

@@ -348,7 +348,8 @@ impl Transfer {
             Outcome::Unknown(why) => ("unknown", Some(why)),
         };
         let (bytes, resumed) = self.bytes();
-        let (peer, took) = (text::peer(peer), self.started.elapsed());
+        let peer = text::peer(peer);
+        let took = self.started.elapsed();
         self.progress.clear();
         match error {
             None => ui.status(&format!(

@@ -12,7 +12,8 @@ pub(super) fn of(
     requester: SocketAddr,
     addressed: Option<SocketAddr>,
 ) -> Vitals {
-    let (io, buffers) = (endpoint.counters().io, endpoint.granted_buffers());
+    let io = endpoint.counters().io;
+    let buffers = endpoint.granted_buffers();
     let from_asker = endpoint.peer(requester).map(|peer| peer.received).unwrap_or_default();
     Vitals {
         dscp,

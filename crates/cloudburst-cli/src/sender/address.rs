@@ -95,7 +95,8 @@ impl Probe {
     /// Returns the error that the network has reported, or reports in a moment. Sends more probes until `patience`
     /// has passed.
     pub(crate) fn refusal(&self, patience: Duration) -> Option<Failure> {
-        let (peer, until) = (self.peer, Instant::now() + patience);
+        let peer = self.peer;
+        let until = Instant::now() + patience;
         let source = loop {
             match self.socket.recv(&mut [0; 16]) {
                 Ok(_) => return None,

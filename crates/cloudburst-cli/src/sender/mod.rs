@@ -63,8 +63,10 @@ pub(crate) fn run(plan: &SendPlan) -> Exit {
 
 impl Session {
     fn send_all(&mut self, inputs: &[Input]) -> Exit {
-        let (mut exit, mut fatal) = (Exit::Done, None::<String>);
-        let (mut is_interrupted, mut is_kept) = (false, false);
+        let mut exit = Exit::Done;
+        let mut fatal = None::<String>;
+        let mut is_interrupted = false;
+        let mut is_kept = false;
         for (file, input) in (0..).zip(inputs) {
             let started = Instant::now();
             let mut cost = Cost::default();
@@ -118,7 +120,8 @@ impl Session {
                 // And a little longer, as it takes the receiver a moment.
                 let wait = Duration::from_millis(millis).min(MAX_WAIT) + 4 * RETRY_EVERY;
                 until = Some(now + wait);
-                let (given, seconds) = (input.given.display(), wait.as_secs_f64());
+                let given = input.given.display();
+                let seconds = wait.as_secs_f64();
                 self.ui.status(&format!(
                     "{given}: the receiver may be waiting for an earlier sender of this name: retrying for \
                      {seconds:.0} s"
@@ -136,8 +139,8 @@ impl Session {
         let redundancy = cost.packets as f64 / cost.needed.max(1) as f64;
         match result {
             Ok(()) => {
-                let (transferred, seconds) =
-                    (text::transferred(cost.bytes, cost.resumed), took.as_secs_f64());
+                let transferred = text::transferred(cost.bytes, cost.resumed);
+                let seconds = took.as_secs_f64();
                 let mut line = format!("{given}: {transferred} in {seconds:.2} s");
                 if cost.bytes > 0 || cost.resumed == 0 {
                     let rate = text::bytes((cost.bytes as f64 / seconds.max(1e-9)) as u64);

@@ -107,7 +107,8 @@ impl Session {
             + counters.busy_received;
         let is_pending = self.courier.under_way().next().is_some();
         if let Some(cause) = self.unresponsive.poll(now, self.peer, signs, is_pending) {
-            let (peer, deadline) = (self.peer, self.deadline.as_secs_f64());
+            let peer = self.peer;
+            let deadline = self.deadline.as_secs_f64();
             self.ui.status(&format!(
                 "{cause}; trying for {deadline} s in all; cbrst-doctor {peer} examines the network"
             ));

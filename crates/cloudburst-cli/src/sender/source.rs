@@ -144,7 +144,8 @@ impl Reader {
         let Some(input) = self.input.take() else { return Ok(()) };
         let (sender, pieces) = bounded(READ_AHEAD);
         let prefixes = prefixes.to_vec();
-        let (transfer, chunk) = (self.transfer, self.chunk);
+        let transfer = self.transfer;
+        let chunk = self.chunk;
         thread::Builder::new().name("file reader".into()).spawn(move || {
             let send_and_wake = |piece| {
                 let is_wanted = sender.send(piece).is_ok();
@@ -182,7 +183,8 @@ fn read_all(
     prefixes: &[Prefix],
     send: &dyn Fn(Piece) -> bool,
 ) -> Result<Option<Piece>, SourceError> {
-    let (mut hasher, mut read) = (blake3::Hasher::new(), 0);
+    let mut hasher = blake3::Hasher::new();
+    let mut read = 0;
     let (mut input, watched): (Box<dyn Read>, _) = match input {
         Input::Stream(stream) => (stream, None),
         Input::File(watched) => {
@@ -226,7 +228,8 @@ struct Watched {
 impl Watched {
     /// Returns the length of the longest prefix that matches and the hasher after it, and seeks to its end.
     fn longest_match(&self, prefixes: &[Prefix]) -> io::Result<(blake3::Hasher, u64)> {
-        let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
+        let mut hasher = blake3::Hasher::new();
+        let mut at = 0;
         let mut matching = (hasher.clone(), 0);
         for prefix in prefixes {
             if prefix.len > self.before.len() {
@@ -246,7 +249,8 @@ impl Watched {
 
     /// Checks that the file has not changed, after `read` bytes of it were read.
     fn check(&self, read: u64) -> Result<(), SourceError> {
-        let (now, expected) = (self.file.metadata()?, self.before.len());
+        let now = self.file.metadata()?;
+        let expected = self.before.len();
         if now.len() != expected {
             return Err(SourceError::Resized { expected, got: now.len() });
         }

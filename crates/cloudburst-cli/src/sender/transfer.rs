@@ -55,10 +55,14 @@ pub(super) fn send(
     cost: &mut Cost,
 ) -> Result<(), Failure> {
     let reader = Reader::open(&input.source, transfer, session.chunk)?;
-    let (name, size) = (Ok(input.name.clone()), reader.size());
+    let name = Ok(input.name.clone());
+    let size = reader.size();
     cost.can_resume = session.resumes && size.is_some();
-    let (chunk, patience) = (session.chunk as u32, session.deadline);
-    let (entry, sparse, attributes) = (input.entry(), reader.is_sparse(), input.attributes);
+    let chunk = session.chunk as u32;
+    let patience = session.deadline;
+    let entry = input.entry();
+    let sparse = reader.is_sparse();
+    let attributes = input.attributes;
     let offer = Offer { files, chunk, size, patience, entry, sparse, attributes, name };
     let outbound = Outbound::new(Instant::now(), transfer, offer, WINDOW);
     let progress = session.ui.progress(input.name.as_str(), size);
@@ -201,7 +205,8 @@ impl Transfer<'_> {
             };
             let mut options = SendOptions::default().deadline(deadline);
             options.policy = policy;
-            let (courier, peer) = (&mut self.session.courier, self.session.peer);
+            let courier = &mut self.session.courier;
+            let peer = self.session.peer;
             let sent = courier.send(InFlight { transfer: id, tag, bytes }, peer, frame, options);
             sent.map_err(|error| self.undelivered(tag, error))?;
         }

@@ -108,7 +108,8 @@ fn behind_masquerade(random: bool) -> Result<(), Failed> {
     gateway.masquerade(random)?;
     let server = here(&gateway).to_string();
     let report = examine(&gateway, &server, &[], &server)?;
-    let (local, seen) = (address(&report, "local")?, address(&report, "seen")?);
+    let local = address(&report, "local")?;
+    let seen = address(&report, "seen")?;
     assert_eq!(
         (local.ip(), seen.ip()),
         (gateway.clients[0].address().into(), Gateway::OUTSIDE.into())
@@ -124,7 +125,8 @@ fn behind_masquerade(random: bool) -> Result<(), Failed> {
 
 pub(crate) fn of_destination_nat() -> Result<(), Failed> {
     let gateway = Gateway::up()?;
-    let (public, server) = (SocketAddrV4::new(Gateway::INSIDE, 443).to_string(), here(&gateway));
+    let public = SocketAddrV4::new(Gateway::INSIDE, 443).to_string();
+    let server = here(&gateway);
     gateway.forward(443, server)?;
     let server = server.to_string();
     // A receiver that was not told the address does not accept a handshake to it.

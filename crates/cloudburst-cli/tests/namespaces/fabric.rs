@@ -25,7 +25,8 @@ fn small() -> Topology {
 
 /// Runs a receiver at host 3, and returns the report of the doctor at host 1.
 fn examine(fabric: &Fabric, v6: bool, deadline: &str) -> Result<Value, Failed> {
-    let (from, to) = (fabric.host(1)?, fabric.host(3)?);
+    let from = fabric.host(1)?;
+    let to = fabric.host(3)?;
     let address: IpAddr = if v6 { to.v6().into() } else { to.v4().into() };
     let dir = tempfile::tempdir()?;
     let listen = if v6 { "[::]:0" } else { "0.0.0.0:0" };

@@ -31,10 +31,13 @@ pub(crate) fn messages(percent: u32, count: u64) -> Result<(), Failed> {
     let to = SocketAddr::from((wire.right.address(), 7000));
 
     let start = Instant::now();
-    let (next, sent) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Tally::new())));
+    let next = Arc::new(AtomicU64::new(0));
+    let sent = Arc::new(Mutex::new(Tally::new()));
     let senders: Vec<_> = (0..32)
         .map(|_| {
-            let (sender, next, sent) = (sender.clone(), next.clone(), sent.clone());
+            let sender = sender.clone();
+            let next = next.clone();
+            let sent = sent.clone();
             thread::spawn(move || -> Result<u64, String> {
                 let mut packets = 0;
                 loop {
@@ -111,7 +114,8 @@ fn endpoint(on: &End, port: u16) -> Result<blocking::Endpoint, Failed> {
 pub(crate) fn file() -> Result<(), Failed> {
     let wire = lossy(5)?;
     let directory = tempfile::tempdir()?;
-    let (source, out) = (directory.path().join("source"), directory.path().join("out"));
+    let source = directory.path().join("source");
+    let out = directory.path().join("out");
     std::fs::create_dir(&out)?;
     let mut bytes = vec![0; 100_000_000];
     blake3::Hasher::new().finalize_xof().fill(&mut bytes);

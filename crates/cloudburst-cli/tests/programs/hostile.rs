@@ -62,7 +62,10 @@ impl Attacker {
 
     fn offer_entry(&mut self, name: &str, size: Option<u64>, entry: Entry) -> TransferId {
         let transfer = self.transfer();
-        let (files, chunk, patience, name) = (1, 1000, PATIENCE, FilePath::new(name));
+        let files = 1;
+        let chunk = 1000;
+        let patience = PATIENCE;
+        let name = FilePath::new(name);
         let attributes = Some(Attributes { permissions: 0o777, seconds: 0, nanoseconds: 0 });
         let sparse = false;
         let offer = Offer { files, chunk, size, patience, entry, sparse, attributes, name };
@@ -246,7 +249,8 @@ fn the_number_of_transfers_is_bounded_and_stalled_ones_are_given_up() {
 #[test]
 fn a_silent_sender_is_given_up_for_another_of_the_same_name() {
     let mut receiver = Receiver::start(&["--deadline", "4"]);
-    let (mut silent, mut next) = (Attacker::of(&receiver), Attacker::of(&receiver));
+    let mut silent = Attacker::of(&receiver);
+    let mut next = Attacker::of(&receiver);
     silent.accepted("a", None);
     wait_until("the name is free", || {
         let transfer = next.offer("a", None);
@@ -265,7 +269,8 @@ fn a_silent_sender_is_given_up_for_another_of_the_same_name() {
 #[test]
 fn a_transfer_identifier_is_useless_to_another_peer() {
     let receiver = Receiver::start(&[]);
-    let (mut owner, mut thief) = (Attacker::of(&receiver), Attacker::of(&receiver));
+    let mut owner = Attacker::of(&receiver);
+    let mut thief = Attacker::of(&receiver);
     let transfer = owner.accepted("a", None);
     assert_eq!(thief.transfer(), transfer);
     thief.chunk(transfer, 0, 10);

@@ -135,7 +135,8 @@ fn a_silent_port_is_given_up_at_the_deadline_and_signals_are_handled_meanwhile()
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     silent.set_read_timeout(Some(PATIENCE)).unwrap();
     let addr = silent.local_addr().unwrap().to_string();
-    let (args, deadline) = (["--deadline", "3"], Duration::from_secs(3));
+    let args = ["--deadline", "3"];
+    let deadline = Duration::from_secs(3);
     let start = Instant::now();
     let sending = Running::start(&mut sender(&addr, &"00".repeat(32), &args, &[&paths[0]]));
     // At the end it looks for a cause, by packets of one byte.

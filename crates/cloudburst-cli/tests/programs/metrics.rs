@@ -59,7 +59,8 @@ fn metrics_are_served_at_the_printed_address() {
         assert!(answer.starts_with(status), "{other}: {answer}");
     }
     // As GET, but without the page.
-    let (page, head) = (ask(&addr, "GET /metrics"), ask(&addr, "HEAD /metrics"));
+    let page = ask(&addr, "GET /metrics");
+    let head = ask(&addr, "HEAD /metrics");
     let length = |answer: &str| -> usize {
         let length = answer.lines().find_map(|line| line.strip_prefix("Content-Length: "));
         length.unwrap().parse().unwrap()
@@ -82,7 +83,8 @@ fn metrics_are_served_at_the_printed_address() {
     );
 
     // A second one cannot have the same address.
-    let (other, taken) = (tempfile::tempdir().unwrap(), &addr);
+    let other = tempfile::tempdir().unwrap();
+    let taken = &addr;
     let out = other.path().to_str().unwrap();
     let args = ["--listen", "127.0.0.1:0", "--out", out, "--insecure", "--metrics", taken];
     let ended = Running::start(&mut command(RECV, &args)).end();
@@ -137,7 +139,8 @@ fn files_are_counted_by_their_outcome_and_their_bytes_by_their_origin() {
 
 /// The rows of the documentation's table for the metrics of files on a page, and their labels by name.
 fn published(page: &str) -> (BTreeSet<String>, BTreeMap<String, BTreeSet<String>>) {
-    let (mut rows, mut labels) = (BTreeSet::new(), BTreeMap::new());
+    let mut rows = BTreeSet::new();
+    let mut labels = BTreeMap::new();
     let of = |what: &str, name: &str| {
         let begin = format!("# {what} {name} ");
         page.lines().find_map(|line| line.strip_prefix(&begin)).unwrap().to_owned()

@@ -71,7 +71,8 @@ fn json_is_one_object_a_file_on_standard_output_at_both_ends() {
         let text = String::from_utf8(stdout).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
-    let (sent, received) = (parse(sent.stdout), parse(received.stdout));
+    let sent = parse(sent.stdout);
+    let received = parse(received.stdout);
     assert_eq!((sent.len(), received.len()), (2, 2));
     let digest = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85";
     for (object, path) in [(&sent[0], &paths[0]), (&received[0], &receiver.dir.path().join("a"))] {
@@ -310,7 +311,8 @@ fn manual_pages_and_completions_have_every_option() {
     ] {
         let name = program.rsplit('/').next().unwrap();
         let title = format!(".TH {name} 1");
-        let (bash, zsh) = (format!("-o default {name}\n"), format!("#compdef {name}"));
+        let bash = format!("-o default {name}\n");
+        let zsh = format!("#compdef {name}");
         let fish = format!("complete -c {name}");
         let forms = [("man", &title), ("bash", &bash), ("zsh", &zsh), ("fish", &fish)];
         for (form, begins) in forms {

@@ -85,7 +85,8 @@ fn a_receiver_behind_nat_that_lacks_known_as_is_reported_with_the_remedy() {
     let links = vec![Default::default()];
     let relay = Relay::start(receiver.addr.parse().unwrap(), links, 1).unwrap();
     // The relay does not keep the DSCP, and the endpoints would warn of that.
-    let (addr, args) = (relay.addr().to_string(), ["--quiet", "--deadline", "1"]);
+    let addr = relay.addr().to_string();
+    let args = ["--quiet", "--deadline", "1"];
     let sent = Running::start(&mut sender(&addr, &receiver.key, &args, &[&path])).end();
     assert_eq!(sent.code, Some(1));
     assert_eq!(sent.stderr.lines().count(), 1, "{}", sent.stderr);
@@ -107,7 +108,8 @@ fn a_receiver_of_another_version_is_named_with_both() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let addr = socket.local_addr().unwrap().to_string();
     let key = [7; 32];
-    let (args, hex) = (["--deadline", "1"], "07".repeat(32));
+    let args = ["--deadline", "1"];
+    let hex = "07".repeat(32);
     let sending = Running::start(&mut sender(&addr, &hex, &args, &[&path]));
     // VERSION, which is the same in all versions: the HELLO's nonce, and that 3 is spoken.
     let mac_key = blake3::derive_key("cloudburst hello", &key);
@@ -284,7 +286,8 @@ fn invalid_command_lines_exit_with_2_and_send_nothing() {
     fs::create_dir(&twin).unwrap();
     let twin = twin.join("file");
     fs::write(&twin, "other").unwrap();
-    let (path, twin) = (path.to_str().unwrap(), twin.to_str().unwrap());
+    let path = path.to_str().unwrap();
+    let twin = twin.to_str().unwrap();
     let folder = dir.path().to_str().unwrap();
     let insecure = |rest: &[&'static str]| [&["--insecure", "h:1"], rest].concat();
     let cases: Vec<(Vec<&str>, &str)> = vec![

@@ -84,7 +84,8 @@ fn resumed((here, there, _): &(Value, Value, TempDir)) -> u64 {
     }
     assert_eq!(here["bytes"], there["bytes"]);
     // At least one packet for 1,452 bytes, and for each of several frames; few are sent twice.
-    let (packets, bytes) = (here["packets"].as_u64().unwrap(), here["bytes"].as_u64().unwrap());
+    let packets = here["packets"].as_u64().unwrap();
+    let bytes = here["bytes"].as_u64().unwrap();
     assert!(packets <= bytes / 1000 + 100, "{packets} packets for {bytes} bytes");
     here["resumed"].as_u64().unwrap()
 }

@@ -30,9 +30,11 @@ impl Seen {
         let command = command.env("TERM", "xterm").stdout(Stdio::null()).stderr(terminal.slave);
         let child = command.spawn().unwrap();
         let screen = Arc::new(Mutex::new(vt100::Parser::new(ROWS, COLUMNS, 0)));
-        let (mut master, shared) = (File::from(terminal.master), screen.clone());
+        let mut master = File::from(terminal.master);
+        let shared = screen.clone();
         let reader = thread::spawn(move || {
-            let (mut all, mut some) = (Vec::new(), [0; 4096]);
+            let mut all = Vec::new();
+            let mut some = [0; 4096];
             // The end is an error: no process is left at the other side.
             while let Ok(got @ 1..) = master.read(&mut some) {
                 all.extend_from_slice(&some[..got]);

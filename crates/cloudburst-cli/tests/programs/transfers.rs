@@ -213,9 +213,12 @@ fn a_dual_stack_receiver_shows_ipv4_peers_as_ipv4() {
 
 #[test]
 fn keys_are_replaced_at_one_end_after_the_other() {
-    let (old, new, other) = ("01".repeat(32), "02".repeat(32), "03".repeat(32));
+    let old = "01".repeat(32);
+    let new = "02".repeat(32);
+    let other = "03".repeat(32);
     let (_keys, keys) = files(&[("old", old.as_bytes()), ("new", new.as_bytes())]);
-    let (old_file, new_file) = (keys[0].to_str().unwrap(), keys[1].to_str().unwrap());
+    let old_file = keys[0].to_str().unwrap();
+    let new_file = keys[1].to_str().unwrap();
     let (_dir, paths) = files(&[("file", &noise(300_000, 6))]);
     let start = |first, second| {
         Receiver::start(&["--overwrite", "--key-file", first, "--also-accept", second])
@@ -328,7 +331,8 @@ fn packets_wait_in_an_activated_socket_while_the_receiver_restarts() {
 fn unfit_activated_sockets_are_refused_in_one_line() {
     let dir = tempfile::tempdir().unwrap();
     let bind = || UdpSocket::bind("127.0.0.1:0").unwrap();
-    let (socket, stream) = (bind(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let socket = bind();
+    let stream = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = socket.local_addr().unwrap().to_string();
     let udp = || socket.try_clone().unwrap().into();
     let file = || File::open(dir.path()).unwrap().into();

@@ -173,7 +173,8 @@ fn normal(intent: &Intent, line: &str, is_top: bool) -> Option<Vec<String>> {
         {
             list = rest;
         }
-        let (before, list) = (words[..=first].join(" "), list.concat());
+        let before = words[..=first].join(" ");
+        let list = list.concat();
         let ports = named(intent, &list)?;
         let other = ports.is_empty().then(|| list.to_lowercase());
         let ports = ports.into_iter().map(Into::into).chain(other);

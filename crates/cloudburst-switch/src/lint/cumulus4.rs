@@ -96,7 +96,8 @@ fn groups<'a>(
         let weight: u64 = value.parse().ok()?;
         Located::some(if weight == 0 { Share::Strict } else { Share::Weighted(weight) }, at)
     };
-    let (tiny, default) = (share(own), share(default));
+    let tiny = share(own);
+    let default = share(default);
     let whole_file = tiny.as_ref().map(|seen| seen.at.clone()).unwrap_or_default();
     facts.schedules.bind(EVERY_PORT, NAME, &whole_file);
     let schedule = facts.schedules.entry(NAME);

@@ -152,10 +152,12 @@ fn tiny(facts: &mut Facts, port: &str, block: &Block) {
     facts.queues.entry(port);
     facts.schedules.entry(port).tiny = share(block);
     for inner in &block.inner {
-        let (drop, ecn) = (inner.after("random-detect drop"), inner.after("random-detect ecn"));
+        let drop = inner.after("random-detect drop");
+        let ecn = inner.after("random-detect ecn");
         match (drop, ecn, blocks::bounds(inner)) {
             (Some(_), _, Some((low, high))) => {
-                let (likely, weight) = (inner.number("drop-probability"), inner.number("weight"));
+                let likely = inner.number("drop-probability");
+                let weight = inner.number("weight");
                 let is_sharp = low == high && likely == Some(100) && weight == Some(0);
                 let cap = if is_sharp {
                     Cap::Bytes(low)

@@ -58,8 +58,8 @@ mod tests {
             );
             Intent::new(toml::from_str(&text).unwrap()).unwrap()
         };
-        let (flat, deep) =
-            (intent("[\"Ethernet[1-5]\"]"), intent("[\"Ethernet1/1/[1-3]\", \"Ethernet1/2/1\"]"));
+        let flat = intent("[\"Ethernet[1-5]\"]");
+        let deep = intent("[\"Ethernet1/1/[1-3]\", \"Ethernet1/2/1\"]");
         for (list, numbers) in [
             ("Ethernet2", "2"),
             ("e2", "2"),

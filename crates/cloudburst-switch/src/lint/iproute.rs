@@ -274,7 +274,8 @@ fn sysctl(words: &[&str]) -> Meaning {
     let mut settings = vec!["sysctl".to_owned()];
     for word in words.iter().filter(|word| !word.starts_with('-')) {
         let Some((key, value)) = word.split_once('=') else { continue };
-        let (key, value) = (key.trim().replace('/', "."), value.trim());
+        let key = key.trim().replace('/', ".");
+        let value = value.trim();
         if key.contains('$') {
             return Unknown;
         }
@@ -290,7 +291,8 @@ fn sysctl(words: &[&str]) -> Meaning {
 
 /// Returns the short name and the state of an offload. A part of one in the kernel's words turns it on, and not off.
 fn offload<'a>(pair: &[&'a str]) -> Vec<&'a str> {
-    let (name, state) = (pair[0], pair.get(1).copied().unwrap_or(""));
+    let name = pair[0];
+    let state = pair.get(1).copied().unwrap_or("");
     let name = match name {
         "tcp-segmentation-offload" => "tso",
         "generic-segmentation-offload" => "gso",

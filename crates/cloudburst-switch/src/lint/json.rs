@@ -134,7 +134,8 @@ impl<'a> Locations<'a> {
     pub(super) fn of(&self, keys: &[&str]) -> Location {
         let mut best = (0, Location { file: self.0[0].file.name.clone(), line: 0 });
         for index in &self.0 {
-            let (mut at, mut depth) = (0, 0);
+            let mut at = 0;
+            let mut depth = 0;
             for key in keys {
                 let Some(found) = index.next(key, at) else { break };
                 at = found + 1;

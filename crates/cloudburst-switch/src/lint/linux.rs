@@ -196,7 +196,8 @@ impl<'a> Host<'a> {
             "replace" | "change" => self.routes.retain(|route| route.to != to),
             _ => {}
         }
-        let (dev, proto) = (after(words, "dev"), after(words, "proto").unwrap_or("boot"));
+        let dev = after(words, "dev");
+        let proto = after(words, "proto").unwrap_or("boot");
         let route = |hop| Route { to, hop, dev, proto, at: at.clone() };
         self.routes.extend(hops.into_iter().map(route));
         true
@@ -283,7 +284,8 @@ fn qdisc<'a>(intent: &Intent, port: &mut Port<'a>, words: &[&'a str], at: &Locat
         let is_htb = words.contains(&"htb");
         if is_gone || !is_htb {
             // Everything below it is removed, too.
-            let (at, off) = (port.at.clone(), core::mem::take(&mut port.off));
+            let at = port.at.clone();
+            let off = core::mem::take(&mut port.off);
             *port = Port { at, off, ..Port::default() };
         }
         port.root = (!is_gone && !is_htb).then(|| Located::new(kind(words), at));
@@ -297,7 +299,8 @@ fn qdisc<'a>(intent: &Intent, port: &mut Port<'a>, words: &[&'a str], at: &Locat
     }
     let Some(parent) = after("parent") else { return !removes(words) };
     if removes(words) {
-        let (cap, red) = (port.caps.remove(parent), port.red.remove(parent));
+        let cap = port.caps.remove(parent);
+        let red = port.red.remove(parent);
         return cap.is_some() || red.is_some();
     }
     let limit = after("limit").and_then(|limit| limit.parse::<u64>().ok());
@@ -505,7 +508,8 @@ fn resolve(intent: &Intent, facts: &mut Facts, name: &str, port: &Port<'_>) {
     }
     facts.schedules.bind(name, name, &port.at);
     let of = |id: Option<&str>| id.and_then(|id| port.classes.get(id)).cloned();
-    let (own, others) = (of(group), of(Some(&default)));
+    let own = of(group);
+    let others = of(Some(&default));
     let own = own.map(|class| Class {
         quantum: of(tiny).map_or(0, |leaf| leaf.quantum),
         priority: of(leaves.first().copied()).map_or(0, |leaf| leaf.priority),

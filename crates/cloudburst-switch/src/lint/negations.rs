@@ -131,7 +131,8 @@ pub(super) fn still_applies(line: &[&str], negated: &[&str]) -> Option<Vec<Strin
         if !(is_list(list) && is_list(word)) {
             return None;
         }
-        let (listed, negated) = (numbers(list), numbers(word));
+        let listed = numbers(list);
+        let negated = numbers(word);
         let kept: Vec<_> = listed.iter().filter(|number| !negated.contains(number)).collect();
         if kept.len() == listed.len() {
             return None;

@@ -92,7 +92,8 @@ fn policy(intent: &Intent, facts: &mut Facts, name: &str, queue: Option<u8>, cla
         } else if inner.line.starts_with("priority") {
             share = Located::some(Share::Strict, &inner.at);
         } else if inner.line.starts_with("queue-limit") && queue == Some(intent.queue) {
-            let (len, fixed) = (inner.number("queue-len"), inner.number("static"));
+            let len = inner.number("queue-len");
+            let fixed = inner.number("static");
             let cap = match (len, fixed) {
                 (Some(len), Some(fixed)) => {
                     Cap::Bytes(len.saturating_add(fixed).saturating_mul(KILOBYTE))

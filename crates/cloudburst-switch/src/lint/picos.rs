@@ -157,7 +157,8 @@ fn resolve(intent: &Intent, mut found: Found<'_>, facts: &mut Facts) {
             Some(Located { value: true, at }) => Located::some(Share::Strict, at),
             _ => scheduler.share.clone(),
         };
-        let (queues, schedules) = (facts.queues.entry(profile), facts.schedules.entry(profile));
+        let queues = facts.queues.entry(profile);
+        let schedules = facts.schedules.entry(profile);
         if queue == intent.queue {
             schedules.tiny = share;
             let cells = scheduler.cells.take();

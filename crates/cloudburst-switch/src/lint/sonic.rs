@@ -68,8 +68,8 @@ impl Tables<'_> {
     }
 
     fn classifier(&self, name: &str, dscps: &str, queues: &str, facts: &mut Facts) {
-        let (classes, to_queues) =
-            (&self.all["DSCP_TO_TC_MAP"][dscps], &self.all["TC_TO_QUEUE_MAP"][queues]);
+        let classes = &self.all["DSCP_TO_TC_MAP"][dscps];
+        let to_queues = &self.all["TC_TO_QUEUE_MAP"][queues];
         if !(classes.is_object() && to_queues.is_object()) {
             return;
         }
@@ -158,10 +158,11 @@ impl Tables<'_> {
             }
             all
         };
-        let (of_tiny, of_default) = (named(self.intent.queue), named(0));
+        let of_tiny = named(self.intent.queue);
+        let of_default = named(0);
         for port in &self.intent.ports {
-            let (tiny, default) =
-                (of_tiny.get(port.as_str()).copied(), of_default.get(port.as_str()).copied());
+            let tiny = of_tiny.get(port.as_str()).copied();
+            let default = of_default.get(port.as_str()).copied();
             let Some((key, first)) = tiny else { continue };
             let name = format!("{first}, {}", default.map_or("none", |(_, name)| name));
             facts.schedules.bind(port, &name, &self.at(&["QUEUE", key]));

@@ -42,7 +42,8 @@ pub(super) fn numbers(text: &str) -> Vec<u8> {
     let parts = text.split([',', ' ']).filter(|part| !part.is_empty());
     let range = |part: &str| match part.split_once('-') {
         Some((low, high)) => {
-            let (low, high) = (low.parse::<u8>().ok()?, high.parse::<u8>().ok()?);
+            let low = low.parse::<u8>().ok()?;
+            let high = high.parse::<u8>().ok()?;
             Some((low..=high.min(63)).collect::<Vec<_>>())
         }
         None => crate::dscp::parse(part).map(|one| vec![one]),

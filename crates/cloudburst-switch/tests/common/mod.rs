@@ -221,7 +221,8 @@ impl Rendered {
 /// Renders the parameters. Returns the directory and how the program ended.
 pub(crate) fn render(parameters: &str, flags: &[&str]) -> (TempDir, Ended) {
     let dir = tempfile::tempdir().unwrap();
-    let (params, out) = (dir.path().join("params.toml"), dir.path().join("out"));
+    let params = dir.path().join("params.toml");
+    let out = dir.path().join("out");
     fs::write(&params, parameters).unwrap();
     let mut render = command(&["render", "--params"]);
     render.arg(&params).arg("--out").arg(&out).args(flags);

@@ -157,7 +157,8 @@ fn platforms_that_name_ports_name_all_32() {
         let (start, range) = platform.many.trim_end_matches(']').split_once('[').unwrap();
         let (bounds, step) = range.split_once('/').unwrap_or((range, "1"));
         let (low, high) = bounds.split_once('-').unwrap();
-        let (low, high): (usize, usize) = (low.parse().unwrap(), high.parse().unwrap());
+        let low: usize = low.parse().unwrap();
+        let high: usize = high.parse().unwrap();
         let numbers: Vec<usize> = (low..=high).step_by(step.parse().unwrap()).collect();
         assert_eq!(numbers.len(), 32);
         for number in numbers {

@@ -252,7 +252,8 @@ fn other_classes_may_take_their_share_from_the_default_queue() {
         let percent: u64 = text[at..].lines().next().unwrap().parse().unwrap();
         (class, percent)
     };
-    let ((six, old), (default, all)) = (share("c-out-8q-q6"), share("c-out-8q-q-default"));
+    let (six, old) = share("c-out-8q-q6");
+    let (default, all) = share("c-out-8q-q-default");
     let more = text.replace(&format!("{six}{old}\n"), &format!("{six}{}\n", old + 10));
     fs::write(
         rendered.path("qos.cfg"),

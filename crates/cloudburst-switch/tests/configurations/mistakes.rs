@@ -279,7 +279,8 @@ const MISTAKES_OF_CLASSES: &[Mistake] = &[
 /// Checks a switch with one mistake, and returns the findings.
 fn printed(mistake: &Mistake, parameters: &str) -> (Ended, String) {
     let rendered = Rendered::of(parameters);
-    let (platform, file) = (mistake.platform, mistake.file);
+    let platform = mistake.platform;
+    let file = mistake.file;
     let text = fs::read_to_string(rendered.path(file)).unwrap();
     assert!(text.contains(mistake.from), "{platform} {file} has no {:?}:\n{text}", mistake.from);
     fs::write(rendered.path(file), text.replacen(mistake.from, mistake.to, 1)).unwrap();

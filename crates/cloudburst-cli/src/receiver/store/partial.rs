@@ -47,7 +47,8 @@ impl Partial {
         if !self.is_sparse {
             return self.file.write_all_at(bytes, offset);
         }
-        let (mut rest, mut at) = (bytes, offset);
+        let mut rest = bytes;
+        let mut at = offset;
         while !rest.is_empty() {
             let to_boundary = (BLOCK - at % BLOCK) as usize;
             let (block, after) = rest.split_at(to_boundary.min(rest.len()));

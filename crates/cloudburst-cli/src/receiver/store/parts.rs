@@ -137,7 +137,8 @@ fn open(path: &Path) -> io::Result<File> {
     };
     file.try_lock()?;
     // The process that held the lock before may have renamed or removed the file.
-    let (here, there) = (file.metadata()?, fs::symlink_metadata(path)?);
+    let here = file.metadata()?;
+    let there = fs::symlink_metadata(path)?;
     if here.ino() == there.ino() { Ok(file) } else { Err(io::ErrorKind::WouldBlock.into()) }
 }
 

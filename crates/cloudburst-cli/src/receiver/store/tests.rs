@@ -73,7 +73,8 @@ fn a_file_that_appears_during_the_transfer_is_kept() {
 
 #[test]
 fn overwriting_replaces_a_link_and_not_its_target() {
-    let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
     let victim = outside.path().join("victim");
     fs::write(&victim, "precious").unwrap();
     std::os::unix::fs::symlink(&victim, dir.path().join("a")).unwrap();
@@ -112,7 +113,8 @@ fn put(
 #[test]
 fn links_in_the_path_of_a_name_are_not_followed() {
     for overwrite in [false, true] {
-        let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let dir = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path().to_owned(), overwrite, false).unwrap();
         let target = outside.path().as_os_str().as_bytes();
         for (link, leads) in [("out", target), ("up", b"..".as_slice()), ("here", b".")] {
@@ -132,7 +134,8 @@ fn links_in_the_path_of_a_name_are_not_followed() {
 
 #[test]
 fn a_link_that_appears_during_the_transfer_is_not_followed() {
-    let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path().to_owned(), true, false).unwrap();
     let partial = begin(&store, "d/x").unwrap();
     symlink(outside.path(), dir.path().join("d")).unwrap();
@@ -253,9 +256,11 @@ fn directories_of_a_file_without_attributes_have_the_mode_of_new_ones() {
 
 #[test]
 fn a_link_in_place_of_the_directory_of_parts_is_not_followed() {
-    let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
     let open = || Store::open(dir.path().to_owned(), false, true).unwrap();
-    let (store, other) = (open(), open());
+    let store = open();
+    let other = open();
     let parts = store.parts.directory().unwrap().to_owned();
     drop(other);
     assert!(!parts.exists(), "it was empty");
@@ -272,7 +277,8 @@ fn a_link_in_place_of_the_directory_of_parts_is_not_followed() {
 
 #[test]
 fn parts_are_not_kept_in_a_directory_that_others_can_access() {
-    let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
     let parts = dir.path().join(format!(".cbrst-partial.{}", nix::unistd::geteuid()));
     symlink(outside.path(), &parts).unwrap();
     assert!(Store::open(dir.path().to_owned(), false, true).unwrap().no_parts().is_some());
