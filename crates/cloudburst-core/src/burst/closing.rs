@@ -3,7 +3,7 @@
 use super::PacketIo;
 use super::engine::Engine;
 use super::parts::{OnAnswer, OnConnect, OnEnd, OnWithdrawn, Sending, lock};
-use super::shared::{Who, contain};
+use super::shared::{ThreadRole, contain};
 use crate::id::{ConnectId, MessageId};
 use crate::proto::{CallId, MAX_BACKOFF, RequestId, coupling};
 use crate::wire::Role;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 /// How long no symbol may arrive before a closing endpoint stops repeating its STOPs: twice the
-/// longest pause of a sender that hears nothing.
+/// longest backoff of a sender that hears nothing.
 const LINGER: Duration = MAX_BACKOFF.saturating_mul(2);
 /// How many times a stopping endpoint sends as much as a thread with other work sends: enough for
 /// an answer to each of a thousand peers.
@@ -36,13 +36,13 @@ impl<I: PacketIo> Engine<I> {
         coupling::close(&mut &self.shared.parts, self.shared.io.now());
         on_refusal();
         self.shared.report();
-        self.shared.pump(Who::Other);
+        self.shared.pump(ThreadRole::Other);
         let drained = loop {
             // Refuses requests that could not be refused before, for lack of capacity.
             if self.readable(Role::Request) > 0 {
                 coupling::close(&mut &self.shared.parts, self.shared.io.now());
                 self.shared.report();
-                self.shared.pump(Who::Other);
+                self.shared.pump(ThreadRole::Other);
             }
             let calling = self.shared.parts.lock_calling();
             let sending = self.shared.parts.lock_sending();
@@ -97,7 +97,7 @@ impl<I: PacketIo> Engine<I> {
             coupling::stop(&mut &self.shared.parts, self.shared.io.now());
             // Also sends the STOPs of messages that the application has taken.
             for _ in 0..MAX_STOP_BATCHES {
-                let next = self.shared.pump(Who::Other);
+                let next = self.shared.pump(ThreadRole::Other);
                 if next.is_none_or(|at| at > self.shared.io.now()) {
                     break;
                 }

@@ -3,7 +3,7 @@
 use super::PacketIo;
 use super::drive::Driving;
 use super::parts::{LockedParts, OnAnswer, OnConnect, OnEnd, OnWithdrawn, lock};
-use super::shared::{Answers, EngineEvent, Flush, MAX_SLEEP, Shared, Who};
+use super::shared::{Answers, EngineEvent, Flush, MAX_SLEEP, Shared, ThreadRole};
 use crate::error::StartError;
 use crate::id::{ConnectId, MessageId};
 use crate::path::{OrderError, PathResolver, PathStats};
@@ -105,7 +105,7 @@ impl<I: PacketIo> Engine<I> {
         sending.on_connect.insert(id, on_connect);
         drop(sending);
         self.shared.report();
-        self.shared.pump(Who::Other);
+        self.shared.pump(ThreadRole::Other);
         Ok(id)
     }
 
@@ -113,7 +113,7 @@ impl<I: PacketIo> Engine<I> {
     pub fn cancel_connect(&self, id: ConnectId) {
         self.shared.parts.lock_sending().sender.cancel_connect(id);
         self.shared.report();
-        self.shared.pump(Who::Other);
+        self.shared.pump(ThreadRole::Other);
     }
 
     /// Bursts a message to `peer`. `on_end` is called when the send has ended, and dropped if the
@@ -181,7 +181,7 @@ impl<I: PacketIo> Engine<I> {
     pub fn cancel(&self, id: MessageId) {
         self.shared.parts.lock_sending().sender.cancel(id);
         self.shared.report();
-        self.shared.pump(Who::Other);
+        self.shared.pump(ThreadRole::Other);
     }
 
     /// Sends the request of `call` to `peer`. `on_answer` is called when the call has ended, and
@@ -250,7 +250,7 @@ impl<I: PacketIo> Engine<I> {
         drop(on_answer);
         self.shared.notify_closing();
         self.shared.report();
-        self.shared.pump(Who::Other);
+        self.shared.pump(ThreadRole::Other);
     }
 
     /// Runs `act` on the calls of this endpoint, to prepare requests and to count their results.
@@ -329,7 +329,7 @@ impl<I: PacketIo> Engine<I> {
     fn report_more(&self, more: bool) {
         if more {
             self.shared.report();
-            self.shared.pump(Who::Other);
+            self.shared.pump(ThreadRole::Other);
         }
     }
 
@@ -458,7 +458,7 @@ impl<I: PacketIo> Engine<I> {
     /// is not the system clock, by which that thread sleeps.
     #[doc(hidden)]
     pub fn run_sender(&self) {
-        self.shared.pump(Who::SendingThread);
+        self.shared.pump(ThreadRole::SendingThread);
     }
 
     /// The configured [`Config::busy_poll`](crate::config::Config::busy_poll).

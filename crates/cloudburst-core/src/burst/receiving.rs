@@ -2,7 +2,7 @@
 
 use super::PacketIo;
 use super::drive::PollerRole;
-use super::shared::{Answers, EngineEvent, MAX_SLEEP, Shared, Who, contain};
+use super::shared::{Answers, EngineEvent, MAX_SLEEP, Shared, ThreadRole, contain};
 use crate::proto::{Event, coupling};
 use crate::time::Instant;
 use core::cell::Cell;
@@ -119,7 +119,7 @@ impl<I: PacketIo> Shared<I> {
         if later {
             self.pump_symbols();
         } else {
-            self.pump(Who::Other);
+            self.pump(ThreadRole::Other);
         }
         arrived_at.or_else(|| readable.then(|| self.io.now()))
     }

@@ -1,7 +1,7 @@
 //! Sends packets that are ready, and serves the timers of the sender and of calls.
 
 use super::PacketIo;
-use super::shared::{Answers, Flush, Shared, Who};
+use super::shared::{Answers, Flush, Shared, ThreadRole};
 use crate::proto::{Transmit, coupling};
 use crate::time::Instant;
 use core::cell::RefCell;
@@ -35,7 +35,7 @@ impl<I: PacketIo> Shared<I> {
         let _ = self.sending_thread.set(thread::current());
         while !self.is_stopping() {
             // No wake-up is lost: `unpark` before `park` makes it return at once.
-            match self.pump(Who::SendingThread) {
+            match self.pump(ThreadRole::SendingThread) {
                 Some(at) => thread::park_timeout(at.saturating_since(self.io.now())),
                 None => thread::park(),
             }
@@ -59,25 +59,25 @@ impl<I: PacketIo> Shared<I> {
     }
 
     /// Sends what may be sent now. Returns the time at which there is more to do.
-    pub(super) fn pump(&self, who: Who) -> Option<Instant> {
-        let helping = (who == Who::Other).then(|| Helping::begin(&self.helpers));
+    pub(super) fn pump(&self, role: ThreadRole) -> Option<Instant> {
+        let helping = (role == ThreadRole::Other).then(|| Helping::begin(&self.helpers));
         let (soon, over) = with_buffer(|buffer| {
             for batches in 0.. {
                 if self.is_stopping() {
                     return (None, true);
                 }
-                if who == Who::SendingThread && batches % TIMERS_EVERY == 0 {
+                if role == ThreadRole::SendingThread && batches % TIMERS_EVERY == 0 {
                     self.handle_timeout();
                     self.report();
                 }
-                if who == Who::SendingThread && self.gives_way() {
+                if role == ThreadRole::SendingThread && self.gives_way() {
                     return (None, true);
                 }
                 if batches == 0 {
                     // Everything that was deferred so far is sent below.
                     self.pending_flush.store(false, Ordering::SeqCst);
                 }
-                if who == Who::Other && batches == HELP {
+                if role == ThreadRole::Other && batches == HELP {
                     return (Some(Instant::ZERO), false);
                 }
                 let now = self.io.now();
@@ -90,7 +90,7 @@ impl<I: PacketIo> Shared<I> {
         });
         // Dropped before the plan, which wakes a sending thread that gave way to this one.
         drop(helping);
-        if over { None } else { self.plan(who, soon, Answers::Now) }
+        if over { None } else { self.plan(role, soon, Answers::Now) }
     }
 
     /// Whether the sending thread leaves the sockets to another thread that is sending, because its
@@ -117,7 +117,7 @@ impl<I: PacketIo> Shared<I> {
             }
         });
         drop(helping);
-        self.plan(Who::Other, None, Answers::AfterApplication);
+        self.plan(ThreadRole::Other, None, Answers::AfterApplication);
     }
 
     /// Sends a new message at once if few others are under way. Otherwise it leaves with those that
@@ -129,7 +129,7 @@ impl<I: PacketIo> Shared<I> {
         let mut sending = self.parts.lock_sending();
         if sending.sender.unfinished() <= FEW_UNDER_WAY {
             drop(sending);
-            self.pump(Who::Other);
+            self.pump(ThreadRole::Other);
             return false;
         }
         // Without a plan, nothing would send it if the caller's runtime became idle.
@@ -147,7 +147,7 @@ impl<I: PacketIo> Shared<I> {
     /// Sends the answers and messages that were deferred.
     pub(super) fn flush(&self) {
         if self.pending_flush.load(Ordering::SeqCst) {
-            self.pump(Who::Other);
+            self.pump(ThreadRole::Other);
         }
     }
 
@@ -180,7 +180,7 @@ impl<I: PacketIo> Shared<I> {
 
     /// Ensures that the sending thread wakes as soon as there is something to do, or at `soon`.
     /// Returns that time. Answers that are held back for the application do not count.
-    fn plan(&self, who: Who, soon: Option<Instant>, answers: Answers) -> Option<Instant> {
+    fn plan(&self, role: ThreadRole, soon: Option<Instant>, answers: Answers) -> Option<Instant> {
         let calling = self.parts.lock_calling();
         let mut sending = self.parts.lock_sending();
         // The sending thread also sends answers that wait for the pacer. The receiving thread
@@ -191,9 +191,9 @@ impl<I: PacketIo> Shared<I> {
         };
         let timeouts = [soon, answers, calling.calls.poll_timeout(), sending.sender.poll_timeout()];
         let wake_at = timeouts.into_iter().flatten().min();
-        match who {
-            Who::SendingThread => sending.planned = wake_at,
-            Who::Other => {
+        match role {
+            ThreadRole::SendingThread => sending.planned = wake_at,
+            ThreadRole::Other => {
                 let sleeps_past =
                     wake_at.is_some_and(|at| sending.planned.is_none_or(|planned| at < planned));
                 if sleeps_past {

@@ -71,7 +71,7 @@ pub(super) enum Flush {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum ThreadRole {
     SendingThread,
     Other,
 }

@@ -69,10 +69,10 @@ pub(super) const KEPT_ARRIVALS: usize = 32;
 /// Digest mismatches of decoded blocks after which a message is rejected.
 pub(super) const MAX_CORRUPT: u8 = 2;
 
-/// The longest pause of a sender that hears nothing: the longest RTO, and the longest time between
+/// The longest backoff of a sender that hears nothing: the longest RTO, and the longest time between
 /// probes of a peer that is unresponsive, or busy with few messages.
 pub(crate) const MAX_BACKOFF: Duration = Duration::from_millis(100);
-/// How many times longer than [`MAX_BACKOFF`] the pauses of a message to a busy peer may be if many
+/// How many times longer than [`MAX_BACKOFF`] the backoff of a message to a busy peer may be if many
 /// others wait for the same peer. Two probes must fit into [`WAITER_TIMEOUT`], since one may be
 /// lost.
 pub(super) const MAX_STRETCH: u32 = 4;

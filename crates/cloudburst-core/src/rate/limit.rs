@@ -19,22 +19,22 @@ const EPOCH_PACKETS: u32 = 128;
 const MIN_EPOCH: Duration = Duration::from_micros(500);
 /// The share of losses on every path to every peer at which a lower rate is first tried; and the margin by
 /// which losses must always exceed those found not to be congestion.
-const TRIED_LOSS: f64 = 0.3;
+const TRIAL_LOSS: f64 = 0.3;
 const LOSS_MARGIN: f64 = 0.1;
 /// The share of CE marks on every path to every peer at which a lower rate is tried.
-const TRIED_MARKS: f64 = 0.5;
+const TRIAL_MARKS: f64 = 0.5;
 /// Each further rate tried is this share of the one before. The last is this share of the delivery rate, so
 /// that a full queue drains.
 // A queue that holds most of a burst loses little less at half the rate, so that steps must be
 // large to show anything.
 const CUT: f64 = 0.5;
 /// A rate within this factor of the lowest one to try counts as the lowest.
-const ALREADY: f64 = 1.1;
+const LOWEST_TOLERANCE: f64 = 1.1;
 /// A lower rate is kept if it leaves no more than this share of the losses, or of the marks.
-const HELPED: f64 = 0.5;
+const MAX_REMAINING: f64 = 0.5;
 /// After a second rate tried in vain, a lower one is tried only if the last one left no more than this share
 /// of the losses.
-const PROMISES: f64 = 0.9;
+const MIN_IMPROVEMENT: f64 = 0.9;
 /// The delay of the next trial after one in vain; doubles each time.
 const FIRST_TRIAL_WAIT: Duration = Duration::from_millis(20);
 const MAX_TRIAL_WAIT: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ const FORGET_AFTER: Duration = Duration::from_secs(1);
 /// The maximum number of witnesses remembered, and the number of IP addresses from which their evidence
 /// holds for all peers.
 const MAX_WITNESSES: usize = 8;
-const CONVINCING: usize = 3;
+const MIN_WITNESS_ADDRESSES: usize = 3;
 
 /// Lowers the rate of an endpoint while too high a rate is the cause of its losses.
 ///
@@ -63,7 +63,7 @@ const CONVINCING: usize = 3;
 // anew, and senders in an incast, which no single sender causes, would slow down.
 pub(crate) struct RateLimit {
     share: f64,
-    floor: f64,
+    min_share: f64,
     /// The share of the configured rate that one packet a second uses.
     packet: f64,
     phase: Phase,
@@ -109,8 +109,8 @@ struct Epoch {
     arrived: u32,
     marked: u32,
     /// Some peer had losses or marks on all paths; some had not.
-    suffers: bool,
-    clean: bool,
+    affected: bool,
+    unaffected: bool,
 }
 
 /// The shares of lost and of marked packets.
@@ -126,7 +126,7 @@ impl RateLimit {
         Self {
             packet: mtu as f64 * 8.0 / rate,
             share: 1.0,
-            floor: MIN_SHARE.max(MIN_RATE / rate).min(1.0),
+            min_share: MIN_SHARE.max(MIN_RATE / rate).min(1.0),
             phase: Phase::Steady,
             epoch: Epoch::default(),
             random: 0.0,
@@ -164,7 +164,7 @@ impl RateLimit {
             self.forget(now);
         // Receivers can lie. Three at different addresses slow down other peers' messages until one
         // of these is heard from without losses.
-        } else if self.share < 1.0 && !self.concerns(peer) {
+        } else if self.share < 1.0 && !self.applies_to(peer) {
             self.phase = Phase::Steady;
             self.set(now, 1.0);
         }
@@ -190,14 +190,14 @@ impl RateLimit {
         epoch.arrived += evidence.arrived;
         epoch.marked += evidence.marked;
         let margin = self.random + LOSS_MARGIN;
-        let tried = if self.share < 1.0 { margin } else { TRIED_LOSS.max(margin) };
-        if evidence.lost_everywhere >= tried || evidence.marked_everywhere >= TRIED_MARKS {
-            epoch.suffers = true;
+        let tried = if self.share < 1.0 { margin } else { TRIAL_LOSS.max(margin) };
+        if evidence.lost_everywhere >= tried || evidence.marked_everywhere >= TRIAL_MARKS {
+            epoch.affected = true;
             if !self.witnesses.contains(&peer) {
                 let _ = self.witnesses.try_push(peer);
             }
         } else {
-            epoch.clean = true;
+            epoch.unaffected = true;
             if self.share >= 1.0 {
                 self.witnesses.clear();
             }
@@ -217,17 +217,19 @@ impl RateLimit {
         alone: impl FnOnce(&[SocketAddr]) -> bool,
     ) {
         let shares = epoch.shares();
-        let congested = epoch.suffers && !epoch.clean;
+        let congested = epoch.affected && !epoch.unaffected;
         match self.phase {
             Phase::Trial { from, lowest, before, first } => {
-                if shares.helps(before) {
+                if shares.has_ceased_since(before) {
                     self.phase = Phase::Steady;
                     self.trial_wait = FIRST_TRIAL_WAIT;
                     self.step = FIRST_STEP;
                     self.raise_wait = FIRST_RAISE_WAIT;
                     self.raise_at = now + self.raise_wait;
                 // Two lower rates without any effect are enough to call losses random.
-                } else if self.share > lowest * ALREADY && (first || shares.promises(before)) {
+                } else if self.share > lowest * LOWEST_TOLERANCE
+                    && (first || shares.has_improved_since(before))
+                {
                     self.phase = Phase::Trial { from, lowest, before, first: false };
                     self.set(now, lowest.max(self.share * CUT));
                 } else {
@@ -251,11 +253,11 @@ impl RateLimit {
                 }
             }
             Phase::Steady if congested => {
-                if now >= self.trial_at && (self.convinces() || alone(&self.witnesses)) {
+                if now >= self.trial_at && (self.has_enough_witnesses() || alone(&self.witnesses)) {
                     let delivered = f64::from(epoch.due - epoch.missing.min(epoch.due));
                     let delivered = delivered * self.packet / took.as_secs_f64();
-                    let lowest = self.floor.max(delivered * CUT);
-                    let cut = if shares.marked >= TRIED_MARKS { CUT } else { 1.0 };
+                    let lowest = self.min_share.max(delivered * CUT);
+                    let cut = if shares.marked >= TRIAL_MARKS { CUT } else { 1.0 };
                     let tried = lowest.max(self.share * cut.min(1.0 - shares.lost));
                     if tried < self.share {
                         let from = self.share;
@@ -276,19 +278,19 @@ impl RateLimit {
     }
 
     /// Returns whether the limit applies to `peer`.
-    fn concerns(&self, peer: SocketAddr) -> bool {
-        self.convinces() || self.witnesses.contains(&peer)
+    fn applies_to(&self, peer: SocketAddr) -> bool {
+        self.has_enough_witnesses() || self.witnesses.contains(&peer)
     }
 
     /// Returns whether witnesses are at enough addresses that one or two that lie cannot cause the limit.
-    fn convinces(&self) -> bool {
+    fn has_enough_witnesses(&self) -> bool {
         let mut known = ArrayVec::<_, MAX_WITNESSES>::new();
         for witness in self.witnesses.iter().filter(|witness| !is_alias(witness)) {
             if !known.contains(&witness.ip()) {
                 known.push(witness.ip());
             }
         }
-        known.len() >= CONVINCING
+        known.len() >= MIN_WITNESS_ADDRESSES
     }
 
     fn set(&mut self, now: Instant, share: f64) {
@@ -320,15 +322,15 @@ impl Epoch {
 
 impl Shares {
     /// Returns whether the earlier losses and marks have ceased.
-    fn helps(self, before: Self) -> bool {
-        let marks = before.marked < TRIED_MARKS || self.marked <= before.marked * HELPED;
-        let losses = self.lost <= before.lost * HELPED || self.lost < LOSS_MARGIN;
+    fn has_ceased_since(self, before: Self) -> bool {
+        let marks = before.marked < TRIAL_MARKS || self.marked <= before.marked * MAX_REMAINING;
+        let losses = self.lost <= before.lost * MAX_REMAINING || self.lost < LOSS_MARGIN;
         marks && losses
     }
 
     /// Returns whether an even lower rate may help where this one does not. Losses decrease with the rate; a
     /// queue marks until it has drained.
-    fn promises(self, before: Self) -> bool {
-        before.marked >= TRIED_MARKS || self.lost <= before.lost * PROMISES
+    fn has_improved_since(self, before: Self) -> bool {
+        before.marked >= TRIAL_MARKS || self.lost <= before.lost * MIN_IMPROVEMENT
     }
 }

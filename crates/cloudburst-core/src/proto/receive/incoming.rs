@@ -328,7 +328,7 @@ impl Incoming {
     }
 
     /// Reuses the lists of a finished message that has been [cleared](Self::clear).
-    pub(super) fn inherit(&mut self, over: Self) {
+    pub(super) fn reuse(&mut self, over: Self) {
         self.blocks = over.blocks;
         self.arrivals = over.arrivals;
     }

@@ -143,7 +143,7 @@ impl Receiver {
             return Err(Verdict::Busy);
         }
         if let Some(over) = self.recycler.take_message() {
-            incoming.inherit(over);
+            incoming.reuse(over);
         }
         Ok(incoming)
     }

@@ -251,8 +251,8 @@ impl Sender {
         let mut source = Source::new(id, role, bytes, code, max_symbol);
         let mut transfer = Transfer::new(now, peer, &source, policy, options, &self.config);
         if let Some(ended) = self.ended.take(now) {
-            source.inherit(ended.source);
-            transfer.inherit(ended.transfer);
+            source.reuse(ended.source);
+            transfer.reuse(ended.transfer);
         }
         let bytes = source.len();
         self.messages.insert(id, Outgoing { source, transfer });

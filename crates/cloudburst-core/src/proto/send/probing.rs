@@ -30,9 +30,9 @@ impl Sender {
     /// Gives the peer's credit for probes to the messages that have waited for it longest.
     pub(super) fn probe_peer(&mut self, now: Instant, address: SocketAddr) {
         while let Some(peer) = self.peers.get_mut(&address) {
-            let wait = peer.rtt.rto();
+            let rto = peer.rtt.rto();
             let paths = peer.paths.len();
-            let Some((id, credit)) = peer.liveness.next_probe(now, wait, paths) else { break };
+            let Some((id, credit)) = peer.liveness.next_probe(now, rto, paths) else { break };
             let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else { break };
             peer.liveness.remove(&mut transfer.probe_key, id);
             let granted = transfer.probe(now, peer.paths.all_healthy(), credit, probes(paths));

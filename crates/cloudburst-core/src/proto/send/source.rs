@@ -74,7 +74,7 @@ impl Source {
 
     /// Reuses the memory of a message that has ended and was [cleared](Self::clear). This one has
     /// not begun.
-    pub(super) fn inherit(&mut self, ended: Self) {
+    pub(super) fn reuse(&mut self, ended: Self) {
         self.blocks = ended.blocks;
         self.digests = ended.digests;
         self.memory = ended.memory;

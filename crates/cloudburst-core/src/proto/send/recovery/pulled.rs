@@ -49,8 +49,7 @@ impl Pulled {
         !self.known || self.fin
     }
 
-    /// How long to wait for the receiver, after `unanswered` RTOs in a row
-    /// without an answer.
+    /// How long to wait for the receiver, after `unanswered` RTOs in a row without an answer.
     pub(super) fn timeout(&self, rto: Duration, unanswered: u32) -> Duration {
         match (self.known, self.fin) {
             (false, _) => backoff(rto, unanswered),

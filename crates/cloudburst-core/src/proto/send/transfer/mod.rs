@@ -150,7 +150,7 @@ impl Transfer {
 
     /// Reuses the memory of a transfer that has ended and was [cleared](Self::clear). This one has not
     /// begun.
-    pub(super) fn inherit(&mut self, ended: Self) {
+    pub(super) fn reuse(&mut self, ended: Self) {
         self.active = ended.active;
         self.arrivals = ended.arrivals;
     }

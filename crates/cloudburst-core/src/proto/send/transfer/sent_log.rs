@@ -6,7 +6,7 @@ use crate::wire::Arrivals;
 use arrayvec::ArrayVec;
 use std::collections::VecDeque;
 
-/// The transmit opportunities of one message that are not accounted for, oldest first.
+/// The packet trains of one message that are not accounted for, oldest first.
 ///
 /// Counts of arrivals say how many packets arrived on a path, not which. But if `a` arrived on one
 /// path, then its `a`-th packet, or a later one, did; and so did the packet that the answer
