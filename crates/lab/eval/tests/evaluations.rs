@@ -293,7 +293,7 @@ fn invalid_arguments_are_refused_at_once() -> Result<(), Failed> {
     for (arguments, why) in [
         ("run compare", "`compare` needs schemes: name them with --scheme"),
         ("run nothing", "no experiment is called \"nothing\": expected schemes"),
-        ("run --scheme d:train=0", "setting `train` is 0: it must be"),
+        ("run --scheme d:train=0", "setting `tuning.train` is 0: it must be"),
         ("run --link 0", "0 is not in 1..=10000"),
         ("run schemes --cluster /nonexistent --key-file /nonexistent", "cannot read /nonexistent"),
     ] {
