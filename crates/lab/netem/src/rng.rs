@@ -1,4 +1,6 @@
-//! The crate's only source of randomness: the same seed gives the same faults everywhere.
+//! The only source of randomness of the crate: the same seed gives the same faults everywhere.
+
+// A copy of the generator in `cloudburst_core::rng`, because this crate depends on nothing.
 
 use core::time::Duration;
 

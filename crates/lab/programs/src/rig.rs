@@ -22,7 +22,7 @@ pub const PORT: u16 = 7000;
 /// Why a measurement was abandoned.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The fabric could not be built, read or changed; or the program was told to stop.
+    /// The fabric could not be built, read or changed; or the program was interrupted.
     #[error(transparent)]
     Fabric(#[from] Error),
     /// An endpoint could not be built.
@@ -47,7 +47,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Returns whether the program was told to stop.
+    /// Returns whether the program was interrupted.
     pub fn is_interruption(&self) -> bool {
         matches!(self, Self::Fabric(Error::Interrupted))
     }
@@ -90,7 +90,7 @@ impl<'a> Rig<'a> {
     ///
     /// # Errors
     ///
-    /// If it cannot be built, or the program was told to stop.
+    /// If it cannot be built, or the program was interrupted.
     pub fn up(topology: &Topology, interrupted: &'a AtomicBool) -> Result<Self, Failure> {
         Ok(Self { fabric: Fabric::up_unless(topology, interrupted)?, interrupted })
     }
@@ -99,7 +99,7 @@ impl<'a> Rig<'a> {
     ///
     /// # Errors
     ///
-    /// If the program was told to stop.
+    /// If the program was interrupted.
     pub fn go_on(&self) -> Result<(), Failure> {
         go_on(self.interrupted)
     }
@@ -218,7 +218,7 @@ impl Pair<'_> {
     ///
     /// # Errors
     ///
-    /// If the program was told to stop.
+    /// If the program was interrupted.
     pub fn send(&self, bytes: usize) -> Result<Result<Receipt, SendError>, Failure> {
         go_on(self.interrupted)?;
         Ok(self.sender.send(self.to, vec![7; bytes]))
@@ -244,7 +244,7 @@ impl Drop for Sink {
 ///
 /// # Errors
 ///
-/// If the program was told to stop.
+/// If the program was interrupted.
 pub fn go_on(interrupted: &AtomicBool) -> Result<(), Failure> {
     if interrupted.load(Ordering::SeqCst) {
         return Err(Error::Interrupted.into());

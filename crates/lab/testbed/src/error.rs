@@ -122,7 +122,7 @@ pub enum Error {
         /// What is wrong with it.
         said: String,
     },
-    /// The program was told to stop.
+    /// The program was interrupted.
     #[error("interrupted; what had been built was taken down again")]
     Interrupted,
 }

@@ -4,7 +4,7 @@
 //! there is one driver of the contract, one model of the network, and one clock.
 //!
 //! ```text
-//!   application ─► host ── Endpoint ──► departure ─► link ─► arrival ──► Endpoint ── host
+//!   application ─► host ── Transceiver ► departure ► link ► arrival ► Transceiver ── host
 //!                   ▲                     (Watch)   (netem)                           │
 //!                   └────────────── drive: packets first, then timers ◄───────────────┘
 //! ```

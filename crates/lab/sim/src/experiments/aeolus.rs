@@ -370,20 +370,3 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
     ];
     all.into_iter().flatten().collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pulled_packets_survive_where_unscheduled_ones_are_dropped() {
-        for scheme in ["pull-aeolus", "pull-aeolus-tiny"] {
-            let mut cells = (EXPERIMENT.cells)(Scale::Short);
-            cells.retain(|cell| cell.scheme == scheme && cell.x == 32.0);
-            let outcome = run(&Case::new(&cells[0], Scale::Short, 1)).unwrap();
-            assert!(outcome.values["dropped_not_ect"] > 100.0, "{:?}", outcome.values);
-            assert_eq!(outcome.values["dropped_ect"], 0.0, "{scheme}");
-            assert!(outcome.values["last_us"].is_finite(), "{scheme}");
-        }
-    }
-}

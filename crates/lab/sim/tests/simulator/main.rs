@@ -5,6 +5,7 @@
 mod cli;
 mod cloudburst;
 mod common;
+mod experiments;
 mod golden;
 mod queues;
 mod rivals;

@@ -32,38 +32,3 @@ pub mod permutation;
 pub mod probes;
 mod show;
 mod traffic;
-
-#[cfg(test)]
-mod tests {
-    use super::permutation::EXPERIMENT;
-    use crate::experiment::{Case, Outcome, Scale};
-
-    fn run(scheme: &str, fabric: f64) -> Outcome {
-        let mut cells = (EXPERIMENT.cells)(Scale::Short);
-        cells.retain(|cell| cell.scheme == scheme && cell.x == fabric);
-        (EXPERIMENT.run)(&Case::new(&cells[0], Scale::Short, 1)).unwrap()
-    }
-
-    #[test]
-    fn digit_reversal_fills_the_network_and_no_order_exceeds_it() {
-        // A host's link carries 1,460 bytes of a message in 1,500 for each ACK of 40.
-        let most = 1_000.0 * 1_460.0 / 1_540.0;
-        for fabric in [0.0, 1.0] {
-            let outcome = run("drb", fabric);
-            let found = outcome.values["throughput_mbps"];
-            assert!((0.995 * most..1.0005 * most).contains(&found), "{found} of {most}");
-            assert_eq!(outcome.values["dropped"], 0.0);
-        }
-    }
-
-    #[test]
-    fn digit_reversal_has_the_shortest_queues_at_both_hops() {
-        let [rb, rrb, drb] = ["rb-64k", "rrb-64k", "drb-64k"].map(|scheme| run(scheme, 0.0));
-        for value in ["hop1_us", "hop4_us", "queueing_us", "resequencing_mean_us", "rtt_p99_us"] {
-            for other in [&rb, &rrb] {
-                assert!(drb.values[value] < 0.9 * other.values[value], "{value}");
-            }
-        }
-        assert!(drb.values["throughput_mbps"] > rb.values["throughput_mbps"]);
-    }
-}

@@ -59,38 +59,3 @@ fn queue(link: Link) -> Discipline {
     limits.extend([Limits::new(Depth::Packets(QUEUE)); DEMOTED_AT.len() + 1]);
     Strict::new(Classes::new(link, &limits)).into()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::{shares, window};
-    use crate::experiment::{Case, Experiment, Outcome, Scale};
-    use std::thread;
-
-    fn run(experiment: &Experiment, scheme: &str, x: f64) -> Outcome {
-        let mut cells = (experiment.cells)(Scale::Short);
-        cells.retain(|cell| cell.scheme == scheme && cell.x == x);
-        (experiment.run)(&Case::new(&cells[0], Scale::Short, 1)).unwrap()
-    }
-
-    #[test]
-    fn a_window_of_twelve_gets_more_than_one_of_four_and_loses_less_than_one_of_52() {
-        let run_with = |x| move || run(&window::EXPERIMENT, "pull", x);
-        let [few, twelve, many] = thread::scope(|scope| {
-            let running = [4.0, 12.0, 52.0].map(|x| scope.spawn(run_with(x)));
-            running.map(|thread| thread.join().unwrap())
-        });
-        let value = |outcome: &Outcome, name| outcome.values[name];
-        assert!(value(&few, "goodput_mbps") < 0.9 * value(&twelve, "goodput_mbps"));
-        assert!(value(&twelve, "excess") < value(&many, "excess"));
-        for outcome in [&few, &twelve, &many] {
-            assert_eq!(value(outcome, "undelivered"), 0.0);
-        }
-    }
-
-    #[test]
-    fn pulled_messages_share_a_link_equally_and_fill_it() {
-        let outcome = run(&shares::EXPERIMENT, "pull", 0.0);
-        assert!(outcome.values["fairness"] > 0.99, "{:?}", outcome.values);
-        assert!(outcome.values["total"] > 0.95, "{:?}", outcome.values);
-    }
-}
