@@ -81,8 +81,8 @@ impl<T> Outgoing<T> {
     }
 }
 
-/// The future of an [`Outgoing`] or a [`Connect`] that is awaited. It holds a clone of the endpoint, so it can
-/// be spawned: `tokio::spawn(endpoint.call(peer, "hello").into_future())`.
+/// The future of an [`Outgoing`] or a [`Connect`](crate::Connect) that is awaited. It holds a clone of the
+/// endpoint, so it can be spawned: `tokio::spawn(endpoint.call(peer, "hello").into_future())`.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + Sync>>;
 
 #[cfg(test)]
