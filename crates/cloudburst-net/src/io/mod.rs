@@ -1,4 +1,4 @@
-//! UDP sockets behind the core's [`PacketIo`].
+//! UDP sockets behind the core's [`PacketIo`](cloudburst_core::burst::PacketIo).
 //!
 //! An egress is a socket or, for outgoing packets, a flow label or an outer header of packets that egress 0
 //! sends. Egress 0 has the address that peers send to. The next egresses have the ports right after it, if
@@ -16,6 +16,7 @@
 //!
 //! | file | role |
 //! |---|---|
+//! | `udp` | [`UdpIo`]: all of these together |
 //! | `config` | which sockets to open |
 //! | `sockets`, `socket`, `ports` | all sockets; one socket and its options; consecutive ports |
 //! | `egresses` | the numbers of egresses |
@@ -41,141 +42,13 @@ mod send;
 mod socket;
 mod sockets;
 mod source;
+mod udp;
 
 pub use config::UdpConfig;
 pub use counters::{EcnCounts, IoCounters, RefusedDatagrams};
 pub(crate) use egresses::EgressNumbers;
 pub(crate) use encapsulate::OUTER_LEN;
+pub use poller::Ready;
 pub use socket::GrantedBuffers;
 pub(crate) use socket::canonical;
-
-use crate::error::BuildError;
-use cloudburst_core::burst::{Datagrams, PacketIo};
-use cloudburst_core::error::LocalError;
-use cloudburst_core::proto::Transmit;
-use cloudburst_core::time::Instant;
-use core::time::Duration;
-use poller::Poller;
-pub use poller::Ready;
-use receive::Inbox;
-use socket::EgressSocket;
-use sockets::Sockets;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::os::fd::OwnedFd;
-use std::sync::OnceLock;
-use std::time::Instant as Clock;
-
-/// A hundred years.
-const FAR: Duration = Duration::from_secs(3_155_760_000);
-
-/// Sockets, one for each egress, and the monotonic clock that all endpoints of the process share.
-#[derive(Debug)]
-pub struct UdpIo {
-    sockets: Sockets,
-    inbox: Inbox,
-    /// The address that peers send to.
-    addr: SocketAddr,
-    local_addrs: Vec<SocketAddr>,
-    granted: GrantedBuffers,
-}
-
-/// The origin of this process's clock: one for all endpoints, because a
-/// [`Downlink`](cloudburst_core::rate::Downlink) may be shared.
-fn epoch() -> Clock {
-    static EPOCH: OnceLock<Clock> = OnceLock::new();
-    *EPOCH.get_or_init(Clock::now)
-}
-
-impl UdpIo {
-    /// Opens the sockets. `given` are the sockets that take messages, unless it is empty.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError::Config`], [`BuildError::Bind`], [`BuildError::Sockets`],
-    /// [`BuildError::UnfitSocket`], [`BuildError::NoRawSocket`], [`BuildError::SocketOption`] or
-    /// [`BuildError::System`].
-    pub fn open(config: &UdpConfig, given: Vec<UdpSocket>) -> Result<Self, BuildError> {
-        let sockets = Sockets::open(config, given)?;
-        let poller = Poller::watch(sockets.numbered())
-            .map_err(BuildError::refused("a descriptor for events"))?;
-        let egresses = sockets.numbered().map(|(_, egress)| egress);
-        Ok(Self {
-            addr: sockets.addr()?,
-            local_addrs: sockets
-                .egresses
-                .iter()
-                .map(EgressSocket::local_addr)
-                .collect::<Result<_, _>>()?,
-            granted: socket::granted(egresses, config.socket_buffers)?,
-            inbox: Inbox::new(poller),
-            sockets,
-        })
-    }
-
-    /// The time on the clock of all endpoints of this process.
-    pub(crate) fn time() -> Instant {
-        Instant::from_nanos(u64::try_from(epoch().elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    /// Converts a time of this clock to one of the system's clock.
-    pub(crate) fn clock_at(at: Instant) -> Clock {
-        let since = at.saturating_since(Instant::ZERO);
-        // A time beyond the range of the system's clock is as good as never.
-        epoch().checked_add(since).unwrap_or_else(|| epoch() + FAR)
-    }
-
-    /// The address that peers send to.
-    pub const fn local_addr(&self) -> SocketAddr {
-        self.addr
-    }
-
-    /// The addresses of all sockets, by egress, except one that other endpoints share.
-    pub fn local_addrs(&self) -> &[SocketAddr] {
-        &self.local_addrs
-    }
-
-    /// The sizes of the socket buffers: the smallest of all egresses.
-    pub const fn granted_buffers(&self) -> GrantedBuffers {
-        self.granted
-    }
-
-    /// The counters so far.
-    pub fn counters(&self) -> IoCounters {
-        self.sockets.meter.read()
-    }
-
-    /// A descriptor that is readable when a socket has something to read, or when a wait is to end.
-    pub(crate) fn readiness(&self) -> std::io::Result<OwnedFd> {
-        self.inbox.poller.readiness()
-    }
-
-    /// The numbers of the egresses, including those of the destinations `outer` of outer headers, as far as
-    /// there are numbers for them.
-    pub(crate) fn egresses(&self, outer: &[Ipv4Addr]) -> EgressNumbers {
-        self.sockets.numbers(outer)
-    }
-}
-
-impl PacketIo for UdpIo {
-    type Ready = Ready;
-
-    fn now(&self) -> Instant {
-        Self::time()
-    }
-
-    fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError> {
-        self.sockets.send_batch(transmit, contents)
-    }
-
-    fn wait(&self, timeout: Duration) -> Ready {
-        self.inbox.wait(&self.sockets, timeout)
-    }
-
-    fn take(&self, ready: Ready, deliver: &mut dyn FnMut(Datagrams<'_>)) {
-        self.inbox.take(&self.sockets, ready, deliver);
-    }
-
-    fn wake(&self) {
-        self.inbox.poller.wake();
-    }
-}
+pub use udp::UdpIo;
