@@ -86,12 +86,16 @@ pub struct Config {
     /// spines. It must fit the path map, or every send is refused; endpoints with sockets check this as they
     /// are built.
     pub order: Order,
-    /// The code of messages that do not set one. Default [`Code::default`].
+    /// The code of messages that do not set one. Default [`Code::default`], which needs the fewest symbols; the
+    /// others are there to be compared with it. Packets name their code, so the two ends need not agree.
     pub code: Code,
-    /// The burst policy of messages that do not set one. Default [`BurstPolicy::default`]. See
-    /// [`Fabric::pull_above`] for long messages.
+    /// The burst policy of messages that do not set one: how much is sent before the receiver answers. Default
+    /// [`BurstPolicy::default`]. A policy that sends more at once saves round trips where packets are lost, and
+    /// loads the network where they are not. See [`Fabric::pull_above`] for long messages.
     pub policy: BurstPolicy,
-    /// How long a message may take if it sets no deadline. Default 10 s.
+    /// How long a message may take if it sets no deadline, above zero. Default 10 s. Until then, a message to a
+    /// peer that does not answer is probed for and counts against `memory`; a short deadline fails messages to
+    /// peers that restart or that are cut off for a moment.
     pub deadline: Duration,
     /// The longest message to send or to accept, in bytes. Default 16 MiB; below 4 GiB, and at most a
     /// twentieth of `memory`. A peer may make the endpoint hold twice as much for one message.
@@ -113,7 +117,8 @@ pub struct Config {
     /// Nothing is allocated beforehand. Too low a value slows senders down: they wait for room at both ends.
     /// Peers, sessions and buffers of sockets take memory besides.
     pub memory: usize,
-    /// What the switches of the network do. Default: one shallow queue for packets of one DSCP.
+    /// What the switches of the network do. Default: one shallow queue for packets of one DSCP. Settings that the
+    /// switches do not match gain nothing, and may cost packets.
     pub fabric: Fabric,
     /// How long a thread that waits for packets busy-polls before it sleeps. It busy-polls only if
     /// its previous wait was no longer than this, or no longer than twice this if it slept. Default
