@@ -9,9 +9,8 @@ use arrayvec::ArrayVec;
 use super::block::MAX_SOURCE_SYMBOLS;
 use super::gf256::{ORDER, exp, inverse, log, mul};
 use super::index_set::IndexSet;
-use super::kernel::Kernel;
+use super::kernel::{Kernel, grow};
 use super::linear::{Coefficients, Rows};
-use super::memory::grow;
 use super::slab::Slab;
 
 /// The bytes of repairs that are copied at a time while their slots are overwritten: together with

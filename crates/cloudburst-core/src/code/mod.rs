@@ -21,7 +21,6 @@
 //! | `echelon` | the rank of arbitrary rows of coefficients |
 //! | `gf256`, `kernel` | the field; the inner loops over whole payloads, by instruction set |
 //! | `slab`, `workspace` | n symbols in contiguous memory; the scratch memory for solving |
-//! | `memory` | growth of memory that is kept |
 //! | `draw` | the random generator of an ESI |
 //!
 //! Nothing here deals with packets or time, and nothing depends on the platform: equal
@@ -59,7 +58,6 @@ mod linear_solve;
 mod lt;
 mod lt_decoder;
 mod lt_solve;
-mod memory;
 mod name;
 mod overhead;
 #[cfg(feature = "raptorq")]

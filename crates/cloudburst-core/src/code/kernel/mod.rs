@@ -26,7 +26,6 @@ mod x86;
 use std::fmt;
 use std::sync::LazyLock;
 
-use super::memory::grow;
 use program::COLUMN;
 pub(super) use program::{Place, Program};
 
@@ -195,6 +194,14 @@ impl fmt::Display for Kernel {
             Set::Neon => "neon",
             Set::Portable => "portable",
         })
+    }
+}
+
+/// Makes memory at least this long, without excess capacity.
+pub(super) fn grow(memory: &mut Vec<u8>, len: usize) {
+    if let Some(more) = len.checked_sub(memory.len()) {
+        memory.reserve_exact(more);
+        memory.resize(len, 0);
     }
 }
 

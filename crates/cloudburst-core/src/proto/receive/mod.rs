@@ -7,7 +7,6 @@ mod costs;
 mod counters;
 mod deadlines;
 mod delivery;
-mod endings;
 mod handshake;
 mod inbox;
 mod incoming;

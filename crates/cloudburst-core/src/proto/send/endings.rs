@@ -110,6 +110,6 @@ impl Sender {
             Outcome::Unknown(_) => self.counters.unknown += 1,
         }
         self.events.push_back(SenderEvent::Ended(id, source.role, outcome));
-        self.ended.put(message);
+        self.recycler.put(message);
     }
 }

@@ -5,7 +5,6 @@ mod connects;
 #[cfg(test)]
 mod costs;
 mod counters;
-mod ended;
 mod endings;
 mod handshake;
 mod hellos;
@@ -16,6 +15,7 @@ mod peer;
 mod peers;
 mod probing;
 mod recovery;
+mod recycler;
 mod rtt;
 mod schedule;
 mod sent_times;
@@ -25,11 +25,11 @@ mod transmit;
 
 use self::connects::Connect;
 pub use self::counters::SenderCounters;
-use self::ended::Ended;
 use self::hellos::Hellos;
 pub use self::options::SendOptions;
 use self::peer::Peer;
 use self::peers::{longest_headers, slots_and_paths, with_port};
+use self::recycler::Recycler;
 use self::schedule::Schedule;
 use self::source::Source;
 use self::transfer::Transfer;
@@ -85,7 +85,7 @@ pub(crate) struct Sender {
     /// Peers that nothing waits for, by when each was last heard from.
     idle: Timers<SocketAddr>,
     messages: HashMap<MessageId, Outgoing>,
-    ended: Ended,
+    recycler: Recycler,
     connects: HashMap<ConnectId, Connect>,
     /// Bytes of all messages.
     bytes: usize,
@@ -178,7 +178,7 @@ impl Sender {
             openings: HashMap::new(),
             idle: Timers::default(),
             messages: HashMap::new(),
-            ended: Ended::default(),
+            recycler: Recycler::default(),
             connects: HashMap::new(),
             bytes: 0,
             schedule: Schedule::default(),
@@ -250,7 +250,7 @@ impl Sender {
         let max_symbol = self.config.max_symbol(code, headers) - more;
         let mut source = Source::new(id, role, bytes, code, max_symbol);
         let mut transfer = Transfer::new(now, peer, &source, policy, options, &self.config);
-        if let Some(ended) = self.ended.take(now) {
+        if let Some(ended) = self.recycler.take(now) {
             source.reuse(ended.source);
             transfer.reuse(ended.transfer);
         }
@@ -433,7 +433,7 @@ impl Sender {
                 Timer::Connect(id) => self.connect_timeout(id),
             }
         }
-        self.ended.handle_timeout(now);
+        self.recycler.handle_timeout(now);
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) or
@@ -449,7 +449,7 @@ impl Sender {
 
     /// When the next timer is due.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
-        [self.timers.next(), self.ended.poll_timeout()].into_iter().flatten().min()
+        [self.timers.next(), self.recycler.poll_timeout()].into_iter().flatten().min()
     }
 
     /// The next event for the driver.

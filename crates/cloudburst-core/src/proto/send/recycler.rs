@@ -1,4 +1,4 @@
-//! Messages that have ended, whose memory is kept for others.
+//! Memory of messages that have ended, used again for others.
 
 use super::Outgoing;
 use crate::proto::idle::IdleTimer;
@@ -9,13 +9,13 @@ const MAX_KEPT: usize = 256;
 
 /// Messages without their bytes.
 #[derive(Debug, Default)]
-pub(super) struct Ended {
+pub(super) struct Recycler {
     messages: Vec<Outgoing>,
     /// Messages are kept only while it runs.
     idle: IdleTimer,
 }
 
-impl Ended {
+impl Recycler {
     /// Takes a message that has ended, if there is one, whose memory a new one may use.
     pub(super) fn take(&mut self, now: Instant) -> Option<Outgoing> {
         self.idle.on_use(now);
