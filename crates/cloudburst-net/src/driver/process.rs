@@ -13,7 +13,7 @@ use std::process;
 pub(crate) struct Process {
     number: u32,
     /// Detects forks. Process ids repeat, in other namespaces and over time.
-    // By a handler of `pthread_atfork`, so that a check is one load: to ask for the process ID is a
+    // By a handler of `pthread_atfork`, so that a check is one load: reading the process ID is a
     // system call of 80 ns, six times in a round trip, and a child in another PID namespace may
     // have its parent's. A child of a bare `clone` goes unnoticed.
     forks: Guard,

@@ -32,7 +32,7 @@ use std::net::SocketAddr;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-// Flat, although the variants have groups: callers ask whether the message may have arrived far
+// Flat, although the variants have groups: callers check whether the message may have arrived far
 // more often than they match one reason, and methods answer that.
 pub enum SendError {
     // Refused by this endpoint: nothing was sent.

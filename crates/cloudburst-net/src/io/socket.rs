@@ -213,8 +213,8 @@ fn mark(socket: &Socket, family: Family, tos: u8) -> Result<(), BuildError> {
         if granted == byte {
             return Ok(());
         }
-        let said = format!("requested {byte:#04x}, got {granted:#04x}");
-        Err(failed(option, io::Error::other(said)))
+        let text = format!("requested {byte:#04x}, got {granted:#04x}");
+        Err(failed(option, io::Error::other(text)))
     };
     if family != Family::V6 {
         let granted = setsockopt(socket, sockopt::Ipv4Tos, &byte)

@@ -199,13 +199,13 @@ mod tests {
             ("10.1.2.0/24", "flowlabel:4", "needs IPv6"),
             ("fd00::/64", "bounce:10.3.0.1", "needs IPv4"),
         ] {
-            let said = row(prefix, paths);
-            assert!(said.starts_with(&format!("the path map file fabric.toml, prefix {prefix}")));
-            assert!(said.contains(wrong), "{said}");
+            let error = row(prefix, paths);
+            assert!(error.starts_with(&format!("the path map file fabric.toml, prefix {prefix}")));
+            assert!(error.contains(wrong), "{error}");
         }
         for text in ["", "to = []", "[[to]]\nprefix = 1", "[[from]]", "[[to]]\nprefix = \"::/0\""] {
-            let said = parse(text).unwrap_err().to_string();
-            assert!(said.contains("fabric.toml") && said.contains("[[to]]"), "{said}");
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains("fabric.toml") && error.contains("[[to]]"), "{error}");
         }
         let row = "[[to]]\nprefix = \"::/0\"\npaths = \"ecmp:1\"\n";
         assert!(parse(&row.repeat(2)).unwrap_err().to_string().contains("twice"));
