@@ -51,16 +51,19 @@ fn problem(what: impl Into<String>, remedy: impl Into<String>) -> Problem {
     Problem { what: what.into(), remedy: remedy.into() }
 }
 
-/// Returns the ports for which `is_so` is true, and a text that names them; `None` if there are none.
+/// Returns the ports that `selects` selects by their findings, and a text that names them; `None` if there are none.
 fn ports_of(
     measured: &Measured,
-    is_so: impl Fn(&Findings) -> bool,
+    selects: impl Fn(&Findings) -> bool,
 ) -> Option<(String, Vec<&Port>)> {
-    let is_so = |port: &&Port| port.found.as_ref().is_some_and(&is_so);
-    let so: Vec<&Port> = measured.ports.iter().filter(is_so).collect();
-    let numbers = list(so.iter().map(|port| port.port.to_string()));
-    let text = format!("{} of {} source ports ({numbers})", so.len(), measured.ports.len());
-    (!so.is_empty()).then_some((text, so))
+    let affected: Vec<&Port> =
+        measured.ports.iter().filter(|port| port.found.as_ref().is_some_and(&selects)).collect();
+    if affected.is_empty() {
+        return None;
+    }
+    let numbers = list(affected.iter().map(|port| port.port.to_string()));
+    let text = format!("{} of {} source ports ({numbers})", affected.len(), measured.ports.len());
+    Some((text, affected))
 }
 
 /// Joins the first few.
@@ -74,18 +77,21 @@ fn list(all: impl Iterator<Item = String>) -> String {
     all.join(", ")
 }
 
-/// Names the routers on the way there that all of `so` may pass, judging by the routers that answer, and that no
-/// other working port passes.
-fn suspects(measured: &Measured, so: &[&Port]) -> String {
-    let others = || measured.ports.iter().filter(|port| port.found.is_some());
+/// Names the routers on the way there that all `affected` ports may pass, judging by the routers that answer, and that
+/// no other working port passes.
+fn suspects(measured: &Measured, affected: &[&Port]) -> String {
     let hop = |port: &Port, at: usize| port.hops.get(at).copied().flatten();
+    let is_affected = |port: &Port| affected.iter().any(|each| each.port == port.port);
+    let others: Vec<&Port> =
+        measured.ports.iter().filter(|port| port.found.is_some() && !is_affected(port)).collect();
     let mut found: Vec<IpAddr> = Vec::new();
-    for at in 0..so.iter().map(|port| port.hops.len()).max().unwrap_or(0) {
-        let Some(router) = so.iter().find_map(|port| hop(port, at)) else { continue };
-        let all = so.iter().all(|port| hop(port, at).is_none_or(|hop| hop == router));
-        let is_so = |port: &Port| so.iter().any(|so| so.port == port.port);
-        let only = !others().any(|port| !is_so(port) && hop(port, at) == Some(router));
-        if all && only && !found.contains(&router) {
+    for at in 0..affected.iter().map(|port| port.hops.len()).max().unwrap_or(0) {
+        let Some(router) = affected.iter().find_map(|port| hop(port, at)) else { continue };
+        let passes = |port: &Port| hop(port, at) == Some(router);
+        let may_pass = |port: &Port| hop(port, at).is_none() || passes(port);
+        let is_suspect =
+            affected.iter().all(|port| may_pass(port)) && !others.iter().any(|port| passes(port));
+        if is_suspect && !found.contains(&router) {
             found.push(router);
         }
     }
@@ -189,9 +195,9 @@ fn marks(measured: &Measured, problems: &mut Vec<Problem>) {
     let first = |dscp: Option<u8>| dscp.map_or("another".into(), |dscp| dscp.to_string());
     let remedy = "have the switches trust the DSCP of hosts (and of each other): otherwise these \
                   packets miss the shallow queue";
-    if let Some((ports, so)) = ports_of(measured, Findings::is_rewritten_there) {
+    if let Some((ports, affected)) = ports_of(measured, Findings::is_rewritten_there) {
         let first = first(there.first_foreign_dscp);
-        let suspects = suspects(measured, &so);
+        let suspects = suspects(measured, &affected);
         problems.push(problem(
             format!(
                 "DSCP {} does not survive the way there, from {ports}{suspects}: the first other \
@@ -201,8 +207,8 @@ fn marks(measured: &Measured, problems: &mut Vec<Problem>) {
             remedy,
         ));
     }
-    if let Some((ports, so)) = ports_of(measured, Findings::is_rewritten_back) {
-        let found = so.iter().filter_map(|port| port.found.as_ref());
+    if let Some((ports, affected)) = ports_of(measured, Findings::is_rewritten_back) {
+        let found = affected.iter().filter_map(|port| port.found.as_ref());
         let first = first(found.filter_map(|found| found.first_foreign_dscp_back).next());
         problems.push(problem(
             format!(
@@ -221,8 +227,8 @@ fn losses(measured: &Measured, problems: &mut Vec<Problem>) {
     let remedy = "check the error and drop counters of the routers on these paths";
     let too_long = are_silently_too_long(measured);
     let is_lossy = |found: &Findings| !too_long && much(found.lost_there, found.sent);
-    if let Some((ports, so)) = ports_of(measured, is_lossy) {
-        let suspects = suspects(measured, &so);
+    if let Some((ports, affected)) = ports_of(measured, is_lossy) {
+        let suspects = suspects(measured, &affected);
         problems.push(problem(
             format!(
                 "5 % or more of single packets are lost on the way there, from {ports}{suspects}"

@@ -313,11 +313,11 @@ pub(super) fn next_hop<'a>(words: &[&'a str]) -> Option<&'a str> {
 /// Returns the thresholds of early dropping, in bytes.
 pub(super) fn bounds(line: &Block) -> Option<(u64, u64)> {
     let words: Vec<&str> = line.after("random-detect")?.split(' ').collect();
-    let of = |word: &str| {
+    let bytes_after = |word: &str| {
         let at = words.iter().position(|each| *each == word)?;
         bytes(words.get(at + 1)?, words.get(at + 2)?)
     };
-    of("minimum-threshold").zip(of("maximum-threshold"))
+    bytes_after("minimum-threshold").zip(bytes_after("maximum-threshold"))
 }
 
 /// Parses a number of bytes with the units that switches print.

@@ -113,15 +113,15 @@ fn queue(
     facts: &mut Facts,
 ) {
     let key = |key: &str| format!("priority_group.{}.{key}", group.unwrap_or("service"));
-    let of = |name: &str| settings.get(key(name).as_str());
+    let value_of = |name: &str| settings.get(key(name).as_str());
     let tenths = |seen: &Located<&str>| {
         let percent = seen.value.parse::<f64>().ok()?;
         Some(Located::new((percent * 10.0).round() as u64, &seen.at))
     };
-    let unlimited = of("unlimited_egress_buffer").filter(|seen| seen.value != "false");
-    let least = of("egress_buffer.uc.min_percent").and_then(tenths);
+    let unlimited = value_of("unlimited_egress_buffer").filter(|seen| seen.value != "false");
+    let least = value_of("egress_buffer.uc.min_percent").and_then(tenths);
     let thousandth = intent.buffer.memory().map_or(0, |total| (total / 1000).max(1));
-    let cap = match (of("unlimited_egress_buffer"), unlimited) {
+    let cap = match (value_of("unlimited_egress_buffer"), unlimited) {
         (_, Some(Located { value, at })) => {
             Located::some(Cap::Other(format!("unlimited_egress_buffer = {value}")), at)
         }
@@ -132,7 +132,7 @@ fn queue(
     };
     let whole_file = cap.as_ref().map(|seen| seen.at.clone()).unwrap_or_default();
     facts.queues.bind(EVERY_PORT, "datapath.conf", &whole_file);
-    let borrows = match of("egress_buffer.uc.sp_percent").and_then(tenths) {
+    let borrows = match value_of("egress_buffer.uc.sp_percent").and_then(tenths) {
         Some(Located { value: 0, .. }) => None,
         Some(Located { value, at }) => {
             Located::some(format!("{} % of the pool", value as f64 / 10.0), &at)

@@ -392,9 +392,9 @@ fn filter<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Location) -> bool {
         port.others.extend(words.get(flow + 1).map(|class| Located::new(*class, at)));
         return true;
     };
-    let of = |at: usize| words.get(at).copied();
-    let value_and_mask = of(start + 1).and_then(byte).zip(of(start + 2).and_then(byte));
-    if let (Some((value, mask)), Some(class)) = (value_and_mask, of(flow + 1)) {
+    let word_at = |at: usize| words.get(at).copied();
+    let value_and_mask = word_at(start + 1).and_then(byte).zip(word_at(start + 2).and_then(byte));
+    if let (Some((value, mask)), Some(class)) = (value_and_mask, word_at(flow + 1)) {
         let is_ipv6 = words.contains(&"ipv6");
         let words = words.to_vec();
         port.filters.push(Located::new(Filter { words, is_ipv6, value, mask, class }, at));
@@ -507,12 +507,12 @@ fn resolve(intent: &Intent, facts: &mut Facts, name: &str, port: &Port<'_>) {
         facts.queues.entry(&with_red).cap = Some(red.clone());
     }
     facts.schedules.bind(name, name, &port.at);
-    let of = |id: Option<&str>| id.and_then(|id| port.classes.get(id)).cloned();
-    let own = of(group);
-    let others = of(Some(&default));
+    let class_of = |id: Option<&str>| id.and_then(|id| port.classes.get(id)).cloned();
+    let own = class_of(group);
+    let others = class_of(Some(&default));
     let own = own.map(|class| Class {
-        quantum: of(tiny).map_or(0, |leaf| leaf.quantum),
-        priority: of(leaves.first().copied()).map_or(0, |leaf| leaf.priority),
+        quantum: class_of(tiny).map_or(0, |leaf| leaf.quantum),
+        priority: class_of(leaves.first().copied()).map_or(0, |leaf| leaf.priority),
         ..class
     });
     let expected =

@@ -179,13 +179,14 @@ impl<'a> Model<'a> {
         let profiles = &self.qos["queue-management-profiles"]["queue-management-profile"];
         let profile_entry = items(profiles).find(|each| name(each) == profile)?;
         let config = &profile_entry["wred"]["uniform"]["config"];
-        let of = |key: &str| json::number(&config[key]);
-        let both = of("min-threshold").zip(of("max-threshold"))?;
+        let number_of = |key: &str| json::number(&config[key]);
+        let both = number_of("min-threshold").zip(number_of("max-threshold"))?;
         let at = self.at(&["queue-management-profiles", profile, "min-threshold"]);
         Some(Aeolus {
             bounds: Located::some(both, &at),
             spares_ecn: config["enable-ecn"] == true,
-            drops_all: config["drop"] == true && of("max-drop-probability-percent") == Some(100),
+            drops_all: config["drop"] == true
+                && number_of("max-drop-probability-percent") == Some(100),
         })
     }
 

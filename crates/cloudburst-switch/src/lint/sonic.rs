@@ -73,14 +73,14 @@ impl Tables<'_> {
         if !(classes.is_object() && to_queues.is_object()) {
             return;
         }
-        let of = |dscp: u8| {
+        let queue_of = |dscp: u8| {
             let class = classes[dscp.to_string().as_str()].as_str()?;
             let queue = json::number(&to_queues[class]).and_then(|queue| u8::try_from(queue).ok());
             let at = self.at(&["DSCP_TO_TC_MAP", dscps, &dscp.to_string()]);
             // By default, a class has the queue with its number.
             Some(Located { value: (dscp, queue.or(class.parse().ok())?), at })
         };
-        let missing: Vec<_> = (0..64).filter(|&dscp| of(dscp).is_none()).collect();
+        let missing: Vec<_> = (0..64).filter(|&dscp| queue_of(dscp).is_none()).collect();
         if let (Some(first), at) = (missing.first(), self.at(&["DSCP_TO_TC_MAP", dscps])) {
             let found = format!("{} DSCPs have no class in {dscps}, {first} first", missing.len());
             facts.report(
@@ -90,7 +90,7 @@ impl Tables<'_> {
                 "add them: without a class, the queue is not defined",
             );
         }
-        facts.classifiers.entry(name).maps.extend((0..64).filter_map(of));
+        facts.classifiers.entry(name).maps.extend((0..64).filter_map(queue_of));
     }
 
     /// Returns the ports of a key such as `Ethernet0,Ethernet4|3-5`, if its queues include `queue`.
@@ -110,13 +110,13 @@ impl Tables<'_> {
         }
         for (name, entry) in entries(&self.all["BUFFER_PROFILE"]) {
             let at = |key| self.at(&["BUFFER_PROFILE", name, key]);
-            let of = |key: &str| json::number(&entry[key]);
+            let number_of = |key: &str| json::number(&entry[key]);
             let dynamic = match &entry["dynamic_th"] {
                 Value::Null => None,
                 Value::String(share) => Some(share.clone()),
                 share => Some(share.to_string()),
             };
-            let cap = match (of("static_th"), dynamic) {
+            let cap = match (number_of("static_th"), dynamic) {
                 (_, Some(share)) => {
                     let share = format!("a share of the free buffer, dynamic_th {share}");
                     Located::some(Cap::Other(share), &at("dynamic_th"))
@@ -126,7 +126,7 @@ impl Tables<'_> {
                     Located::some(Cap::Other(none.into()), &at("static_th"))
                 }
                 (Some(bytes), None) => {
-                    let size = of("size").unwrap_or(0);
+                    let size = number_of("size").unwrap_or(0);
                     Located::some(Cap::Bytes(bytes.saturating_add(size)), &at("static_th"))
                 }
                 (None, None) => None,
@@ -178,28 +178,28 @@ impl Tables<'_> {
                 continue;
             }
             ports.iter().for_each(|port| facts.aeolus.bind(port, name, &self.at(&["QUEUE", key])));
-            let of = |key: &str| json::number(&profile[key]);
-            let both = of("green_min_threshold").zip(of("green_max_threshold"));
+            let number_of = |key: &str| json::number(&profile[key]);
+            let both = number_of("green_min_threshold").zip(number_of("green_max_threshold"));
             let at = self.at(&["WRED_PROFILE", name]);
             *facts.aeolus.entry(name) = Aeolus {
                 bounds: both.map(|both| Located::new(both, &at)),
                 spares_ecn: matches!(profile["ecn"].as_str(), Some(ecn) if ecn != "ecn_none"),
                 drops_all: profile["wred_green_enable"] == "true"
-                    && of("green_drop_probability") == Some(100),
+                    && number_of("green_drop_probability") == Some(100),
             };
         }
     }
 
     fn trimming(&self, facts: &mut Facts) {
         let entry = &self.all["SWITCH_TRIMMING"]["GLOBAL"];
-        let of = |key| {
+        let number_of = |key| {
             let at = self.at(&["SWITCH_TRIMMING", "GLOBAL", key]);
             json::number(&entry[key]).map(|value| Located::new(value, &at))
         };
         let trimming = &mut facts.trimming;
-        trimming.size = of("size");
-        trimming.dscp = of("dscp_value");
-        trimming.queue = of("queue_index");
+        trimming.size = number_of("size");
+        trimming.dscp = number_of("dscp_value");
+        trimming.queue = number_of("queue_index");
         for (key, queue) in entries(&self.all["BUFFER_QUEUE"]) {
             let name = queue["profile"].as_str().unwrap_or("");
             if self.all["BUFFER_PROFILE"][name]["packet_discard_action"] != "trim" {
