@@ -98,7 +98,7 @@ pub(crate) fn unwritable(error: &io::Error) -> String {
 }
 
 impl Ui {
-    /// Creates the output of `program`, with only errors if it is `quiet`. JSON objects go to `json`, if any are wanted.
+    /// Creates the output of `program`, with only errors if it is `quiet`. JSON objects, if wanted, go to `json`.
     pub(crate) fn new(program: &'static str, quiet: bool, json: Option<JsonTo>) -> Self {
         let bars = MultiProgress::new();
         if quiet {

@@ -113,7 +113,8 @@ impl Examiner {
         Ok(Self { endpoint, peer, full, session, requests: 0, deadline, last_error: None })
     }
 
-    /// Requests the state, with `padding` bytes. Returns the number of packets sent, and the answer. `None`: not delivered.
+    /// Requests the state, with `padding` bytes. Returns the number of packets sent, and the answer. `None`: not
+    /// delivered.
     pub(super) fn request(&mut self, padding: usize) -> Result<Option<(usize, Vitals)>, ExamError> {
         let Some((transfer, packets)) = self.send(Answer::Here, padding)? else { return Ok(None) };
         let vitals = self.answer_to(transfer)?.ok_or(ExamError::NoVitals)?;

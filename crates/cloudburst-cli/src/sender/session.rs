@@ -115,8 +115,8 @@ impl Session {
         }
     }
 
-    /// Returns how long to search for the cause if nothing is heard. For a receiver that never answered, this is part of
-    /// the deadline; otherwise it comes on top.
+    /// Returns how long to search for the cause if nothing is heard. For a receiver that never answered, this is part
+    /// of the deadline; otherwise it comes on top.
     pub(super) fn search(&self) -> Duration {
         // A stalled transfer has had all of its deadline: with less, transfers would fail over
         // links that recover.

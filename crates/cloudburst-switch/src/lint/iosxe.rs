@@ -36,8 +36,8 @@ fn is_model(file: &File) -> bool {
 /// The rendered commands that exist in no other form.
 const ONLY_COMMANDS: [&str; 3] = ["aeolus.cfg", "ecmp.cfg", "paths.cfg"];
 
-/// Splits the files into sets to be judged separately: the queues as commands, and the queues as a model. One would hide
-/// what the other lacks. Settings that exist only as commands, such as the hash, belong to both.
+/// Splits the files into sets to be judged separately: the queues as commands, and the queues as a model. One would
+/// hide what the other lacks. Settings that exist only as commands, such as the hash, belong to both.
 pub(super) fn separate(files: &[File]) -> Vec<Vec<File>> {
     let is_queue = |file: &File| {
         let name = file.name.rsplit('/').next().unwrap_or("");
