@@ -98,7 +98,7 @@ pub struct Config {
     /// peers that restart or that are cut off for a moment.
     pub deadline: Duration,
     /// The longest message to send or to accept, in bytes. Default 16 MiB; below 4 GiB, and at most a
-    /// twentieth of `memory`. A peer may make the endpoint hold twice as much for one message.
+    /// twentieth of `memory`: while it is being received, a message may take twice its length.
     pub max_message: usize,
     /// The bytes of messages that the endpoint holds at a time, at least 1 MiB. Default 640 MiB. All
     /// [`limits`](Self::limits) follow from it:
@@ -114,7 +114,7 @@ pub struct Config {
     /// | `receive_messages`: in each of the queues of the application | one per 640 KiB | 1,024 |
     /// | `max_peers`: remembered by each half | one per 160 KiB | 4,096 |
     ///
-    /// Nothing is allocated beforehand. Too low a value slows senders down: they wait for room at both ends.
+    /// Nothing is allocated beforehand. Too low a value slows senders down: they wait for capacity at both ends.
     /// Peers, sessions and buffers of sockets take memory besides.
     pub memory: usize,
     /// What the switches of the network do. Default: one shallow queue for packets of one DSCP. Settings that the
@@ -184,7 +184,7 @@ const fn max_payload(mtu: usize, headers: usize) -> usize {
 }
 
 fn max_symbol(mtu: usize, trimmable: bool, code: Code, headers: usize) -> usize {
-    // Room for a header tag is reserved before it is known whether the peer wants tags.
+    // Bytes for a header tag are reserved before it is known whether the peer wants tags.
     let header_tag = if trimmable { HEADER_TAG_LEN } else { 0 };
     let index_set = code.index_set_len(MAX_SOURCE_SYMBOLS);
     max_payload(mtu, headers) - SYMBOL_OVERHEAD - header_tag - index_set
@@ -207,5 +207,13 @@ mod tests {
             max_peers: 4_096,
         };
         assert_eq!(Config::default().limits(), limits);
+    }
+
+    #[test]
+    fn the_least_memory_leaves_every_limit_above_zero() {
+        let config = Config { memory: 1 << 20, max_message: 50_000, ..Config::default() };
+        assert_eq!(config.check(), Ok(()));
+        let limits = config.limits();
+        assert!(limits.send_messages.min(limits.receive_messages).min(limits.max_peers) > 0);
     }
 }
