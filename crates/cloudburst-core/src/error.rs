@@ -15,7 +15,8 @@ use core::time::Duration;
 use std::io;
 
 /// Why a message was not queued. Nothing was sent.
-// `r#source`: thiserror would make a field `source` the error's source, whose text this error's text has already.
+// `r#source`: thiserror would make a field `source` the error's source, whose text this error's
+// text has already.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
     /// The message is longer than the configuration allows.
@@ -36,7 +37,8 @@ pub enum StartError {
         /// The bytes of these messages.
         bytes: usize,
     },
-    /// The path map has no path to the peer, the two addresses are of different families, or the port is 0.
+    /// The path map has no path to the peer, the two addresses are of different families, or the
+    /// port is 0.
     #[error("there is no path to {0}")]
     NoPath(std::net::SocketAddr),
     /// The peer is behind an address translator (NAT), and there is no session with it any more.
@@ -89,7 +91,8 @@ pub enum LocalError {
     /// packets to it (EACCES).
     #[error("the address is a broadcast address, or a route or policy prohibits packets to it")]
     Prohibited,
-    /// The peer cannot be reached from the address that the endpoint is bound to, such as 127.0.0.1 (EINVAL).
+    /// The peer cannot be reached from the address that the endpoint is bound to, such as 127.0.0.1
+    /// (EINVAL).
     #[error("the peer cannot be reached from the address that the endpoint is bound to")]
     WrongSource,
     /// The send buffers or queues of this host are full.
@@ -240,8 +243,8 @@ impl Receipt {
         self.packets as f64 / self.source_symbols.max(1) as f64
     }
 
-    /// Returns the time from when there was capacity for the message to STOP: the sum of [`waited`](Self::waited) and
-    /// [`completed_in`](Self::completed_in).
+    /// Returns the time from when there was capacity for the message to STOP: the sum of
+    /// [`waited`](Self::waited) and [`completed_in`](Self::completed_in).
     pub fn total(&self) -> Duration {
         self.waited.saturating_add(self.completed_in)
     }

@@ -1,9 +1,10 @@
 //! Names of endpoints: which addresses belong to this one, and aliases of peers behind a translator.
 //!
-//! A peer behind an address translator is observed at an address that is not its own and that may belong
-//! to another host, since an attacker on the path can forge it. It therefore gets a unique *alias*: the observed address as
-//! IPv6, with a mark in `flowinfo` that is derived from its incarnation. Only sockets use this field,
-//! and the bit that tells aliases from addresses has no meaning for them (RFC 3493, section 3.3).
+//! A peer behind an address translator is observed at an address that is not its own and that may
+//! belong to another host, since an attacker on the path can forge it. It therefore gets a unique
+//! *alias*: the observed address as IPv6, with a mark in `flowinfo` that is derived from its
+//! incarnation. Only sockets use this field, and the bit that tells aliases from addresses has no
+//! meaning for them (RFC 3493, section 3.3).
 
 use crate::id::Incarnation;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};

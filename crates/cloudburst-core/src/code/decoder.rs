@@ -209,8 +209,8 @@ impl Decoder {
         self.work = Work::default();
     }
 
-    /// [Resets](Self::reset) the decoder, and frees tables that exceed the [`memory`](Self::memory) of the
-    /// new block by more than a quarter.
+    /// [Resets](Self::reset) the decoder, and frees tables that exceed the [`memory`](Self::memory)
+    /// of the new block by more than a quarter.
     pub fn reset_within(&mut self, code: Code, shape: BlockShape) {
         self.reset(code, shape);
         let fits = Self::tables(code, shape);

@@ -12,8 +12,8 @@ const SHORTEST: u32 = SHORTEST_TRAIN as u32;
 /// The maximum length: the limit of one system call with UDP_SEGMENT (UDP_MAX_SEGMENTS).
 pub(crate) const MAX_TRAIN: usize = 64;
 const LONGEST: u32 = MAX_TRAIN as u32;
-/// Packets that must have arrived before the next step: a queue that is slightly too short drops a few per
-/// cent.
+/// Packets that must have arrived before the next step: a queue that is slightly too short drops a
+/// few per cent.
 const PROOF: u32 = 32;
 /// The same after a loss. Each longer train that loses packets doubles it, up to the maximum, at which
 /// failed attempts cost 1 packet in 10,000.
@@ -27,9 +27,10 @@ const BY_CHANCE: i64 = 2;
 /// The length of trains on one path, learned from arrivals: it doubles while no packet is missing, halves
 /// when one or two are missing, and falls to the minimum when more are.
 ///
-/// It doubles only when a train of the current length was sent and enough packets have arrived since: short
-/// trains do not probe the depth of queues on the path. After a loss every step takes far longer, and longer
-/// still each time that it fails: trains that are too long also cause losses for other senders.
+/// It doubles only when a train of the current length was sent and enough packets have arrived
+/// since: short trains do not probe the depth of queues on the path. After a loss every step takes
+/// far longer, and longer still each time that it fails: trains that are too long also cause losses
+/// for other senders.
 #[derive(Clone, Debug)]
 pub(super) struct TrainLength {
     length: u32,
@@ -87,8 +88,8 @@ impl TrainLength {
         }
     }
 
-    /// Handles `packets` more sent on the path that are accounted for, none of them missing. Returns whether
-    /// the length grows after repeated losses.
+    /// Handles `packets` more sent on the path that are accounted for, none of them missing.
+    /// Returns whether the length grows after repeated losses.
     pub(super) fn on_arrived(&mut self, packets: u32) -> bool {
         self.arrived = self.arrived.saturating_add(packets);
         if self.length > SHORTEST && self.arrived >= MAX_HOLD {

@@ -198,7 +198,8 @@ pub(crate) fn cancel_call(parts: &mut impl Parts, now: Instant, call: CallId) {
     }
 }
 
-/// Withdraws a request that `callee` has, if it declares `CANCEL`. The caller would have waited until `until`.
+/// Withdraws a request that `callee` has, if it declares `CANCEL`. The caller would have waited
+/// until `until`.
 fn withdraw(sender: &mut Sender, now: Instant, call: CallId, callee: SocketAddr, until: Instant) {
     if sender.supports(callee, Capabilities::CANCEL) {
         let until = until.min(now + WITHDRAW_FOR);
@@ -242,9 +243,10 @@ pub(crate) fn close(parts: &mut impl Parts, now: Instant) {
     }
 }
 
-/// Ends everything. Peers are told that messages not yet delivered will not be, that there will
-/// be no responses to the requests that the application still has or whose responses are cut off
-/// here, and that nobody waits for the responses to this endpoint's calls. The messages that say so are ready to be sent or under way; all other bursts have stopped.
+/// Ends everything. Peers are told that messages not yet delivered will not be, that there will be
+/// no responses to the requests that the application still has or whose responses are cut off here,
+/// and that nobody waits for the responses to this endpoint's calls. The messages that say so are
+/// ready to be sent or under way; all other bursts have stopped.
 pub(crate) fn stop(parts: &mut impl Parts, now: Instant) {
     let (calls, mut sender) = parts.calls_and_sender();
     // Also those whose requests have been delivered, but whose calls have not learned of it.

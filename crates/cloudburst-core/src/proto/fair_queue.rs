@@ -51,9 +51,9 @@ impl<R: Copy + Ord, T: Copy + Ord> FairQueue<R, T> {
         self.waiting.len()
     }
 
-    /// The entry to serve: the one with the lowest rank, and among equals the lowest item. But every eighth is the
-    /// one that has waited longest: one that finds k others in the queue is thus served within 8 (k + 1)
-    /// calls, whatever follows it.
+    /// The item to serve: the one with the lowest rank, and among equals the lowest item. But
+    /// every eighth is the one that has waited longest: one that finds k others in the queue is
+    /// thus served within 8 (k + 1) calls, whatever follows it.
     ///
     /// The caller must [move](Self::served) it to the end of those that wait.
     pub(super) fn next(&mut self) -> Option<T> {
@@ -85,8 +85,8 @@ impl<R: Copy + Ord, T: Copy + Ord> FairQueue<R, T> {
         }
     }
 
-    /// Gives `item`, whose key is `key`, the rank `to`. `None` means that it is not in the queue. An entry
-    /// that stays has waited for as long as before.
+    /// Gives `item`, whose key is `key`, the rank `to`. `None` means that it is not in the queue.
+    /// An entry that stays has waited for as long as before.
     pub(super) fn set(&mut self, key: &mut Option<Key<R>>, to: Option<R>, item: T) {
         let old = *key;
         if old.map(|old| old.rank) == to {

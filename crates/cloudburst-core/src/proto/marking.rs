@@ -10,7 +10,8 @@ pub struct Class(pub u8);
 impl Class {
     /// Handshakes and answers.
     pub const CONTROL: Self = Self(0);
-    /// The most urgent symbols. Less urgent ones have higher class numbers ([`Fabric::classes`](crate::config::Fabric::classes)).
+    /// The most urgent symbols. Less urgent ones have higher class numbers
+    /// ([`Fabric::classes`](crate::config::Fabric::classes)).
     pub const DATA: Self = Self(1);
 }
 

@@ -42,7 +42,8 @@ pub struct Transmit {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Another message of this role is in the application's queue: see [`Transceiver::recv`](super::Transceiver::recv) and
+    /// Another message of this role is in the application's queue: see
+    /// [`Transceiver::recv`](super::Transceiver::recv) and
     /// [`Transceiver::recv_request`](super::Transceiver::recv_request).
     Readable(Role),
     /// A send ended. Sends of requests and responses are included; callers can ignore them.

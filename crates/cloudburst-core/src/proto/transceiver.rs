@@ -119,8 +119,8 @@ impl Transceiver {
     ///
     /// The handshake is the one that a message would begin. A connect ends once the peer is known
     /// to hold the session: immediately if it is and the peer has been heard from recently. It
-    /// counts against [`Limits::send_messages`](crate::config::Limits::send_messages). An idle session is checked before use after 30 s,
-    /// and forgotten by the peer after 155 s.
+    /// counts against [`Limits::send_messages`](crate::config::Limits::send_messages). An idle
+    /// session is checked before use after 30 s, and forgotten by the peer after 155 s.
     ///
     /// # Errors
     ///
@@ -134,8 +134,9 @@ impl Transceiver {
         self.sender.connect(now, peer, deadline)
     }
 
-    /// Ends a connect before its deadline, with [`Rejection::Cancelled`](crate::error::Rejection::Cancelled). Does nothing if it has
-    /// ended. The handshake continues only if something else waits for it.
+    /// Ends a connect before its deadline, with
+    /// [`Rejection::Cancelled`](crate::error::Rejection::Cancelled). Does nothing if it has ended.
+    /// The handshake continues only if something else waits for it.
     pub fn cancel_connect(&mut self, id: ConnectId) {
         self.sender.cancel_connect(id);
     }

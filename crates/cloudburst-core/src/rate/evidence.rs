@@ -71,8 +71,8 @@ struct Share {
 
 type Shares = ArrayVec<Share, MAX_PATHS>;
 
-/// Returns the share of packets of one kind on the paths with the smallest such shares that together carry
-/// half of all packets.
+/// Returns the share of packets of one kind on the paths with the smallest such shares that
+/// together carry half of all packets.
 fn share_of_better_half(shares: &mut Shares) -> f64 {
     shares.sort_unstable_by_key(|share| u64::from(share.part) * 1_000_000 / u64::from(share.all));
     let half = shares.iter().map(|share| u64::from(share.all)).sum::<u64>().div_ceil(2);

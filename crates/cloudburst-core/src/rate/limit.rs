@@ -17,14 +17,14 @@ use std::net::SocketAddr;
 /// The minimum of an epoch: packets accounted for, and duration.
 const EPOCH_PACKETS: u32 = 128;
 const MIN_EPOCH: Duration = Duration::from_micros(500);
-/// The share of losses on every path to every peer at which a lower rate is first tried; and the margin by
-/// which losses must always exceed those found not to be congestion.
+/// The share of losses on every path to every peer at which a lower rate is first tried; and the
+/// margin by which losses must always exceed those found not to be congestion.
 const TRIAL_LOSS: f64 = 0.3;
 const LOSS_MARGIN: f64 = 0.1;
 /// The share of CE marks on every path to every peer at which a lower rate is tried.
 const TRIAL_MARKS: f64 = 0.5;
-/// Each further rate tried is this share of the one before. The last is this share of the delivery rate, so
-/// that a full queue drains.
+/// Each further rate tried is this share of the one before. The last is this share of the delivery
+/// rate, so that a full queue drains.
 // A queue that holds most of a burst loses little less at half the rate, so that steps must be
 // large to show anything.
 const CUT: f64 = 0.5;
@@ -32,8 +32,8 @@ const CUT: f64 = 0.5;
 const LOWEST_TOLERANCE: f64 = 1.1;
 /// A lower rate is kept if it leaves no more than this share of the losses, or of the marks.
 const MAX_REMAINING: f64 = 0.5;
-/// After a second rate tried in vain, a lower one is tried only if the last one left no more than this share
-/// of the losses.
+/// After a second rate tried in vain, a lower one is tried only if the last one left no more than
+/// this share of the losses.
 const MIN_IMPROVEMENT: f64 = 0.9;
 /// The delay of the next trial after one in vain; doubles each time.
 const FIRST_TRIAL_WAIT: Duration = Duration::from_millis(20);
@@ -55,9 +55,9 @@ const MIN_WITNESS_ADDRESSES: usize = 3;
 
 /// Lowers the rate of an endpoint while too high a rate is the cause of its losses.
 ///
-/// Every peer heard in an epoch must be a *witness*: have losses, or marks, on all of its paths. A lowered
-/// rate stays in force while messages go to witnesses only. With witnesses at three IP addresses, it
-/// applies to all peers.
+/// Every peer heard in an epoch must be a *witness*: have losses, or marks, on all of its paths. A
+/// lowered rate stays in force while messages go to witnesses only. With witnesses at three IP
+/// addresses, it applies to all peers.
 #[derive(Clone, Debug)]
 // One limit for the endpoint: with one for each peer, every new peer would find the bottleneck
 // anew, and senders in an incast, which no single sender causes, would slow down.
@@ -328,8 +328,8 @@ impl Shares {
         marks && losses
     }
 
-    /// Returns whether an even lower rate may help where this one does not. Losses decrease with the rate; a
-    /// queue marks until it has drained.
+    /// Returns whether an even lower rate may help where this one does not. Losses decrease with
+    /// the rate; a queue marks until it has drained.
     fn has_improved_since(self, before: Self) -> bool {
         before.marked >= TRIAL_MARKS || self.lost <= before.lost * MIN_IMPROVEMENT
     }

@@ -59,8 +59,8 @@ pub enum RejectReason {
 /// The number of latest symbols on a path of which a report counts CE marks.
 pub const MARK_MEMORY: u16 = 15;
 
-/// The number of symbols of a message that arrived on one path. It has all that its four bytes on the wire
-/// hold, so it is not `#[non_exhaustive]`.
+/// The number of symbols of a message that arrived on one path. It has all that its four bytes on
+/// the wire hold, so it is not `#[non_exhaustive]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrivals {
     /// The path, in the sender's numbering; below [`MAX_PATHS`].

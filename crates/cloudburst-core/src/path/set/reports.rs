@@ -13,8 +13,9 @@ const LOSS_MEMORY: u32 = 128;
 /// The round trip assumed for a path before one has been measured.
 const UNKNOWN_ROUND_TRIP: Duration = Duration::from_millis(1);
 
-/// Packets to a peer that must be accounted for before they are evidence: in all, and per path if the peer
-/// has many. They span several messages, because a queue drops the end of each burst, whatever its path.
+/// Packets to a peer that must be accounted for before they are evidence: in all, and per path if
+/// the peer has many. They span several messages, because a queue drops the end of each burst,
+/// whatever its path.
 const EVIDENCE_PACKETS: u32 = 128;
 const EVIDENCE_PER_PATH: u32 = 8;
 
@@ -86,8 +87,8 @@ impl PathSet {
                 }
                 self.missing += missing;
                 self.clean = 0;
-                // A queue that is too short drops the end of a train. If the whole train is missing, others
-                // have overtaken it, or the path is dead.
+                // A queue that is too short drops the end of a train. If the whole train is
+                // missing, others have overtaken it, or the path is dead.
                 if missing < i64::from(due) {
                     let round_trip = path.round_trip.unwrap_or(UNKNOWN_ROUND_TRIP);
                     health.train.on_missing(now, missing, round_trip);

@@ -133,7 +133,8 @@ impl CallTable {
         Some(CancelledCall { request, delivered: delivered.then_some((peer, until)) })
     }
 
-    /// The calls whose requests are not under way, with the callees and the times until which the callers wait.
+    /// The calls whose requests are not under way, with the callees and the times until which the
+    /// callers wait.
     pub(in crate::proto) fn waiting_without(
         &self,
         is_under_way: impl Fn(MessageId) -> bool,

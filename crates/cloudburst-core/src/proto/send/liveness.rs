@@ -17,10 +17,11 @@ const PROBED_AT_ONCE: u32 = 2;
 
 /// Whether one peer answers.
 ///
-/// The time without an answer begins with the first ACK request since the peer was last heard from. When an
-/// answer is overdue, symbols that messages would repeat become probes. The peer has a credit of
-/// probes for each *period*, however many messages wait for it. Periods grow as the RTOs of a block do.
-/// Once the peer is *unresponsive*, its messages are paused: nothing but probes is sent.
+/// The time without an answer begins with the first ACK request since the peer was last heard from.
+/// When an answer is overdue, symbols that messages would repeat become probes. The peer has a
+/// credit of probes for each *period*, however many messages wait for it. Periods grow as the RTOs
+/// of a block do. Once the peer is *unresponsive*, its messages are paused: nothing but probes is
+/// sent.
 #[derive(Debug, Default)]
 pub(super) struct Liveness {
     unanswered_since: Option<Instant>,

@@ -38,8 +38,8 @@ pub(in crate::proto) struct Opening {
     attempts: u32,
     /// Packets of this attempt that are still to be sent.
     copies: usize,
-    /// The path that the next packet takes regardless of the order, and the return path of its answer: both
-    /// have worked.
+    /// The path that the next packet takes regardless of the order, and the return path of its
+    /// answer: both have worked.
     reply_on: Option<(PathId, u8)>,
     /// The last attempt in which a RETRY was answered.
     replied_in: u32,
@@ -149,8 +149,8 @@ impl Opening {
         self.replied_in < self.attempts
     }
 
-    /// Handles a RETRY to the packet on `path`, which came by `return_path`: an OPEN leaves on that path at
-    /// once. Returns the attempt.
+    /// Handles a RETRY to the packet on `path`, which came by `return_path`: an OPEN leaves on that
+    /// path at once. Returns the attempt.
     pub(in crate::proto) fn on_retry(&mut self, path: PathId, return_path: u8) -> u32 {
         self.replied_in = self.attempts;
         self.reply_on = Some((path, return_path));

@@ -1,5 +1,5 @@
-//! A packet train: packets of equal length, back to back on one path. They are symbols of one message, or of
-//! several to the same peer.
+//! A packet train: packets of equal length, back to back on one path. They are symbols of one
+//! message, or of several to the same peer.
 
 use super::probe::ProbeDue;
 use crate::config::Parameters;
