@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_intended_least_goes_first_and_who_waited_longest_of_equals() {
+    fn peers_with_fewest_attempts_go_first_then_those_that_waited_longest() {
         let mut hellos = Hellos::new(1_000_000_000, 1.0);
         let mut keys = [None; 4];
         for (at, (attempt, since)) in [(9, 1), (2, 8), (2, 7), (1, 9)].into_iter().enumerate() {

@@ -38,7 +38,7 @@ struct PathCounts {
     missing: u32,
     /// The value of `due` at the last report.
     seen: u32,
-    /// Packets that were exempt before they were accounted for.
+    /// Packets that were exempted before they were accounted for.
     exempt: u32,
 }
 
