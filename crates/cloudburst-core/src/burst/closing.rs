@@ -2,10 +2,10 @@
 
 use super::PacketIo;
 use super::engine::Engine;
-use super::parts::{OnAnswer, OnConnect, OnEnd, OnWithdrawn, Sending, lock};
-use super::shared::{ThreadRole, contain};
+use super::shared::{ThreadRole, contain, lock};
+use super::state::{OnAnswer, OnConnect, OnEnd, OnWithdrawn, State};
 use crate::id::{ConnectId, MessageId};
-use crate::proto::{CallId, MAX_BACKOFF, RequestId, coupling};
+use crate::proto::{CallId, MAX_BACKOFF, RequestId};
 use crate::wire::Role;
 use bytes::Bytes;
 use core::time::Duration;
@@ -33,59 +33,57 @@ impl<I: PacketIo> Engine<I> {
     pub fn shutdown(&self, within: Duration, on_refusal: impl FnOnce()) -> bool {
         let deadline = self.shared.io.now() + within;
         self.shared.closing.store(true, Ordering::SeqCst);
-        coupling::close(&mut &self.shared.parts, self.shared.io.now());
+        self.shared.lock().endpoint.close(self.shared.io.now());
         on_refusal();
         self.shared.report();
         self.shared.pump(ThreadRole::Other);
         let drained = loop {
             // Refuses requests that could not be refused before, for lack of capacity.
             if self.readable(Role::Request) > 0 {
-                coupling::close(&mut &self.shared.parts, self.shared.io.now());
+                self.shared.lock().endpoint.close(self.shared.io.now());
                 self.shared.report();
                 self.shared.pump(ThreadRole::Other);
             }
-            let calling = self.shared.parts.lock_calling();
-            let sending = self.shared.parts.lock_sending();
+            let state = self.shared.lock();
+            let State { endpoint, .. } = &*state;
             let left = deadline.saturating_since(self.shared.io.now());
             let over = left.is_zero() || self.shared.is_stopping();
             // An end that has not been reported yet is about to be reported by another thread.
-            let reported = sending.on_end.is_empty()
-                && sending.on_connect.is_empty()
-                && calling.on_answer.is_empty();
-            let refused = self.readable(Role::Request) == 0;
-            let unfinished = sending.sender.unfinished();
-            let rest = refused && reported && calling.calls.open_requests() == 0;
+            let reported = state.on_end.is_empty()
+                && state.on_connect.is_empty()
+                && state.on_answer.is_empty();
+            let refused = endpoint.receiver.readable(Role::Request) == 0;
+            let unfinished = endpoint.unfinished();
+            let rest = refused && reported && endpoint.calls.open_requests() == 0;
             if over {
                 // Nothing waits for the outcomes of withdrawals.
-                break rest && unfinished == sending.sender.withdrawals();
+                break rest && unfinished == endpoint.sender.withdrawals();
             }
             if rest && unfinished == 0 {
                 break true;
             }
-            drop(calling);
-            self.wait(sending, left);
+            self.wait(state, left);
         };
         // If another thread has stopped the engine, everything looks ended because it was cut off:
         // the answer of that thread counts.
         let drained = *self.shared.drained.get_or_init(|| drained);
         // Nothing signals that symbols have ceased to arrive, so wait out the idle time.
         loop {
-            let sending = self.shared.parts.lock_sending();
-            let last = self.shared.parts.lock_receiver().last_symbol();
-            let Some(last) = last else { break };
+            let state = self.shared.lock();
+            let Some(last) = state.endpoint.receiver.last_symbol() else { break };
             let now = self.shared.io.now();
             let wait = (last + LINGER).min(deadline).saturating_since(now);
             if wait.is_zero() || self.shared.is_stopping() {
                 break;
             }
-            self.wait(sending, wait);
+            self.wait(state, wait);
         }
         self.stop();
         drained
     }
 
-    fn wait(&self, sending: MutexGuard<'_, Sending>, limit: Duration) {
-        drop(self.shared.ended.wait_timeout(sending, limit).expect("its holders do not panic"));
+    fn wait(&self, state: MutexGuard<'_, State>, limit: Duration) {
+        drop(self.shared.ended.wait_timeout(state, limit).expect("its holders do not panic"));
     }
 
     /// Stops the threads and every burst at once. Tells peers, once and as far as the rate allows,
@@ -94,7 +92,7 @@ impl<I: PacketIo> Engine<I> {
     pub fn stop(&self) {
         let first = self.take_callbacks();
         if !self.shared.is_stopping() {
-            coupling::stop(&mut &self.shared.parts, self.shared.io.now());
+            self.shared.lock().endpoint.stop(self.shared.io.now());
             // Also sends the STOPs of messages that the application has taken.
             for _ in 0..MAX_STOP_BATCHES {
                 let next = self.shared.pump(ThreadRole::Other);
@@ -126,13 +124,12 @@ impl<I: PacketIo> Engine<I> {
     }
 
     fn take_callbacks(&self) -> Callbacks {
-        let mut calling = self.shared.parts.lock_calling();
-        let mut sending = self.shared.parts.lock_sending();
+        let mut state = self.shared.lock();
         let callbacks = Callbacks {
-            sends: core::mem::take(&mut sending.on_end),
-            connects: core::mem::take(&mut sending.on_connect),
-            calls: core::mem::take(&mut calling.on_answer),
-            requests: core::mem::take(&mut calling.on_withdrawn),
+            sends: core::mem::take(&mut state.on_end),
+            connects: core::mem::take(&mut state.on_connect),
+            calls: core::mem::take(&mut state.on_answer),
+            requests: core::mem::take(&mut state.on_withdrawn),
         };
         // Before another thread can see that nothing is left.
         self.shared.drained.get_or_init(|| callbacks.is_empty());

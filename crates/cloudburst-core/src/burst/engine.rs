@@ -2,14 +2,14 @@
 
 use super::PacketIo;
 use super::drive::Driving;
-use super::parts::{LockedParts, OnAnswer, OnConnect, OnEnd, OnWithdrawn, lock};
-use super::shared::{Answers, EngineEvent, Flush, MAX_SLEEP, Shared, ThreadRole};
+use super::shared::{Answers, EngineEvent, Flush, MAX_SLEEP, Shared, ThreadRole, lock};
+use super::state::{OnAnswer, OnConnect, OnEnd, OnWithdrawn, State};
 use crate::error::StartError;
 use crate::id::{ConnectId, MessageId};
 use crate::path::{OrderError, PathResolver, PathStats};
 use crate::proto::{
     CallId, CallTable, IncomingRequest, Latencies, Message, PeerStats, Prepared, RequestId,
-    SendOptions, Transceiver, TransceiverCounters, coupling, merge_peers,
+    SendOptions, Transceiver, TransceiverCounters,
 };
 use crate::time::Instant;
 use crate::wire::Role;
@@ -54,10 +54,9 @@ impl<I: PacketIo> Engine<I> {
         on_event: impl Fn(EngineEvent) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let busy_poll = endpoint.busy_poll();
-        let (sender, receiver, calls) = endpoint.split();
         let shared = Arc::new(Shared {
             io,
-            parts: LockedParts::new(sender, receiver, calls),
+            state: Mutex::new(State::new(endpoint)),
             on_event: Box::new(on_event),
             in_hand: RwLock::new(()),
             sending_thread: OnceLock::new(),
@@ -100,10 +99,10 @@ impl<I: PacketIo> Engine<I> {
         deadline: Option<Duration>,
         on_connect: OnConnect,
     ) -> Result<ConnectId, StartError> {
-        let mut sending = self.shared.parts.lock_sending();
-        let id = sending.sender.connect(self.shared.io.now(), peer, deadline)?;
-        sending.on_connect.insert(id, on_connect);
-        drop(sending);
+        let mut state = self.shared.lock();
+        let id = state.endpoint.connect(self.shared.io.now(), peer, deadline)?;
+        state.on_connect.insert(id, on_connect);
+        drop(state);
         self.shared.report();
         self.shared.pump(ThreadRole::Other);
         Ok(id)
@@ -111,7 +110,7 @@ impl<I: PacketIo> Engine<I> {
 
     /// Ends a connect before its deadline. Does nothing if it has ended.
     pub fn cancel_connect(&self, id: ConnectId) {
-        self.shared.parts.lock_sending().sender.cancel_connect(id);
+        self.shared.lock().endpoint.cancel_connect(id);
         self.shared.report();
         self.shared.pump(ThreadRole::Other);
     }
@@ -165,12 +164,12 @@ impl<I: PacketIo> Engine<I> {
         on_end: OnEnd,
     ) -> Result<MessageId, StartError> {
         let kept = bytes.clone();
-        let mut sending = self.shared.parts.lock_sending();
-        let id = sending.sender.send(self.shared.io.now(), peer, role, bytes, options)?;
-        sending.on_end.insert(id, (on_end, kept));
+        let mut state = self.shared.lock();
+        let id = state.endpoint.sender.send(self.shared.io.now(), peer, role, bytes, options)?;
+        state.on_end.insert(id, (on_end, kept));
         // With a deadline of zero, it has already ended.
-        let ended = sending.sender.has_events();
-        drop(sending);
+        let ended = state.endpoint.sender.has_events();
+        drop(state);
         if ended {
             self.shared.report();
         }
@@ -179,7 +178,7 @@ impl<I: PacketIo> Engine<I> {
 
     /// Stops the burst of a message at once. Does nothing if it has ended.
     pub fn cancel(&self, id: MessageId) {
-        self.shared.parts.lock_sending().sender.cancel(id);
+        self.shared.lock().endpoint.cancel(id);
         self.shared.report();
         self.shared.pump(ThreadRole::Other);
     }
@@ -227,26 +226,24 @@ impl<I: PacketIo> Engine<I> {
         options: &SendOptions,
         on_answer: OnAnswer,
     ) -> Result<(), StartError> {
-        // Registered first: the call may end before this thread continues.
-        self.shared.parts.lock_calling().on_answer.insert(call.id(), on_answer);
-        let now = self.shared.io.now();
-        let called = coupling::call(&mut &self.shared.parts, now, peer, call, options);
-        if called.is_err() {
-            let on_answer = self.shared.parts.lock_calling().on_answer.remove(&call.id());
-            // Dropped without the lock: the callback may own anything.
-            drop(on_answer);
-        }
+        let mut state = self.shared.lock();
+        state.endpoint.call(self.shared.io.now(), peer, call, options)?;
+        state.on_answer.insert(call.id(), on_answer);
         // With a deadline of zero, it has already ended.
-        if self.shared.parts.lock_sending().sender.has_events() {
+        let ended = state.endpoint.sender.has_events();
+        drop(state);
+        if ended {
             self.shared.report();
         }
-        called
+        Ok(())
     }
 
     /// Forgets a call, and stops the burst of its request. Does nothing if it has ended.
     pub fn cancel_call(&self, call: CallId) {
-        let on_answer = self.shared.parts.lock_calling().on_answer.remove(&call);
-        coupling::cancel_call(&mut &self.shared.parts, self.shared.io.now(), call);
+        let mut state = self.shared.lock();
+        let on_answer = state.on_answer.remove(&call);
+        state.endpoint.cancel_call(self.shared.io.now(), call);
+        drop(state);
         drop(on_answer);
         self.shared.notify_closing();
         self.shared.report();
@@ -255,20 +252,17 @@ impl<I: PacketIo> Engine<I> {
 
     /// Runs `act` on the calls of this endpoint, to prepare requests and to count their results.
     pub fn calls<T>(&self, act: impl FnOnce(&mut CallTable) -> T) -> T {
-        act(&mut self.shared.parts.lock_calling().calls)
+        act(&mut self.shared.lock().endpoint.calls)
     }
 
     /// Takes the next plain message from the application's queue.
     pub fn recv(&self) -> Option<Message> {
-        if self.readable(Role::Plain) == 0 {
-            return None;
-        }
-        let mut receiver = self.shared.parts.lock_receiver();
-        let message = receiver.recv(Role::Plain);
-        let more = receiver.has_events();
-        drop(receiver);
+        let mut state = self.shared.lock();
+        let message = state.endpoint.recv()?;
+        let more = state.endpoint.receiver.has_events();
+        drop(state);
         self.report_more(more);
-        message
+        Some(message)
     }
 
     /// Takes the next request from the application's queue. The application must
@@ -279,22 +273,13 @@ impl<I: PacketIo> Engine<I> {
         &self,
         watch: impl FnOnce(&IncomingRequest) -> OnWithdrawn,
     ) -> Option<IncomingRequest> {
-        if self.readable(Role::Request) == 0 {
-            return None;
-        }
-        let now = self.shared.io.now();
-        // Holds both locks, so that a withdrawal, or a thread that closes the engine, finds the
-        // request either in the queue or with the application.
-        let mut calling = self.shared.parts.lock_calling();
-        let mut receiver = self.shared.parts.lock_receiver();
-        let request = core::iter::from_fn(|| receiver.recv(Role::Request))
-            .find_map(|message| calling.calls.accept(now, message));
-        let more = receiver.has_events();
-        drop(receiver);
+        let mut state = self.shared.lock();
+        let request = state.endpoint.recv_request(self.shared.io.now());
+        let more = state.endpoint.receiver.has_events();
         if let Some(request) = &request {
-            calling.on_withdrawn.insert(request.id(), watch(request));
+            state.on_withdrawn.insert(request.id(), watch(request));
         }
-        drop(calling);
+        drop(state);
         self.report_more(more);
         if let Some(request) = &request {
             self.shared.wake_by(request.deadline);
@@ -305,10 +290,10 @@ impl<I: PacketIo> Engine<I> {
     /// Forgets a request that the application has taken: it has begun to reply, or has dropped the
     /// request.
     pub fn release(&self, request: RequestId) {
-        let mut calling = self.shared.parts.lock_calling();
-        calling.calls.release(request);
-        let on_withdrawn = calling.on_withdrawn.remove(&request);
-        drop(calling);
+        let mut state = self.shared.lock();
+        state.endpoint.calls.release(request);
+        let on_withdrawn = state.on_withdrawn.remove(&request);
+        drop(state);
         drop(on_withdrawn);
         self.shared.notify_closing();
     }
@@ -316,12 +301,12 @@ impl<I: PacketIo> Engine<I> {
     /// The bytes of the response to a request on which the application has not acted, because it is
     /// overloaded.
     pub fn overload_response(&self, request: RequestId) -> Bytes {
-        coupling::overload_response(&mut &self.shared.parts, request)
+        self.shared.lock().endpoint.overload_response(request)
     }
 
     /// The number of messages of `role` in the application's queue.
     pub fn readable(&self, role: Role) -> usize {
-        self.shared.parts.readable(role)
+        self.shared.readable(role)
     }
 
     /// Reports events caused by taking a message, if there are `more`: a message that waited for
@@ -335,35 +320,27 @@ impl<I: PacketIo> Engine<I> {
 
     /// The counters so far.
     pub fn counters(&self) -> TransceiverCounters {
-        let calls = self.calls(|calls| calls.counters());
-        let sender = self.shared.parts.lock_sending().sender.counters();
-        TransceiverCounters {
-            sender,
-            receiver: *self.shared.parts.lock_receiver().counters(),
-            calls,
-        }
+        self.shared.lock().endpoint.counters()
     }
 
     /// The claimed source of the last handshake under none of this endpoint's keys.
     pub fn refused_from(&self) -> Option<SocketAddr> {
-        self.shared.parts.lock_receiver().refused_from()
+        self.shared.lock().endpoint.refused_from()
     }
 
     /// The latencies of messages so far.
     pub fn latencies(&self) -> Latencies {
-        let sent = self.shared.parts.lock_sending().sender.latencies().clone();
-        Latencies { sent, received: self.shared.parts.lock_receiver().latencies().clone() }
+        self.shared.lock().endpoint.latencies()
     }
 
     /// The traffic with each peer that this endpoint remembers, ordered by address.
     pub fn peers(&self) -> Vec<PeerStats> {
-        let sent = self.shared.parts.lock_sending().sender.peers().collect();
-        merge_peers(sent, self.shared.parts.lock_receiver().peers().collect())
+        self.shared.lock().endpoint.peers()
     }
 
     /// Live counts of the paths to `peer`, by path number.
     pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
-        self.shared.parts.lock_sending().sender.paths(peer).to_vec()
+        self.shared.lock().endpoint.paths(peer).to_vec()
     }
 
     /// Receives packets on the calling thread until `done`, which is called after each wait,
@@ -432,25 +409,22 @@ impl<I: PacketIo> Engine<I> {
     ///
     /// # Panics
     ///
-    /// If its parts contradict themselves or each other.
+    /// If the state machines contradict themselves or the callbacks.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
-        let calling = self.shared.parts.lock_calling();
-        let sending = self.shared.parts.lock_sending();
-        calling.calls.check_invariants();
-        sending.sender.check_invariants();
-        self.shared.parts.lock_receiver().check_invariants();
-        let waiting = calling.calls.waiting();
-        assert_eq!(calling.on_answer.len(), waiting, "calls that wait, and their callbacks");
-        let told = calling.on_withdrawn.len();
+        let state = self.shared.lock();
+        let State { endpoint, .. } = &*state;
+        endpoint.check_invariants();
+        let waiting = endpoint.calls.waiting();
+        assert_eq!(state.on_answer.len(), waiting, "calls that wait, and their callbacks");
+        let told = state.on_withdrawn.len();
         assert!(
-            told >= calling.calls.open_requests(),
+            told >= endpoint.calls.open_requests(),
             "each request has a callback for its withdrawal"
         );
-        let unfinished = sending.sender.unfinished();
-        let told = sending.on_end.len() + sending.on_connect.len();
-        assert!(told <= unfinished, "callbacks of what has ended are gone");
-        let wakes = sending.sender.poll_timeout().is_none() || sending.planned.is_some();
+        let told = state.on_end.len() + state.on_connect.len();
+        assert!(told <= endpoint.unfinished(), "callbacks of what has ended are gone");
+        let wakes = endpoint.sender.poll_timeout().is_none() || state.planned.is_some();
         assert!(wakes, "the sending thread wakes when the sender has something to do");
     }
 
@@ -483,8 +457,6 @@ impl<I: PacketIo> Engine<I> {
     /// Returns an error if the configured order does not fit the new paths. Nothing has changed
     /// then.
     pub fn set_path_resolver(&self, resolver: Arc<dyn PathResolver>) -> Result<(), OrderError> {
-        self.shared.parts.lock_sending().sender.set_path_resolver(resolver.clone())?;
-        self.shared.parts.lock_receiver().set_path_resolver(resolver);
-        Ok(())
+        self.shared.lock().endpoint.set_path_resolver(resolver)
     }
 }

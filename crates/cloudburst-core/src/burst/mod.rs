@@ -1,7 +1,6 @@
 //! Two threads: one encodes and sends, the other receives and decodes. The paper (section IV-A) has four.
 //!
-//! [`Engine`] drives the parts of a [`Transceiver`] over any [`PacketIo`], through the same functions
-//! as [`Transceiver`] itself:
+//! [`Engine`] drives a [`Transceiver`] over any [`PacketIo`]:
 //!
 //! ```text
 //!   caller ── send ──► Sender ──► PacketIo::transmit          thread "cbrst-send"
@@ -9,7 +8,8 @@
 //!   caller ◄── recv ── Receiver ◄── PacketIo::take            thread "cbrst-recv"
 //! ```
 //!
-//! Each part has a lock of its own, and any thread may drive it. A caller's thread sends the first
+//! One lock guards the endpoint, and any thread may drive it. Callbacks of the application and system
+//! calls run without the lock. A caller's thread sends the first
 //! packets of its message, and the receiving thread sends what an answer requests, because handing
 //! work to another thread takes longer than doing it. The sending thread handles everything that
 //! must wait for the pacer or for an answer.
@@ -17,14 +17,14 @@
 mod closing;
 mod drive;
 mod engine;
-mod parts;
 mod receiving;
 mod sending;
 mod shared;
+mod state;
 
 pub use engine::{Driven, Engine};
-pub use parts::{OnAnswer, OnConnect, OnEnd, OnWithdrawn};
 pub use shared::{EngineEvent, contain};
+pub use state::{OnAnswer, OnConnect, OnEnd, OnWithdrawn};
 
 use crate::error::LocalError;
 use crate::path::Via;

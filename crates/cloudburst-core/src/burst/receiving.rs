@@ -3,7 +3,7 @@
 use super::PacketIo;
 use super::drive::PollerRole;
 use super::shared::{Answers, EngineEvent, MAX_SLEEP, Shared, ThreadRole, contain};
-use crate::proto::{Event, coupling};
+use crate::proto::Event;
 use crate::time::Instant;
 use core::cell::Cell;
 use core::ptr;
@@ -54,7 +54,7 @@ impl<I: PacketIo> Shared<I> {
             if done() {
                 return None;
             }
-            let due = self.parts.lock_receiver().poll_timeout();
+            let due = self.lock().endpoint.receiver.poll_timeout();
             let now = self.io.now();
             let left = limit.saturating_sub(now.saturating_since(begun)).min(MAX_SLEEP);
             let sleep = due.map_or(left, |at| at.saturating_since(now).min(left));
@@ -112,7 +112,7 @@ impl<I: PacketIo> Shared<I> {
         // The thread that takes packets serves the timers: while packets keep coming, no other
         // thread may wait for them. Only a thread that has read the sockets may conclude that
         // nothing arrived in time.
-        self.parts.lock_receiver().handle_timeout(self.io.now());
+        self.lock().endpoint.receiver.handle_timeout(self.io.now());
         let readable = self.report();
         let later = answers == Answers::AfterApplication && readable;
         self.pending_flush.fetch_or(later, Ordering::SeqCst);
@@ -137,11 +137,9 @@ impl<I: PacketIo> Shared<I> {
                 arrived_at.get_or_insert(now);
             }
             since += datagrams.count();
-            let mut parts = self.parts.batch();
+            let mut state = self.lock();
             let ce = datagrams.ce;
-            datagrams.for_each(|via, packet| {
-                coupling::handle_datagram(&mut parts, now, via, ce, packet);
-            });
+            datagrams.for_each(|via, packet| state.endpoint.handle_arrival(now, via, ce, packet));
         });
         arrived_at
     }
@@ -151,7 +149,7 @@ impl<I: PacketIo> Shared<I> {
         // `notify_all` is a system call even without waiters.
         if self.closing.load(Ordering::SeqCst) {
             // That thread checks with this lock held, and releases it while it waits.
-            let _sending = self.parts.lock_sending();
+            let _state = self.lock();
             self.ended.notify_all();
         }
     }
@@ -168,7 +166,7 @@ impl<I: PacketIo> Shared<I> {
         let outer = REPORTS.replace(here);
         let mut readable = false;
         let mut ended = false;
-        while let Some(event) = coupling::poll_event(&mut &self.parts) {
+        while let Some(event) = self.next_event() {
             match event {
                 Event::Readable(role) => {
                     readable = true;
@@ -176,7 +174,7 @@ impl<I: PacketIo> Shared<I> {
                 }
                 Event::Answered(call, result) => {
                     readable = true;
-                    let on_answer = self.parts.lock_calling().on_answer.remove(&call);
+                    let on_answer = self.lock().on_answer.remove(&call);
                     self.notify_closing();
                     if let Some(on_answer) = on_answer {
                         contain(|| on_answer(result));
@@ -184,14 +182,14 @@ impl<I: PacketIo> Shared<I> {
                 }
                 Event::Withdrawn(request) => {
                     ended = true;
-                    let on_withdrawn = self.parts.lock_calling().on_withdrawn.remove(&request);
+                    let on_withdrawn = self.lock().on_withdrawn.remove(&request);
                     if let Some(on_withdrawn) = on_withdrawn {
                         contain(on_withdrawn);
                     }
                 }
                 Event::Ended(id, outcome) => {
                     ended = true;
-                    let on_end = self.parts.lock_sending().on_end.remove(&id);
+                    let on_end = self.lock().on_end.remove(&id);
                     if let Some((on_end, bytes)) = on_end {
                         contain(|| on_end(outcome));
                         contain(|| drop(bytes));
@@ -199,7 +197,7 @@ impl<I: PacketIo> Shared<I> {
                 }
                 Event::Connected(id, result) => {
                     ended = true;
-                    let on_connect = self.parts.lock_sending().on_connect.remove(&id);
+                    let on_connect = self.lock().on_connect.remove(&id);
                     if let Some(on_connect) = on_connect {
                         contain(|| on_connect(result));
                     }
@@ -216,5 +214,9 @@ impl<I: PacketIo> Shared<I> {
             self.io.wake();
         }
         readable
+    }
+
+    fn next_event(&self) -> Option<Event> {
+        self.lock().endpoint.next_event()
     }
 }

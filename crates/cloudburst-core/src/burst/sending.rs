@@ -2,7 +2,7 @@
 
 use super::PacketIo;
 use super::shared::{Answers, Flush, Shared, ThreadRole};
-use crate::proto::{Transmit, coupling};
+use crate::proto::Transmit;
 use crate::time::Instant;
 use core::cell::RefCell;
 use core::time::Duration;
@@ -50,10 +50,10 @@ impl<I: PacketIo> Shared<I> {
 
     /// Ensures that the sending thread wakes by `at`.
     pub(super) fn wake_by(&self, at: Instant) {
-        let mut sending = self.parts.lock_sending();
-        if sending.planned.is_none_or(|planned| at < planned) {
-            sending.planned = Some(at);
-            drop(sending);
+        let mut state = self.lock();
+        if state.planned.is_none_or(|planned| at < planned) {
+            state.planned = Some(at);
+            drop(state);
             self.wake_sending();
         }
     }
@@ -81,7 +81,8 @@ impl<I: PacketIo> Shared<I> {
                     return (Some(Instant::ZERO), false);
                 }
                 let now = self.io.now();
-                match coupling::poll_transmit(&mut &self.parts, now, buffer) {
+                let transmit = self.lock().endpoint.poll_transmit(now, buffer);
+                match transmit {
                     Some(transmit) => self.transmit(&transmit, buffer),
                     None => break,
                 }
@@ -96,10 +97,10 @@ impl<I: PacketIo> Shared<I> {
     /// Whether the sending thread leaves the sockets to another thread that is sending, because its
     /// packets would overtake those that the other holds. The plan of the other thread wakes it.
     fn gives_way(&self) -> bool {
-        let mut sending = self.parts.lock_sending();
+        let mut state = self.lock();
         let gives_way = self.helpers.load(Ordering::SeqCst) > 0;
         if gives_way {
-            sending.planned = None;
+            state.planned = None;
         }
         gives_way
     }
@@ -110,7 +111,8 @@ impl<I: PacketIo> Shared<I> {
         with_buffer(|buffer| {
             for _ in 0..HELP {
                 let now = self.io.now();
-                match coupling::poll_symbols(&mut &self.parts, now, buffer) {
+                let transmit = self.lock().endpoint.poll_symbols(now, buffer);
+                match transmit {
                     Some(transmit) => self.transmit(&transmit, buffer),
                     None => break,
                 }
@@ -126,19 +128,19 @@ impl<I: PacketIo> Shared<I> {
     /// While others are under way, their answers and timers cause what is pending to be sent,
     /// whatever the caller does.
     pub(super) fn send_now_or_with_others(&self, flush: Flush) -> bool {
-        let mut sending = self.parts.lock_sending();
-        if sending.sender.unfinished() <= FEW_UNDER_WAY {
-            drop(sending);
+        let mut state = self.lock();
+        if state.endpoint.unfinished() <= FEW_UNDER_WAY {
+            drop(state);
             self.pump(ThreadRole::Other);
             return false;
         }
         // Without a plan, nothing would send it if the caller's runtime became idle.
-        if flush == Flush::ByCaller && sending.planned.is_some() {
+        if flush == Flush::ByCaller && state.planned.is_some() {
             return !self.pending_flush.swap(true, Ordering::SeqCst);
         }
-        if sending.planned != Some(Instant::ZERO) {
-            sending.planned = Some(Instant::ZERO);
-            drop(sending);
+        if state.planned != Some(Instant::ZERO) {
+            state.planned = Some(Instant::ZERO);
+            drop(state);
             self.wake_sending();
         }
         false
@@ -153,7 +155,7 @@ impl<I: PacketIo> Shared<I> {
 
     fn transmit(&self, transmit: &Transmit, buffer: &mut Vec<u8>) {
         if let Err(error) = self.io.transmit(transmit, buffer) {
-            self.parts.lock_sending().sender.not_sent(transmit, error);
+            self.lock().endpoint.not_sent(transmit, error);
         }
         buffer.clear();
     }
@@ -162,9 +164,13 @@ impl<I: PacketIo> Shared<I> {
     /// alone knows whether their timers can be trusted.
     fn handle_timeout(&self) {
         let now = self.io.now();
-        let calls = self.parts.lock_calling().calls.poll_timeout();
-        let due =
-            [self.parts.lock_sending().sender.next_timer(), calls].into_iter().flatten().min();
+        let due = {
+            let endpoint = &self.lock().endpoint;
+            [endpoint.sender.next_timer(), endpoint.calls.poll_timeout()]
+                .into_iter()
+                .flatten()
+                .min()
+        };
         if due.is_some_and(|at| now.saturating_since(at) > SUSPENDED) {
             // The process was held up. First reads what has arrived in the meantime: packets still
             // in the sockets, and packets that other threads had taken when they were held up.
@@ -174,30 +180,32 @@ impl<I: PacketIo> Shared<I> {
             drop(self.in_hand.write().expect("holders of this lock do not panic"));
             self.report();
         }
-        self.parts.lock_sending().sender.handle_timeout(now);
-        self.parts.lock_calling().calls.handle_timeout(now);
+        let endpoint = &mut self.lock().endpoint;
+        endpoint.sender.handle_timeout(now);
+        endpoint.calls.handle_timeout(now);
     }
 
     /// Ensures that the sending thread wakes as soon as there is something to do, or at `soon`.
     /// Returns that time. Answers that are held back for the application do not count.
     fn plan(&self, role: ThreadRole, soon: Option<Instant>, answers: Answers) -> Option<Instant> {
-        let calling = self.parts.lock_calling();
-        let mut sending = self.parts.lock_sending();
+        let mut state = self.lock();
+        let endpoint = &state.endpoint;
         // The sending thread also sends answers that wait for the pacer. The receiving thread
         // planned its sleep before they were queued.
         let answers = match answers {
-            Answers::Now => self.parts.lock_answering().and_then(|r| r.next_transmit()),
+            Answers::Now => endpoint.receiver.next_transmit(),
             Answers::AfterApplication => None,
         };
-        let timeouts = [soon, answers, calling.calls.poll_timeout(), sending.sender.poll_timeout()];
+        let timeouts =
+            [soon, answers, endpoint.calls.poll_timeout(), endpoint.sender.poll_timeout()];
         let wake_at = timeouts.into_iter().flatten().min();
         match role {
-            ThreadRole::SendingThread => sending.planned = wake_at,
+            ThreadRole::SendingThread => state.planned = wake_at,
             ThreadRole::Other => {
                 let sleeps_past =
-                    wake_at.is_some_and(|at| sending.planned.is_none_or(|planned| at < planned));
+                    wake_at.is_some_and(|at| state.planned.is_none_or(|planned| at < planned));
                 if sleeps_past {
-                    sending.planned = wake_at;
+                    state.planned = wake_at;
                     self.wake_sending();
                 }
             }

@@ -2,12 +2,12 @@
 
 use super::PacketIo;
 use super::drive::Driving;
-use super::parts::LockedParts;
+use super::state::State;
 use crate::wire::Role;
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, OnceLock, RwLock};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, RwLock};
 use std::thread::Thread;
 
 /// An event that may end a caller's wait.
@@ -26,7 +26,7 @@ pub(super) const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 pub(super) struct Shared<I> {
     pub(super) io: I,
-    pub(super) parts: LockedParts,
+    pub(super) state: Mutex<State>,
     pub(super) on_event: OnEvent,
     /// Held for reading by threads that have taken packets and not yet handed them in.
     pub(super) in_hand: RwLock<()>,
@@ -77,9 +77,22 @@ pub(super) enum ThreadRole {
 }
 
 impl<I: PacketIo> Shared<I> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// The number of messages of `role` in the application's queue.
+    pub(super) fn readable(&self, role: Role) -> usize {
+        self.lock().endpoint.receiver.readable(role)
+    }
+
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("holders of this lock run state machines, which do not panic")
 }
 
 /// Runs a callback or a destructor of the application, and contains its panics, which must harm

@@ -32,7 +32,7 @@
 //! size for one path, so that a batch is one system call; the last datagram may be shorter.
 
 mod calls;
-pub(crate) mod coupling;
+mod coupling;
 mod fair_queue;
 mod idle;
 mod layout;
@@ -60,6 +60,5 @@ pub(crate) use receive::{Receiver, ReceiverEvent};
 pub use send::{SendOptions, SenderCounters};
 pub(crate) use send::{Sender, SenderEvent};
 use session::Identity;
-pub(crate) use stats::merge as merge_peers;
 pub use stats::{PeerStats, ReceivedFrom, SentTo};
 pub use transceiver::{Latencies, Transceiver, TransceiverCounters};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Records what an endpoint does. See [`Transceiver::observe`](super::Transceiver::observe).
 ///
-/// It is called under the locks of the endpoint, on the threads that handle packets, so it must not
+/// It is called under the lock of the engine, on the threads that handle packets, so it must not
 /// block.
 pub trait Observer: Debug + Send + Sync {
     /// Called at the moment when `event` happens.

@@ -1,23 +1,21 @@
-//! An endpoint with all its parts, for single-threaded drivers: tests, fuzzers, simulators.
+//! An endpoint with all its parts.
 
 use super::Identity;
-use super::coupling::{self, Halves, Parts};
 use super::observe::Observer;
 use super::stats::{PeerStats, merge};
 use super::{
-    CallCounters, CallId, CallTable, Event, IncomingRequest, Message, Prepared, Receiver,
-    ReceiverCounters, SendOptions, Sender, SenderCounters, Transmit, response,
+    CallCounters, CallTable, IncomingRequest, Message, Prepared, Receiver, ReceiverCounters,
+    SendOptions, Sender, SenderCounters, Transmit, response,
 };
 use crate::config::{Config, ConfigError, ListenPorts, Parameters, Security};
 use crate::error::{LocalError, StartError};
 use crate::id::{ConnectId, MessageId};
 use crate::latency::LatencyHistogram;
-use crate::path::{OrderError, PathResolver, PathStats, Via};
+use crate::path::{OrderError, PathResolver, PathStats};
 use crate::rng::{Ratchet, Seed};
 use crate::time::Instant;
 use crate::wire::Role;
 use bytes::Bytes;
-use core::ops::DerefMut;
 use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,13 +25,13 @@ use std::sync::Arc;
 /// See the [module](super) for how to drive it.
 #[derive(Debug)]
 pub struct Transceiver {
-    sender: Sender,
-    receiver: Receiver,
-    calls: CallTable,
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) calls: CallTable,
     busy_poll: Duration,
 }
 
-/// TransceiverCounters of what an endpoint has done and seen since it was created.
+/// Counters of what an endpoint has done and seen since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransceiverCounters {
@@ -97,11 +95,6 @@ impl Transceiver {
         })
     }
 
-    /// The parts, for threads that lock them one by one.
-    pub(crate) fn split(self) -> (Sender, Receiver, CallTable) {
-        (self.sender, self.receiver, self.calls)
-    }
-
     /// Reports the endpoint's work to `observer` from now on. Without an observer, the cost is a
     /// branch for each train, each answer and each change of a session or of a message.
     pub fn observe(&mut self, observer: Arc<dyn Observer>) {
@@ -162,28 +155,6 @@ impl Transceiver {
         self.calls.prepare(timeout, bytes)
     }
 
-    /// Sends a request to `peer`. An [`Event::Answered`] reports how its call ends. The deadline is
-    /// that of the call, whatever `options` say.
-    ///
-    /// # Errors
-    ///
-    /// See [`StartError`]. On an error, nothing was sent, and the request can be tried again.
-    pub fn call(
-        &mut self,
-        now: Instant,
-        peer: SocketAddr,
-        call: &Prepared,
-        options: &SendOptions,
-    ) -> Result<(), StartError> {
-        coupling::call(self, now, peer, call, options)
-    }
-
-    /// Forgets a call, and stops the burst of its request. If the callee has the request, it is
-    /// told that the caller no longer waits. A response that arrives later is dropped.
-    pub fn cancel_call(&mut self, now: Instant, call: CallId) {
-        coupling::cancel_call(self, now, call);
-    }
-
     /// Sends the response to a request. `None` tells the caller that there is no response.
     ///
     /// # Errors
@@ -214,7 +185,7 @@ impl Transceiver {
         request: &IncomingRequest,
         options: &SendOptions,
     ) -> Result<MessageId, StartError> {
-        let frame = coupling::overload_response(self, request.id());
+        let frame = self.overload_response(request.id());
         let id = self.sender.send(now, request.peer, Role::Response, frame, options)?;
         self.calls.release(request.id());
         self.calls.count_overloaded();
@@ -259,31 +230,6 @@ impl Transceiver {
         Ok(())
     }
 
-    /// Stops accepting connects and new messages, both to send and to receive. Those under way
-    /// continue, and the requests that the application has taken can be replied to. Requests that
-    /// it has not taken are refused.
-    pub fn close(&mut self, now: Instant) {
-        coupling::close(self, now);
-    }
-
-    /// Stops everything except the packets that tell peers so: see
-    /// [`poll_transmit`](Self::poll_transmit). Requests that the application has taken can no
-    /// longer be replied to.
-    pub fn stop(&mut self, now: Instant) {
-        coupling::stop(self, now);
-    }
-
-    /// Handles a datagram that arrived by `via`. The contents of `packet` are unspecified
-    /// afterwards.
-    pub fn handle_datagram(&mut self, now: Instant, via: Via, packet: &mut [u8]) {
-        coupling::handle_datagram(self, now, via, false, packet);
-    }
-
-    /// [`handle_datagram`](Self::handle_datagram) for a datagram that arrived with a CE mark (RFC 3168).
-    pub fn handle_marked(&mut self, now: Instant, via: Via, packet: &mut [u8]) {
-        coupling::handle_datagram(self, now, via, true, packet);
-    }
-
     /// Handles everything that is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.sender.handle_timeout(now);
@@ -291,30 +237,10 @@ impl Transceiver {
         self.calls.handle_timeout(now);
     }
 
-    /// Fills `buffer`, which must be empty, with the next datagrams for one path.
-    pub fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        coupling::poll_transmit(self, now, buffer)
-    }
-
-    /// [`poll_transmit`](Self::poll_transmit) without answers on their own, for a driver whose
-    /// application has something new to read and may respond at once.
-    pub fn poll_symbols(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        coupling::poll_symbols(self, now, buffer)
-    }
-
     /// Reports that the host did not send `transmit`. To the protocol, this is a loss like any
     /// other. If a message fails and nothing was sent since, its caller learns of the error.
     pub fn not_sent(&mut self, transmit: &Transmit, error: LocalError) {
         self.sender.not_sent(transmit, error);
-    }
-
-    /// The next event for the application.
-    pub fn poll_event(&mut self) -> Option<Event> {
-        let event = coupling::poll_event(self);
-        if let Some(Event::Withdrawn(request)) = &event {
-            self.calls.release(*request);
-        }
-        event
     }
 
     /// The time at which [`handle_timeout`](Self::handle_timeout) is next due, or
@@ -377,51 +303,5 @@ impl Transceiver {
     /// Live counts of the paths to `peer`, by path number.
     pub fn paths(&self, peer: SocketAddr) -> &[PathStats] {
         self.sender.paths(peer)
-    }
-}
-
-impl Halves for Transceiver {
-    fn sender(&mut self) -> impl DerefMut<Target = Sender> {
-        &mut self.sender
-    }
-
-    fn receiver(&mut self) -> impl DerefMut<Target = Receiver> {
-        &mut self.receiver
-    }
-
-    fn both(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>) {
-        (&mut self.sender, &mut self.receiver)
-    }
-}
-
-impl Parts for Transceiver {
-    fn calls(&mut self) -> impl DerefMut<Target = CallTable> {
-        &mut self.calls
-    }
-
-    fn calls_and_sender(
-        &mut self,
-    ) -> (impl DerefMut<Target = CallTable>, impl DerefMut<Target = Sender>) {
-        (&mut self.calls, &mut self.sender)
-    }
-
-    fn calls_and_receiver(
-        &mut self,
-    ) -> (impl DerefMut<Target = CallTable>, impl DerefMut<Target = Receiver>) {
-        (&mut self.calls, &mut self.receiver)
-    }
-
-    fn all(
-        &mut self,
-    ) -> (
-        impl DerefMut<Target = CallTable>,
-        impl DerefMut<Target = Sender>,
-        impl DerefMut<Target = Receiver>,
-    ) {
-        (&mut self.calls, &mut self.sender, &mut self.receiver)
-    }
-
-    fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>> {
-        Some(&mut self.receiver)
     }
 }

@@ -6,6 +6,5 @@
 mod common;
 mod engine;
 mod reported_once;
-mod same_as_transceiver;
 mod suspended;
 mod taking;

@@ -43,15 +43,6 @@ pub(super) struct Received<'a> {
 pub(super) struct NoSession;
 
 impl Receiver {
-    /// Whether a SYMBOL may be the first of its session.
-    pub(in crate::proto) fn may_confirm(&self, packet: &[u8]) -> bool {
-        // Most of the time no handshake is half open, and nothing has to be looked up.
-        self.half_open.len() > 0
-            && Prefix::session_of(packet).is_some_and(|session| {
-                !self.sessions.contains_key(&session) && self.half_open.contains(session)
-            })
-    }
-
     /// Handles a SYMBOL that arrived by `via`; `ce` says whether it had a CE mark. The contents of
     /// `packet` are unspecified afterwards. Returns what the sending half must learn: a new peer,
     /// to which it needs no handshake, or new routes to one.
