@@ -241,7 +241,9 @@ impl<I: PacketIo> Engine<I> {
     /// Forgets a call, and stops the burst of its request. Does nothing if it has ended.
     pub fn cancel_call(&self, call: CallId) {
         let mut state = self.shared.lock();
-        let on_answer = state.on_answer.remove(&call);
+        // The caller knows the end of a call that has ended, and may be about to make another, whose
+        // request carries the STOP of this one's response. A send here would take a packet for it.
+        let Some(on_answer) = state.on_answer.remove(&call) else { return };
         state.endpoint.cancel_call(self.shared.io.now(), call);
         drop(state);
         drop(on_answer);
