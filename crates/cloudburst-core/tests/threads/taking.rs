@@ -427,3 +427,43 @@ fn timer_checks_of_the_sending_thread(messages: u64) -> usize {
     drop(server);
     looks + reports.try_iter().count()
 }
+
+#[test]
+fn a_call_that_has_ended_sends_nothing_when_it_is_cancelled() {
+    let hold = Arc::new(Mutex::new(()));
+    let held = hold.lock().unwrap();
+    let looks = Looks { report: unbounded().0, hold: hold.clone() };
+    let caller = server_that_looks(Config::default(), drop, Some(looks));
+    let now = caller.clock.now();
+    let mut callee = endpoint(1, Config::default());
+    let (answered, answers) = unbounded();
+    let options = SendOptions::default();
+    let call = caller.engine.calls(|calls| calls.prepare(None, b"a request"));
+    let on_answer = Box::new(move |result| answered.send(result).unwrap());
+    caller.engine.call(CLIENT.into(), &call, &options, on_answer).unwrap();
+    let hear = |callee: &mut Transceiver| {
+        for packet in packets(callee, now) {
+            caller.inbox.send(packet).unwrap();
+        }
+        caller.engine.take();
+    };
+    let request = loop {
+        caller.answer(&mut callee);
+        if let Some(request) = callee.recv_request(now) {
+            break request;
+        }
+        hear(&mut callee);
+    };
+    callee.reply(now, &request, Some(b"a response"), &options).unwrap();
+    hear(&mut callee);
+    let answer = answers.try_recv().unwrap().unwrap();
+    caller.engine.cancel_call(call.id());
+    let deferred = caller.outbox.is_empty();
+    caller.engine.flush();
+    let sent = caller.outbox.len();
+    // Before any assertion, because dropping the engine waits for its threads.
+    drop(held);
+    assert_eq!(answer, "a response");
+    assert!(deferred, "the STOP waits for the next request");
+    assert_eq!(sent, 1, "or for a flush");
+}
