@@ -28,7 +28,8 @@ pub(crate) fn table(wire: &Wire) -> Result<String> {
         )
     };
     let mut transports = TRAINS.map(with).into_iter().collect::<Result<Vec<_>>>()?;
-    let (mut goodputs, mut latencies) = (TRAINS.map(|_| Vec::new()), TRAINS.map(|_| Vec::new()));
+    let mut goodputs = TRAINS.map(|_| Vec::new());
+    let mut latencies = TRAINS.map(|_| Vec::new());
     // The first trials warm up caches and estimates.
     for turn in 0..=TURNS {
         for (at, transport) in transports.iter_mut().enumerate() {

@@ -95,8 +95,8 @@ impl Intent {
         check_classes(platform, &classes, &parameters.pfc)?;
         let chip = parameters.chip.as_deref().map(Chip::find).transpose()?;
         if let (Some(chip), false) = (chip, platform.has_chip()) {
-            let (got, expected) =
-                (chip.name.into(), format!("none: {platform} has queues in software"));
+            let got = chip.name.into();
+            let expected = format!("none: {platform} has queues in software");
             return Err(Refusal::Value { field: "chip", got, expected });
         }
         let cell = chip.and_then(|chip| chip.cell).unwrap_or_else(|| platform.cell());

@@ -94,7 +94,7 @@ fn fill(template: &Template, filling: &Filling<'_>) -> Result<String, minijinja:
     environment.get_template("template")?.render(Serde(filling))
 }
 
-/// The variables of the templates; `switch-configs/README.md` lists them.
+/// The variables of the templates. Sizes are in bytes, rates in bits per second.
 #[derive(Serialize)]
 struct Filling<'a> {
     summary: String,
@@ -111,7 +111,9 @@ struct Filling<'a> {
     default_queue: u8,
     limit: LimitFilling,
     cap: Cap,
+    /// The buffer of one MMU.
     buffer: u64,
+    /// The number of MMUs.
     mmus: u64,
     mtu: u64,
     frame: u64,
@@ -122,6 +124,7 @@ struct Filling<'a> {
     burst: u64,
     quanta: Pair,
     weights: Weights,
+    /// The weights in the platform's form: weights or percent.
     shares: Pair,
     seed: u32,
     seed_hex: String,
@@ -139,6 +142,7 @@ struct Filling<'a> {
     trim: Option<Trim>,
     routes: Vec<RouteFilling<'a>>,
     decapsulate: Option<Ipv4Addr>,
+    /// Prefixes; empty for any sender.
     decapsulate_from: &'a [String],
 }
 
@@ -221,10 +225,8 @@ impl<'a> Filling<'a> {
             each.class != intent.default_class(each.dscp) || intent.is_tiny(each.class)
         };
         let moved = || (0..64).map(class).filter(is_moved);
-        let (in_use, moved_classes) = (
-            by_class(intent.classes.iter().map(|(&dscp, &class)| Mapped { dscp, class })),
-            by_class(moved()),
-        );
+        let in_use = by_class(intent.classes.iter().map(|(&dscp, &class)| Mapped { dscp, class }));
+        let moved_classes = by_class(moved());
         let (value, unit) = intent.limit_with_unit();
         Self {
             summary: intent.summary(),

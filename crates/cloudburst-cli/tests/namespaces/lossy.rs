@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How often each message was seen, by its BLAKE3.
-type Tally = BTreeMap<[u8; 32], u32>;
+type Counts = BTreeMap<[u8; 32], u32>;
 
 /// A wire that loses `percent` of the packets, each way.
 fn lossy(percent: u32) -> Result<Wire, Failed> {
@@ -32,7 +32,7 @@ pub(crate) fn messages(percent: u32, count: u64) -> Result<(), Failed> {
 
     let start = Instant::now();
     let next = Arc::new(AtomicU64::new(0));
-    let sent = Arc::new(Mutex::new(Tally::new()));
+    let sent = Arc::new(Mutex::new(Counts::new()));
     let senders: Vec<_> = (0..32)
         .map(|_| {
             let sender = sender.clone();
@@ -55,7 +55,7 @@ pub(crate) fn messages(percent: u32, count: u64) -> Result<(), Failed> {
             })
         })
         .collect();
-    let mut arrived = Tally::new();
+    let mut arrived = Counts::new();
     for _ in 0..count {
         let message = receiver.recv_timeout(Duration::from_secs(60))?;
         let Some(message) = message else {

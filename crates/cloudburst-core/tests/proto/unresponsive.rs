@@ -133,7 +133,8 @@ fn a_hundred_unresponsive_peers_do_not_slow_down_messages_to_another() {
         }
         star.run_for(Duration::from_millis(500));
         let busy = times(&mut star, length);
-        let (idle, busy): (Duration, Duration) = (idle.iter().sum(), busy.iter().sum());
+        let idle: Duration = idle.iter().sum();
+        let busy: Duration = busy.iter().sum();
         println!("{length} bytes, 50 times: {idle:?} became {busy:?}");
         assert!(busy < idle * 21 / 20, "{idle:?} became {busy:?}");
     }

@@ -16,17 +16,22 @@ use std::sync::Arc;
 
 type Packet = (Via, Vec<u8>);
 
+enum Arrival {
+    Packet(Packet),
+    Wake,
+}
+
 /// One end of a wire.
 struct Wire {
     epoch: std::time::Instant,
     address: SocketAddr,
-    inbox: Receiver<Option<Packet>>,
-    own: Sender<Option<Packet>>,
-    peer: Sender<Option<Packet>>,
+    inbox: Receiver<Arrival>,
+    own: Sender<Arrival>,
+    peer: Sender<Arrival>,
 }
 
 impl PacketIo for Wire {
-    type Ready = Option<Option<Packet>>;
+    type Ready = Option<Arrival>;
 
     fn now(&self) -> Instant {
         Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
@@ -36,14 +41,14 @@ impl PacketIo for Wire {
         for packet in contents.chunks(transmit.segment_size) {
             let via = Via { egress: 0, local: None, remote: self.address };
             // An end that is gone loses packets, like a network.
-            let _ = self.peer.send(Some((via, packet.to_vec())));
+            let _ = self.peer.send(Arrival::Packet((via, packet.to_vec())));
         }
         Ok(())
     }
 
     fn wait(&self, timeout: Duration) -> Self::Ready {
         let came = self.inbox.recv_timeout(timeout).ok();
-        if matches!(came, Some(None)) && timeout.is_zero() {
+        if matches!(came, Some(Arrival::Wake)) && timeout.is_zero() {
             // For threads that wait.
             self.wake();
             return None;
@@ -52,19 +57,19 @@ impl PacketIo for Wire {
     }
 
     fn take(&self, ready: Self::Ready, deliver: &mut dyn FnMut(Datagrams<'_>)) {
-        if let Some(Some((via, mut packet))) = ready {
+        if let Some(Arrival::Packet((via, mut packet))) = ready {
             deliver(Datagrams::one(via, &mut packet));
         }
         for came in self.inbox.try_iter().take(1_000) {
             match came {
-                Some((via, mut packet)) => deliver(Datagrams::one(via, &mut packet)),
-                None => return self.wake(),
+                Arrival::Packet((via, mut packet)) => deliver(Datagrams::one(via, &mut packet)),
+                Arrival::Wake => return self.wake(),
             }
         }
     }
 
     fn wake(&self) {
-        let _ = self.own.send(None);
+        let _ = self.own.send(Arrival::Wake);
     }
 }
 

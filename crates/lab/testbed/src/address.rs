@@ -43,7 +43,8 @@ pub(crate) fn mac(node: Node, neighbour: Node) -> [u8; 6] {
         Node::Leaf(index) => (2, index as u8),
         Node::Spine(index) => (3, index as u8),
     };
-    let ((kind, index), (far_kind, far_index)) = (pair(node), pair(neighbour));
+    let (kind, index) = pair(node);
+    let (far_kind, far_index) = pair(neighbour);
     [2, kind, index, far_kind, far_index, 0]
 }
 

@@ -428,7 +428,8 @@ impl FromStr for Link {
         let wrong = || parameter("link", text, "h1-l1 or l1-s3: the two ends".into());
         let ends = text.strip_prefix("link:").unwrap_or(text);
         let (one, other) = ends.split_once('-').ok_or_else(wrong)?;
-        let (one, other) = (one.parse().map_err(|_| wrong())?, other.parse().map_err(|_| wrong())?);
+        let one = one.parse().map_err(|_| wrong())?;
+        let other = other.parse().map_err(|_| wrong())?;
         Ok(Self::between(one, other))
     }
 }

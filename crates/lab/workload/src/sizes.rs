@@ -82,7 +82,8 @@ impl Sizes {
         let size = match above.unwrap_or(self.points.len() - 1) {
             0 => self.points[0].0,
             k => {
-                let ((low, before), (high, until)) = (self.points[k - 1], self.points[k]);
+                let (low, before) = self.points[k - 1];
+                let (high, until) = self.points[k];
                 low + (high - low) * (share - before) / (until - before)
             }
         };

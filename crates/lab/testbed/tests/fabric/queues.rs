@@ -242,7 +242,8 @@ pub(crate) fn a_super_packet_is_queued_in_pieces() -> Result<(), Failed> {
             let host = fabric.port(Node::Host(1), Node::Leaf(1))?.tiny;
             Ok([host, fabric.port(Node::Leaf(1), Node::Spine(1))?.tiny])
         };
-        let (mut now, begun) = (queues()?, Instant::now());
+        let begun = Instant::now();
+        let mut now = queues()?;
         while now.iter().any(|queue| queue.sent + queue.dropped < train * 40) {
             assert!(begun.elapsed() < PATIENCE, "{now:?}");
             now = queues()?;

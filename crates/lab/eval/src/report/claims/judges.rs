@@ -154,7 +154,8 @@ pub(super) fn incast_below_tcp(e: &ExperimentResults<'_>, settings: &str) -> Vec
     let points = e.points.iter().filter(|point| point.scheme == ours && point.x > 8.0);
     let both = points.filter_map(|point| Some((point, e.at(TCP, point.load, point.x)?)));
     let is_below: Vec<bool> = both.map(|(point, tcp)| whole(point) < whole(tcp)).collect();
-    let (below, points) = (is_below.iter().filter(|below| **below).count(), is_below.len());
+    let below = is_below.iter().filter(|below| **below).count();
+    let points = is_below.len();
     if points == 0 {
         return Vec::new();
     }
@@ -166,7 +167,8 @@ pub(super) fn dead_paths(e: &ExperimentResults<'_>, settings: &str) -> Vec<Findi
     let ours = with_settings("d", settings);
     let time = |dead| p99(e.at(&ours, e.highest_load(), dead)?.all.as_ref()?);
     let (Some(none), Some(three)) = (time(0.0), time(3.0)) else { return Vec::new() };
-    let (ratio, unit) = (three / none, |us: f64| if us.is_finite() { " ms" } else { "" });
+    let ratio = three / none;
+    let unit = |us: f64| if us.is_finite() { " ms" } else { "" };
     let words = format!(
         "{}{} with none dead, {}{} with three",
         milliseconds(none),

@@ -141,7 +141,9 @@ fn put(bins: &[[u64; SENDERS]], bin: Time, outcome: &mut Outcome) {
     let full = RATE as f64 / 8.0 * seconds;
     let is_active =
         |interval: usize, sender: usize| (sender..sender + LASTS as usize).contains(&interval);
-    let (mut fairness, mut total, mut settled): (f64, f64, f64) = (1.0, f64::INFINITY, 0.0);
+    let mut fairness: f64 = 1.0;
+    let mut total = f64::INFINITY;
+    let mut settled: f64 = 0.0;
     for interval in 0..SENDERS + LASTS as usize - 1 {
         let active: Vec<usize> =
             (0..SENDERS).filter(|&sender| is_active(interval, sender)).collect();

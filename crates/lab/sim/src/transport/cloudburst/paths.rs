@@ -169,7 +169,8 @@ mod tests {
         assert_eq!(egresses(&map, 2), [0, 2]);
         assert_eq!(egresses(&map, 15), [0, 1, 2, 3]);
         let paths = |peer| egresses(&map, peer).iter().map(|&e| map.path(e, peer, PORT)).collect();
-        let (near, far): (Vec<u16>, Vec<u16>) = (paths(2), paths(15));
+        let near: Vec<u16> = paths(2);
+        let far: Vec<u16> = paths(15);
         assert_eq!((near, far), (vec![0, 1], vec![0, 1, 2, 3]));
         for (source, path, egress) in [(1, 0, 0), (2, 1, 2), (15, 3, 3)] {
             let packet = Packet { source, path, ..Packet::default() };

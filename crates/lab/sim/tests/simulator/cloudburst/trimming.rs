@@ -22,7 +22,8 @@ fn incast(scheme: &str, bytes: u64) -> (Time, u32, u32) {
     simulation.run(5_000 * MS);
     let flows = &simulation.network().flows().as_slice()[usize::from(SENDERS)..];
     let last = flows.iter().map(|flow| flow.delivered.unwrap() - begin).max().unwrap();
-    let (sent, needed) = (flows.iter().map(|flow| flow.sent), flows.iter().map(|flow| flow.needed));
+    let sent = flows.iter().map(|flow| flow.sent);
+    let needed = flows.iter().map(|flow| flow.needed);
     (last, sent.sum(), needed.sum())
 }
 
