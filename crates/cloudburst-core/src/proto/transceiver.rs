@@ -108,7 +108,7 @@ impl Transceiver {
     }
 
     /// Opens a session with `peer` before there is a message for it. `None` stands for the default
-    /// deadline of messages. An [`Event::Connected`] reports the end.
+    /// deadline of messages. An [`Event::Connected`](super::Event::Connected) reports the end.
     ///
     /// The handshake is the one that a message would begin. A connect ends once the peer is known
     /// to hold the session: immediately if it is and the peer has been heard from recently. It
@@ -210,7 +210,7 @@ impl Transceiver {
 
     /// Takes the next request from the application's queue. Requests whose callers have given up
     /// are dropped and counted. The endpoint remembers the request until it is replied to, or until
-    /// an [`Event::Withdrawn`] says that its caller no longer waits for the response.
+    /// an [`Event::Withdrawn`](super::Event::Withdrawn) says that its caller no longer waits for the response.
     pub fn recv_request(&mut self, now: Instant) -> Option<IncomingRequest> {
         core::iter::from_fn(|| self.receiver.recv(Role::Request))
             .find_map(|message| self.calls.accept(now, message))
