@@ -206,6 +206,8 @@ impl<I: PacketIo> Shared<I> {
                     wake_at.is_some_and(|at| state.planned.is_none_or(|planned| at < planned));
                 if sleeps_past {
                     state.planned = wake_at;
+                    // Without the lock, which the woken thread takes first.
+                    drop(state);
                     self.wake_sending();
                 }
             }
