@@ -67,6 +67,22 @@ impl Reached {
             (false, false) => Self::No,
         }
     }
+
+    /// Whether a line of this slope and R² grows linearly: R² is at least 0.95, in part 0.8.
+    pub fn linear_growth(slope: f64, r_squared: f64) -> Self {
+        let grows = slope > 0.0;
+        Self::of(grows && r_squared >= 0.95, grows && r_squared >= 0.8)
+    }
+
+    /// Whether something holds at all of `points`, in part at `holding` of them, which are some.
+    pub fn at(holding: usize, points: usize) -> Self {
+        Self::of(holding == points, holding > 0)
+    }
+
+    /// Whether the rate `r` is near 0.5, the inverse of an over-subscription of 2:1: within 0.1, in part 0.25.
+    pub fn near_half(r: f64) -> Self {
+        Self::of((0.4..=0.6).contains(&r), (0.25..=0.75).contains(&r))
+    }
 }
 
 /// A finding: how far it reaches its target, and a text with its figures.
@@ -117,6 +133,13 @@ mod tests {
     fn judged(reached: &[Reached]) -> Option<Judged> {
         let finding = |reached: &Reached| (*reached, format!("{reached:?}"));
         Judged::new("ours", reached.iter().map(finding).collect())
+    }
+
+    #[test]
+    fn a_line_that_falls_does_not_grow_linearly() {
+        assert_eq!(Reached::linear_growth(2.0, 0.96), Reached::Whole);
+        assert_eq!(Reached::linear_growth(2.0, 0.9), Reached::Part);
+        assert_eq!(Reached::linear_growth(-2.0, 0.96), Reached::No);
     }
 
     #[test]

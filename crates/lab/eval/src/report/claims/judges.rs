@@ -145,8 +145,7 @@ pub(super) fn incast_is_linear(e: &ExperimentResults<'_>, settings: &str) -> Vec
     }
     let Some((slope, fit)) = linear_fit(&dots) else { return Vec::new() };
     let words = format!("{} ms for each further flow, R² = {fit:.3}", milliseconds(slope));
-    let grows = slope > 0.0;
-    vec![(Reached::of(grows && fit >= 0.95, grows && fit >= 0.8), words)]
+    vec![(Reached::linear_growth(slope, fit), words)]
 }
 
 pub(super) fn incast_below_tcp(e: &ExperimentResults<'_>, settings: &str) -> Vec<Finding> {
@@ -160,7 +159,7 @@ pub(super) fn incast_below_tcp(e: &ExperimentResults<'_>, settings: &str) -> Vec
         return Vec::new();
     }
     let words = format!("below TCP cubic at {below} of {points} points with N above 8");
-    vec![(Reached::of(below == points, below > 0), words)]
+    vec![(Reached::at(below, points), words)]
 }
 
 pub(super) fn dead_paths(e: &ExperimentResults<'_>, settings: &str) -> Vec<Finding> {
@@ -192,9 +191,7 @@ pub(super) fn rate(e: &ExperimentResults<'_>, settings: &str) -> Vec<Finding> {
     {
         let words =
             format!("best r of {} tried: {r}, with {} ms", points.len(), milliseconds(time));
-        let whole = (0.4..=0.6).contains(&r);
-        let part = (0.25..=0.75).contains(&r);
-        findings.push((Reached::of(whole, part), words));
+        findings.push((Reached::near_half(r), words));
     }
     let tcp = e.points.iter().find(|point| point.scheme == TCP && point.load == load);
     let near = points.iter().min_by(|a, b| (a.x - 0.5).abs().total_cmp(&(b.x - 0.5).abs()));

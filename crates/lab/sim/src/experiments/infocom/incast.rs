@@ -105,8 +105,7 @@ fn report(results: &Results<'_>) -> Part {
         let points: Vec<(f64, f64)> =
             xs.iter().filter_map(|&x| Some((x, mean(&scheme, x)?))).collect();
         let (slope, fit) = linear_fit(&points)?;
-        let mut findings =
-            vec![(Reached::of(slope > 0.0 && fit >= 0.95, fit >= 0.8), format!("R2 = {fit:.3}"))];
+        let mut findings = vec![(Reached::linear_growth(slope, fit), format!("R2 = {fit:.3}"))];
         let beyond = xs.iter().filter(|&&x| x > 8.0);
         let beyond: Vec<bool> =
             beyond.filter_map(|&x| Some(mean(&scheme, x)? < mean("dctcp", x)?)).collect();
@@ -114,7 +113,7 @@ fn report(results: &Results<'_>) -> Part {
             let below = beyond.iter().filter(|&&is_below| is_below).count();
             let found =
                 format!("below DCTCP at {below} of the {} values of N above 8", beyond.len());
-            findings.push((Reached::of(below == beyond.len(), below > 0), found));
+            findings.push((Reached::at(below, beyond.len()), found));
         }
         Judged::new(of, findings)
     });

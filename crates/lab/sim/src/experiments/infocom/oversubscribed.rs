@@ -93,10 +93,7 @@ fn report(results: &Results<'_>) -> Part {
         let rates = results.xs();
         let best = rates.iter().copied().filter_map(|x| Some((mean(scheme, x)?, x)));
         let best = best.min_by(|a, b| a.0.total_cmp(&b.0))?.1;
-        let mut found = vec![(
-            Reached::of((0.4..=0.6).contains(&best), (0.25..=0.75).contains(&best)),
-            format!("best at r = {best}"),
-        )];
+        let mut found = vec![(Reached::near_half(best), format!("best at r = {best}"))];
         for bytes in RESPONSES {
             let name = of_size("mean_us", bytes);
             let value = |scheme, x| Some(results.estimate(scheme, x, reading, &name)?.value);
