@@ -43,7 +43,7 @@ pub(crate) enum ConfigError {
 }
 
 /// Sets the defaults of `command` from the file `given`, or else from those of the system and the user. Ignores the
-/// settings in `holds`, which have been made elsewhere.
+/// settings in `replaced`, which the environment makes instead.
 ///
 /// # Errors
 ///
@@ -51,7 +51,7 @@ pub(crate) enum ConfigError {
 pub(crate) fn with_settings(
     command: Command,
     given: Option<&Path>,
-    holds: &[&str],
+    replaced: &[&str],
 ) -> Result<Command, ConfigError> {
     let mut settings = BTreeMap::new();
     for path in given.map_or_else(default_paths, |path| vec![path.to_owned()]) {
@@ -61,7 +61,7 @@ pub(crate) fn with_settings(
             Err(source) => return Err(ConfigError::Unreadable { path, source }),
         }
     }
-    let mut settings = settings.into_iter().filter(|(key, _)| !holds.contains(&key.as_str()));
+    let mut settings = settings.into_iter().filter(|(key, _)| !replaced.contains(&key.as_str()));
     settings.try_fold(command, |command, (key, (value, path))| {
         let Some(option) = option(&command, &key) else { return Ok(command) };
         let words = words(option, &path, &key, &value)?;

@@ -84,7 +84,7 @@ impl<T> Courier<T> {
         self.poll_sends()
     }
 
-    /// As [`poll`](Self::poll), but for sends only: messages stay in the endpoint, whose peers wait for room.
+    /// As [`poll`](Self::poll), but for sends only: messages stay in the endpoint, whose peers wait for capacity.
     pub(crate) fn poll_sends(&mut self) -> Option<Event<T>> {
         let waker = Waker::from(self.waker.clone());
         let mut context = Context::from_waker(&waker);

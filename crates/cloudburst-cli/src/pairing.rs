@@ -3,7 +3,7 @@
 //! ```text
 //!   cbrst-send --pair -                                cbrst-recv --pair
 //!        | -- MAGIC (12), SPAKE2 message (33) ------------> |
-//!        | <------------------- MAGIC (12), SPAKE2 message (33) -- |
+//!        | <------------ MAGIC (12), SPAKE2 message (33) -- |
 //!        | -- confirmation (32) --------------------------> |  one guess: a wrong one voids the code
 //!        | <-------------------------- confirmation (32) -- |
 //! ```

@@ -6,8 +6,7 @@ use crate::plan::{PlanError, key};
 use crate::ui::{self, JsonTo};
 use crate::{Exit, config};
 use clap::Parser;
-use cloudburst_program::NotRun;
-use cloudburst_program::complain;
+use cloudburst_program::{NotRun, complain};
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,12 +20,13 @@ pub(crate) fn run<A: Parser + Configured, P>(
 ) -> Exit {
     let key = env::var_os(key::VARIABLE).filter(|key| !key.is_empty());
     // The environment takes precedence over settings files.
-    let holds: &[&str] = if key.is_some() { &["key-file"] } else { &[] };
+    let replaced: &[&str] = if key.is_some() { &["key-file"] } else { &[] };
     let args = cloudburst_program::parse::<A>().and_then(|args| {
-        let command = config::with_settings(A::command(), args.config(), holds).map_err(|error| {
-            complain(&format!("{program}: {error}"));
-            NotRun::Invalid(error.to_string())
-        });
+        let command =
+            config::with_settings(A::command(), args.config(), replaced).map_err(|error| {
+                complain(&format!("{program}: {error}"));
+                NotRun::Invalid(error.to_string())
+            });
         cloudburst_program::parse_by::<A>(command?)
     });
     let error = match args {

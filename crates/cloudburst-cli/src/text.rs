@@ -19,7 +19,7 @@ pub(crate) fn bytes(count: u64) -> String {
     DecimalBytes(count).to_string()
 }
 
-/// Says how much of a file was transferred: `count` bytes, besides those that an earlier attempt has left.
+/// Formats how much of a file was transferred: `count` bytes, besides those that an earlier attempt has left.
 pub(crate) fn transferred(count: u64, resumed: u64) -> String {
     match (count, resumed) {
         (_, 0) => bytes(count),

@@ -92,7 +92,7 @@ impl Report<'_> {
     }
 }
 
-/// Says that a result could not be written.
+/// Returns the text of an error to write a result.
 pub(crate) fn unwritable(error: &io::Error) -> String {
     format!("cannot write to standard output: {error}")
 }

@@ -395,7 +395,7 @@ fn shares(
     let parts: Vec<u64> = match platform.order() {
         // Twice the next: a step of four would need weights beyond PicOS' 15 for three queues, and
         // leave the last of four 1/85 of the share.
-        Order::Weighted => (0..count).rev().map(|place| 1 << place).collect(),
+        Order::Weighted => (0..count).rev().map(|power| 1 << power).collect(),
         Order::Strict | Order::OneQueue => vec![1; count],
     };
     let sum = if platform.order() == Order::Weighted { parts.iter().sum() } else { 1 };

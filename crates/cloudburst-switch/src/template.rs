@@ -235,7 +235,12 @@ impl<'a> Filling<'a> {
             role: intent.role,
             ports: &intent.ports,
             port_kinds: kinds(&intent.ports),
-            tiny: intent.tiny.iter().zip(1..).map(TinyFilling::of).collect(),
+            tiny: intent
+                .tiny
+                .iter()
+                .zip(1..)
+                .map(|(tiny, rank)| TinyFilling::of(tiny, rank))
+                .collect(),
             dscp: intent.dscp,
             queue: intent.queue,
             default_queue: intent.platform.default_queue(),
@@ -285,9 +290,9 @@ impl<'a> Filling<'a> {
 }
 
 impl TinyFilling {
-    fn of((tiny, place): (&Tiny, u8)) -> Self {
+    fn of(tiny: &Tiny, rank: u8) -> Self {
         let &Tiny { dscp, queue, share } = tiny;
-        let suffix = if place > 1 { format!("-{place}") } else { String::new() };
+        let suffix = if rank > 1 { format!("-{rank}") } else { String::new() };
         Self { dscp, tos: format!("{:#04x}", dscp << 2), queue, share, suffix }
     }
 }

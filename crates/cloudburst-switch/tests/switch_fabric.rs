@@ -32,13 +32,22 @@ fn main() {
         Trial::test(name, run).with_ignored_flag(available.is_err())
     };
     let trials = vec![
-        trial("one_dscp_has_the_tiny_queue_of_every_port", one_dscp_has_the_tiny_queue),
-        trial("the_queue_never_exceeds_its_limit", the_queue_is_never_deeper),
+        trial(
+            "one_dscp_has_the_tiny_queue_of_every_port",
+            one_dscp_has_the_tiny_queue_of_every_port,
+        ),
+        trial("the_queue_never_exceeds_its_limit", the_queue_never_exceeds_its_limit),
         trial("a_limit_in_bytes_holds_too", a_limit_in_bytes_holds_too),
-        trial("several_dscps_have_strict_order_within_one_share", several_dscps_share),
+        trial(
+            "several_dscps_have_strict_order_within_one_share",
+            several_dscps_have_strict_order_within_one_share,
+        ),
         trial("ecmp_hashes_the_ports", ecmp_hashes_the_ports),
-        trial("an_explicit_path_takes_its_rendered_route", an_explicit_path_is_taken),
-        Trial::test("tc_accepts_selective_dropping", selective_dropping_is_understood)
+        trial(
+            "an_explicit_path_takes_its_rendered_route",
+            an_explicit_path_takes_its_rendered_route,
+        ),
+        Trial::test("tc_accepts_selective_dropping", tc_accepts_selective_dropping)
             .with_ignored_flag(available.is_err() || (!args.list && !has_red())),
         trial("the_queues_can_be_set_again", the_queues_can_be_set_again),
         trial("the_rollback_removes_what_was_rendered", the_rollback_removes_what_was_rendered),
@@ -120,7 +129,7 @@ fn arrivals(receiver: &UdpSocket, expected: usize) -> Result<usize, Failed> {
     Ok((0..expected).take_while(|_| receiver.recv(&mut buffer).is_ok()).count())
 }
 
-fn one_dscp_has_the_tiny_queue() -> Result<(), Failed> {
+fn one_dscp_has_the_tiny_queue_of_every_port() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     configured(&fabric, "limit = \"8 packets\"")?;
     let from = fabric.host(1)?;
@@ -220,7 +229,7 @@ fn share(flooded: &Flooded) -> f64 {
     flooded.tiny / (flooded.tiny + flooded.default)
 }
 
-fn the_queue_is_never_deeper() -> Result<(), Failed> {
+fn the_queue_never_exceeds_its_limit() -> Result<(), Failed> {
     let mut shares = Vec::new();
     for (weights, expected) in [("1, default = 1", 0.5), ("1, default = 3", 0.25)] {
         let fabric = Fabric::up(&small())?;
@@ -271,8 +280,8 @@ fn queues<const N: usize>(fabric: &Fabric, handles: [&str; N]) -> Result<[Queue;
     let printed = tc.args(["-s", "-j", "qdisc", "show", "dev", "s1"]).output()?.stdout;
     let all: Vec<serde_json::Value> = serde_json::from_slice(&printed)?;
     Ok(handles.map(|handle| {
-        let told = all.iter().find(|told| told["handle"] == handle);
-        let of = |key: &str| told.and_then(|told| told[key].as_u64()).unwrap_or(0);
+        let qdisc = all.iter().find(|qdisc| qdisc["handle"] == handle);
+        let of = |key: &str| qdisc.and_then(|qdisc| qdisc[key].as_u64()).unwrap_or(0);
         Queue { bytes: of("bytes"), dropped: of("drops"), waiting: of("qlen") }
     }))
 }
@@ -280,7 +289,7 @@ fn queues<const N: usize>(fabric: &Fabric, handles: [&str; N]) -> Result<[Queue;
 /// Three classes and the default queue, all of them with more to send than the port carries: each tiny queue is
 /// full and never deeper, the first has nearly all of the share that they have together, and when it has
 /// nothing to send, the next one has it.
-fn several_dscps_share() -> Result<(), Failed> {
+fn several_dscps_have_strict_order_within_one_share() -> Result<(), Failed> {
     for (silent, weights, expected) in [
         (0, "1, default = 3", 0.25),
         (0, "1, default = 1", 0.5),
@@ -421,7 +430,7 @@ fn ecmp_hashes_the_ports() -> Result<(), Failed> {
     Ok(())
 }
 
-fn an_explicit_path_is_taken() -> Result<(), Failed> {
+fn an_explicit_path_takes_its_rendered_route() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     configured(&fabric, "limit = \"8 packets\"")?;
     let from = fabric.host(2)?;
@@ -461,7 +470,7 @@ fn has_red() -> bool {
     has
 }
 
-fn selective_dropping_is_understood() -> Result<(), Failed> {
+fn tc_accepts_selective_dropping() -> Result<(), Failed> {
     for dscps in ["", "\ndscps = [43, 45]"] {
         let fabric = Fabric::up(&small())?;
         let lines = format!("limit = \"20 packets\"\naeolus = \"4 packets\"{dscps}");
@@ -493,9 +502,9 @@ fn the_rollback_removes_what_was_rendered() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     let rendered = configured(&fabric, "limit = \"8 packets\"")?;
     run(&fabric, &rendered, "rollback.sh")?;
-    let place = fabric.namespace(LEAF)?;
+    let leaf = fabric.namespace(LEAF)?;
     let printed = |tool: &str, args: &[&str]| -> Result<String, Failed> {
-        Ok(String::from_utf8(place.command(tool).args(args).output()?.stdout)?)
+        Ok(String::from_utf8(leaf.command(tool).args(args).output()?.stdout)?)
     };
     let qdiscs = printed("tc", &["qdisc", "show"])?;
     assert!(!qdiscs.contains("htb") && !qdiscs.contains("pfifo limit"), "{qdiscs}");

@@ -99,7 +99,7 @@ impl Addresses {
         notes
     }
 
-    /// Says where the receiver listens.
+    /// Returns a text that names where the receiver listens.
     pub(super) fn listening(&self) -> String {
         self.listens.map_or("it does not say where it listens".into(), |listens| {
             format!("it listens on {listens}")
@@ -136,8 +136,9 @@ mod tests {
         let seen = "10.0.0.1:4001".parse().ok();
         let notes = Addresses { seen, ..addresses() }.notes();
         assert_eq!(notes.len(), 1);
-        let says = "this host is behind source NAT: the peer sees 10.0.0.1:4000 as 10.0.0.1:4001,";
-        assert!(notes[0].starts_with(says), "{notes:?}");
+        let expected =
+            "this host is behind source NAT: the peer sees 10.0.0.1:4000 as 10.0.0.1:4001,";
+        assert!(notes[0].starts_with(expected), "{notes:?}");
     }
 
     #[test]

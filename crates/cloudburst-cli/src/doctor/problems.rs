@@ -224,6 +224,7 @@ fn losses(measured: &Measured, problems: &mut Vec<Problem>) {
     let much = |lost: u64, of: u64| {
         lost > 0 && lost.saturating_mul(1000) >= of.saturating_mul(MUCH_PERMILLE)
     };
+    let much_percent = MUCH_PERMILLE / 10;
     let remedy = "check the error and drop counters of the routers on these paths";
     let too_long = are_silently_too_long(measured);
     let is_lossy = |found: &Findings| !too_long && much(found.lost_there, found.sent);
@@ -231,14 +232,16 @@ fn losses(measured: &Measured, problems: &mut Vec<Problem>) {
         let suspects = suspects(measured, &affected);
         problems.push(problem(
             format!(
-                "5 % or more of single packets are lost on the way there, from {ports}{suspects}"
+                "{much_percent} % or more of single packets are lost on the way there, from {ports}{suspects}"
             ),
             remedy,
         ));
     }
     if let Some((ports, _)) = ports_of(measured, |found| much(found.lost_back, found.answers)) {
         problems.push(problem(
-            format!("5 % or more of single packets are lost on the way back, to {ports}"),
+            format!(
+                "{much_percent} % or more of single packets are lost on the way back, to {ports}"
+            ),
             remedy,
         ));
     }

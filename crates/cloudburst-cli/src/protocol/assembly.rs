@@ -67,8 +67,8 @@ impl Assembly {
     pub fn admit(&mut self, number: u64, len: usize) -> Result<u64, Reason> {
         let broken = Reason::Protocol(number);
         let len = len as u64;
-        let place = number.checked_sub(self.next).ok_or(broken)?;
-        if place >= self.window || self.ahead & (1 << place) != 0 {
+        let bit = number.checked_sub(self.next).ok_or(broken)?;
+        if bit >= self.window || self.ahead & (1 << bit) != 0 {
             return Err(broken);
         }
         if len == 0 || len > self.chunk {
@@ -92,7 +92,7 @@ impl Assembly {
         if is_short {
             self.short = Some((number, len));
         }
-        self.ahead |= 1 << place;
+        self.ahead |= 1 << bit;
         self.received += len;
         self.highest = self.highest.max(number + 1);
         Ok(offset)

@@ -53,7 +53,7 @@ pub enum Reason {
     /// 14: the receiver speaks another version of this protocol, the number.
     #[error(
         "the receiver speaks version {0} of the file protocol, this program {VERSION}: \
-             upgrade the older one"
+         upgrade the older one"
     )]
     Version(u64),
     /// 15: the sender cannot continue: its file changed, or cannot be read.

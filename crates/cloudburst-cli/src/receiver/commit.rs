@@ -1,4 +1,4 @@
-//! Who decides whether a file gets its name, and how that ends.
+//! Identifies transfers, and decides which thread gives a file its name.
 
 use crate::protocol::{Reason, TransferId};
 use std::net::SocketAddr;

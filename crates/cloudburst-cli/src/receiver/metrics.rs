@@ -80,7 +80,7 @@ fn begin() {
 
 /// Serves the metrics of `endpoint` and of files at `addr`, in a thread of its own, as long as the process lives.
 ///
-/// Serves one connection at a time, and each for at most a second, so that many connections cannot use up the
+/// Serves one connection at a time, and each for at most [`LONGEST`], so that many connections cannot use up the
 /// file descriptors that the receiver needs. They can only keep others from the metrics.
 ///
 /// # Errors
@@ -102,8 +102,7 @@ pub(super) fn serve(endpoint: &Endpoint, addr: SocketAddr) -> Result<(), String>
         page
     };
     let run = move || {
-        // One connection at a time, and briefly: the exporter's own listener limits neither the
-        // number of connections nor their duration.
+        // The exporter's own listener limits neither the number of connections nor their duration.
         for stream in listener.incoming() {
             match stream {
                 // The client may have closed the connection.

@@ -37,7 +37,6 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 const RENAME_TIMEOUT: Duration = Duration::from_millis(250);
 /// The shortest time between two notices of handshakes with another key.
 const NOTICE_EVERY: Duration = Duration::from_secs(5);
-
 /// The time between two searches for old partial files.
 const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
 

@@ -14,13 +14,13 @@ pub(super) fn of(
 ) -> Vitals {
     let io = endpoint.counters().io;
     let buffers = endpoint.granted_buffers();
-    let from_asker = endpoint.peer(requester).map(|peer| peer.received).unwrap_or_default();
+    let from_requester = endpoint.peer(requester).map(|peer| peer.received).unwrap_or_default();
     Vitals {
         dscp,
         first_foreign_dscp: io.first_foreign_dscp,
         foreign_dscp: io.foreign_dscp,
-        symbols: from_asker.symbols_received,
-        answers: from_asker.answers_sent,
+        symbols: from_requester.symbols_received,
+        answers: from_requester.answers_sent,
         datagrams: io.datagrams_received,
         batches: io.batches_received,
         kernel_drops: io.kernel_drops,

@@ -32,9 +32,9 @@ pub(crate) enum Failure {
          upgrade {}", older(*ours, *theirs)
     )]
     OtherVersion { peer: SocketAddr, ours: u8, theirs: u8 },
-    /// The receiver has a session with this end, but no room for messages.
+    /// The receiver has a session with this end, but no capacity for messages.
     #[error(
-        "the receiver at {peer} had no room for {} s, because its application does not take \
+        "the receiver at {peer} was full for {} s, because its application does not take \
          messages: find out what it waits for, or try again later", waited.as_secs_f64()
     )]
     Busy { peer: SocketAddr, waited: Duration },

@@ -22,7 +22,7 @@ const MIN_CHUNK: usize = 16 << 10;
 /// loopback, and as fast at 5 % loss and 10 ms RTT, for 6 % fewer packets without loss.
 const CHUNK_POLICY: BurstPolicy = BurstPolicy::Budgeted { margin: 0.0 };
 /// How long a frame whose delivery does not matter may take.
-pub(super) const BYE_TIMEOUT: Duration = Duration::from_millis(500);
+const UNCONFIRMED_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Why the program could not start to send.
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +131,7 @@ impl Session {
     /// Sends a frame whose delivery does not matter.
     pub(super) fn send_unconfirmed(&mut self, transfer: TransferId, body: Body) {
         let frame = Frame { transfer, body }.encode();
-        let options = SendOptions::default().deadline(BYE_TIMEOUT);
+        let options = SendOptions::default().deadline(UNCONFIRMED_TIMEOUT);
         let in_flight = InFlight { transfer, tag: FrameTag::Alive, bytes: 0 };
         let _ = self.courier.send(in_flight, self.peer, frame, options);
     }
@@ -140,7 +140,7 @@ impl Session {
     pub(super) fn end(mut self) {
         if self.is_known {
             self.send_unconfirmed(TransferId { session: self.id, file: 0 }, Body::Bye);
-            self.courier.close(BYE_TIMEOUT);
+            self.courier.close(UNCONFIRMED_TIMEOUT);
         }
     }
 }

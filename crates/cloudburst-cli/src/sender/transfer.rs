@@ -20,6 +20,7 @@ const WINDOW: u16 = 4;
 const CHUNK_DEADLINE: Duration = Duration::from_secs(24 * 3600);
 /// How often to check whether parts of chunks have arrived.
 const POLL_EVERY: Duration = Duration::from_millis(100);
+
 /// What a transfer cost, whether or not the file arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {

@@ -31,7 +31,7 @@ fn ask(
     peer: &str,
 ) -> Result<Value, Failed> {
     let dir = tempfile::tempdir()?;
-    let out = dir.path().to_str().ok_or("a path that is no text")?;
+    let out = dir.path().to_str().ok_or("the path is not UTF-8")?;
     let mut receiver = command(RECV, &["--insecure", "--listen", listen, "--out", out]);
     receiver.args(more);
     let (receiver, _, _) = listening(gateway.server.run(move || Running::start(&mut receiver)));
@@ -78,7 +78,7 @@ pub(crate) fn of_a_router() -> Result<(), Failed> {
 
 pub(crate) fn of_a_closed_port() -> Result<(), Failed> {
     let gateway = Gateway::up()?;
-    // The server limits the rate at which it says so.
+    // The server limits the rate at which it reports closed ports.
     let [one, other] = [PORT, PORT + 1].map(|port| format!("{}:{port}", gateway.server.address()));
     for hosts in [vec![&one], vec![&one, &other]] {
         let mesh = hosts.iter().map(|host| host.as_str()).collect::<Vec<_>>().join(",");
@@ -115,10 +115,10 @@ fn behind_masquerade(random: bool) -> Result<(), Failed> {
         (gateway.clients[0].address().into(), Gateway::OUTSIDE.into())
     );
     assert_eq!(local.port() == seen.port(), !random, "{report}");
-    let says = format!(
+    let expected = format!(
         "this host is behind source NAT: the peer sees {local} as {seen}, and can send here"
     );
-    assert!(notes(&report).len() == 1 && notes(&report)[0].starts_with(&says), "{report}");
+    assert!(notes(&report).len() == 1 && notes(&report)[0].starts_with(&expected), "{report}");
     assert_eq!(report["addresses"]["naming"], "own", "{report}");
     Ok(())
 }
@@ -129,7 +129,7 @@ pub(crate) fn of_destination_nat() -> Result<(), Failed> {
     let server = here(&gateway);
     gateway.forward(443, server)?;
     let server = server.to_string();
-    // A receiver that was not told the address does not accept a handshake to it.
+    // A receiver that does not know the address does not accept a handshake to it.
     let report = ask(&gateway, &server, &[], &[], &public)?;
     let error = report["error"].as_str().ok_or_else(|| report.to_string())?;
     assert!(error.starts_with(&format!("a receiver with this key answers at {public}")), "{error}");
@@ -160,8 +160,8 @@ pub(crate) fn of_a_firewall() -> Result<(), Failed> {
     let server = here(&gateway).to_string();
     let report = examine(&gateway, &server, &[], &server)?;
     assert_eq!(report["addresses"]["unasked_arrive"], false, "{report}");
-    let says = "a stateful firewall drops unsolicited packets";
-    assert!(notes(&report).len() == 1 && notes(&report)[0].starts_with(says), "{report}");
+    let expected = "a stateful firewall drops unsolicited packets";
+    assert!(notes(&report).len() == 1 && notes(&report)[0].starts_with(expected), "{report}");
     Ok(())
 }
 
@@ -171,8 +171,8 @@ pub(crate) fn of_a_narrow_link() -> Result<(), Failed> {
     let server = here(&gateway).to_string();
     let report = examine(&gateway, &server, &[], &server)?;
     assert_eq!((&report["mtu"], &report["path_mtu"]), (&1500.into(), &1400.into()), "{report}");
-    let told = problems(&report, "1400 bytes");
-    assert!(told.len() == 1 && told[0].1.contains("--mtu 1400"), "{report}");
+    let found = problems(&report, "1400 bytes");
+    assert!(found.len() == 1 && found[0].1.contains("--mtu 1400"), "{report}");
     assert_eq!(problems(&report, "GSO"), [], "{report}");
 
     let report = examine_with(&gateway, &["--mtu", "1400"], &server)?;
@@ -189,8 +189,8 @@ pub(crate) fn of_a_narrow_link_without_icmp() -> Result<(), Failed> {
     let server = here(&gateway).to_string();
     let report = examine(&gateway, &server, &[], &server)?;
     assert_eq!(report["full_packets_arrive"], false, "{report}");
-    let told = problems(&report, "packets of 1500 bytes do not arrive");
-    assert!(told.len() == 1 && told[0].1.contains("--mtu"), "{report}");
+    let found = problems(&report, "packets of 1500 bytes do not arrive");
+    assert!(found.len() == 1 && found[0].1.contains("--mtu"), "{report}");
     assert_eq!(problems(&report, "source ports ("), [], "{report}");
 
     let report = examine_with(&gateway, &["--mtu", "1300"], &server)?;

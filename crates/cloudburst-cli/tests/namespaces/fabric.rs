@@ -30,7 +30,7 @@ fn examine(fabric: &Fabric, v6: bool, deadline: &str) -> Result<Value, Failed> {
     let address: IpAddr = if v6 { to.v6().into() } else { to.v4().into() };
     let dir = tempfile::tempdir()?;
     let listen = if v6 { "[::]:0" } else { "0.0.0.0:0" };
-    let out = dir.path().to_str().ok_or("a path that is no text")?;
+    let out = dir.path().to_str().ok_or("the path is not UTF-8")?;
     let mut receiver = command(RECV, &["--insecure", "--listen", listen, "--out", out]);
     let (receiver, bound, _) = listening(to.run(|| Running::start(&mut receiver))?);
     let port = bound.rsplit(':').next().and_then(|port| port.parse().ok()).ok_or("no port")?;
@@ -93,8 +93,9 @@ pub(crate) fn a_dead_spine_is_reported() -> Result<(), Failed> {
     let report = examine(&fabric, false, "0.5")?;
     let expected = all_spines_but(&fabric, 2, false)?;
     assert!(spines(&report).into_iter().eq(expected.iter().map(String::as_str)), "{report}");
-    let told = problems(&report).iter().any(|what| what.contains("source ports get no answer"));
-    assert!(told, "{report}");
+    let is_reported =
+        problems(&report).iter().any(|what| what.contains("source ports get no answer"));
+    assert!(is_reported, "{report}");
     Ok(())
 }
 
@@ -107,14 +108,14 @@ pub(crate) fn a_spine_that_rewrites_the_dscp_is_named() -> Result<(), Failed> {
     let report = examine(&fabric, false, LONG)?;
     let spine = fabric.addresses(Node::Spine(3))?.0;
     let there = "DSCP 43 does not survive the way there";
-    let told = problems(&report).into_iter().find(|what| what.contains(there));
-    let told = told.ok_or_else(|| report.to_string())?;
-    assert!(told.contains(&format!("exactly those that cross {spine}")), "{told}");
-    assert!(told.ends_with("was 10"), "{told}");
+    let problem = problems(&report).into_iter().find(|what| what.contains(there));
+    let problem = problem.ok_or_else(|| report.to_string())?;
+    assert!(problem.contains(&format!("exactly those that cross {spine}")), "{problem}");
+    assert!(problem.ends_with("was 10"), "{problem}");
     let back = "DSCP 43 does not survive the way back";
-    let told = problems(&report).into_iter().find(|what| what.contains(back));
-    let told = told.ok_or_else(|| report.to_string())?;
-    assert!(told.ends_with("it becomes 10"), "{told}");
+    let problem = problems(&report).into_iter().find(|what| what.contains(back));
+    let problem = problem.ok_or_else(|| report.to_string())?;
+    assert!(problem.ends_with("it becomes 10"), "{problem}");
     Ok(())
 }
 

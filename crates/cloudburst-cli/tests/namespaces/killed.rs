@@ -23,7 +23,7 @@ pub(crate) fn a_killed_receiver_is_reported_by_its_closed_port() -> Result<(), F
     receiver.running.signal(Signal::SIGKILL);
     let sent = sending.end();
     assert_eq!(sent.code, Some(1), "{}", sent.stderr);
-    let says = format!("no receiver listens at {listen}");
-    assert!(sent.stderr.contains(&says), "{}", sent.stderr);
+    let expected = format!("no receiver listens at {listen}");
+    assert!(sent.stderr.contains(&expected), "{}", sent.stderr);
     Ok(())
 }

@@ -47,7 +47,11 @@ pub(crate) fn messages(percent: u32, count: u64) -> Result<(), Failed> {
                     }
                     let bytes = message(number, count);
                     let digest = *blake3::hash(&bytes).as_bytes();
-                    *sent.lock().expect("no thread panics with it").entry(digest).or_default() += 1;
+                    *sent
+                        .lock()
+                        .expect("no thread panics while it holds the lock")
+                        .entry(digest)
+                        .or_default() += 1;
                     let receipt = sender.send(to, bytes);
                     packets +=
                         receipt.map_err(|e| format!("message {number}: {e}"))?.packets as u64;
@@ -77,7 +81,7 @@ pub(crate) fn messages(percent: u32, count: u64) -> Result<(), Failed> {
     if again.is_some() {
         return Err("a message arrived twice".into());
     }
-    if arrived != *sent.lock().expect("no thread panics with it") {
+    if arrived != *sent.lock().expect("no thread panics while it holds the lock") {
         return Err("what arrived is not what was sent".into());
     }
     if wire.right.lost()? == 0 || wire.left.lost()? == 0 {
@@ -150,7 +154,7 @@ pub(crate) fn file() -> Result<(), Failed> {
         return Err(format!("cbrst-send: {}, cbrst-recv: {received}", sent.status).into());
     }
     if std::fs::read(out.join("source"))? != bytes {
-        return Err("the file arrived, and is another".into());
+        return Err("the file arrived with other bytes".into());
     }
     if wire.right.lost()? == 0 || wire.left.lost()? == 0 {
         return Err("the wire lost nothing".into());

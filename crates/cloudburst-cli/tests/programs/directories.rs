@@ -239,9 +239,9 @@ fn a_directory_and_a_file_never_replace_each_other_and_overwrite_is_not_suggeste
     for (args, sent) in [(&[][..], "a"), (&["-r"], "2025")] {
         let sent = receiver.send(args, &[&root.join(sent)]);
         assert_eq!(sent.code, Some(1));
-        let told = "one of the two is a directory";
+        let fact = "one of the two is a directory";
         let advice = "--overwrite";
-        assert!(sent.stderr.contains(told) && !sent.stderr.contains(advice), "{}", sent.stderr);
+        assert!(sent.stderr.contains(fact) && !sent.stderr.contains(advice), "{}", sent.stderr);
     }
 }
 

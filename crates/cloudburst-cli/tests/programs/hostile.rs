@@ -360,9 +360,9 @@ fn a_sender_resumes_only_from_an_offered_prefix() {
     let transfer = part(&mut attacker);
     attacker.chunk(transfer, 3, 1000);
     assert_eq!(attacker.answer(transfer), Body::Failed(Reason::Protocol(3)), "before RESUME");
-    let unasked = attacker.accepted("b", Some(5000));
-    attacker.send(unasked, Body::Resume { len: 0 });
-    assert_eq!(attacker.answer(unasked), Body::Failed(Reason::Protocol(0)));
+    let without_prefixes = attacker.accepted("b", Some(5000));
+    attacker.send(without_prefixes, Body::Resume { len: 0 });
+    assert_eq!(attacker.answer(without_prefixes), Body::Failed(Reason::Protocol(0)));
     let transfer = part(&mut attacker);
     attacker.send(transfer, Body::Resume { len: 2000 });
     for number in 2..5 {

@@ -1,4 +1,4 @@
-//! The metrics that `cbrst-recv` serves; and that the documentation and the dashboard match those of files.
+//! The metrics that `cbrst-recv` serves. The documentation and the dashboard match those of files.
 
 use crate::common::*;
 use std::collections::{BTreeMap, BTreeSet};

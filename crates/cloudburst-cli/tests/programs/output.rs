@@ -272,10 +272,10 @@ fn json_that_cannot_be_written_is_a_failure() {
     let receiver = Receiver::start(&["--once"]);
     let send = sender(&receiver.addr, &receiver.key, &["--json"], &[&paths[0]]);
     let to_full = |command| run_by("sh", &["-c", r#"exec "$0" "$@" > /dev/full"#], &command);
-    let says = "cannot write to standard output: No space left on device";
+    let expected = "cannot write to standard output: No space left on device";
     let sent = Running::start(&mut to_full(send)).end();
     assert_eq!(sent.code, Some(1), "{}", sent.stderr);
-    assert!(sent.stderr.contains(&format!("cbrst-send: {says}")), "{}", sent.stderr);
+    assert!(sent.stderr.contains(&format!("cbrst-send: {expected}")), "{}", sent.stderr);
     assert_eq!(receiver.running.end().code, Some(0), "the file was received");
     let out = tempfile::tempdir().unwrap();
     let args = ["--once", "--json", "--listen", "127.0.0.1:0", "--out"];
@@ -285,12 +285,12 @@ fn json_that_cannot_be_written_is_a_failure() {
     let examined = to_full(command(DOCTOR, &["--ports", "1", "--json", &addr]));
     let examined = Running::start({ examined }.env("CBRST_KEY", &key)).end();
     assert_eq!(examined.code, Some(1), "{}", examined.stderr);
-    assert!(examined.stderr.contains(&format!("cbrst-doctor: {says}")), "{}", examined.stderr);
+    assert!(examined.stderr.contains(&format!("cbrst-doctor: {expected}")), "{}", examined.stderr);
     let sent = Running::start(&mut sender(&addr, &key, &[], &[&paths[0]])).end();
     assert_eq!(sent.code, Some(0), "{}", sent.stderr);
     let received = receiver.end();
     assert_eq!(received.code, Some(1), "{}", received.stderr);
-    assert_eq!(received.stderr.matches(says).count(), 1, "{}", received.stderr);
+    assert_eq!(received.stderr.matches(expected).count(), 1, "{}", received.stderr);
 }
 
 #[test]

@@ -154,7 +154,7 @@ fn fields_beyond_their_bounds_are_refused() {
         Frame::decode(&bytes.into())
     };
     let accept = || Body::Accept { window: 1, patience: PATIENCE, prefixes: vec![] };
-    let told = |prefixes| Body::Accept { window: 1, patience: PATIENCE, prefixes };
+    let accept_with = |prefixes| Body::Accept { window: 1, patience: PATIENCE, prefixes };
     let refused = [
         with(Body::Done, 4, &[0]),
         with(Body::Done, 4, &[12]),
@@ -173,10 +173,10 @@ fn fields_beyond_their_bounds_are_refused() {
         with(accept(), 25, &0_u16.to_be_bytes()),
         with(accept(), 25, &65_u16.to_be_bytes()),
         with(accept(), 27, &0_u32.to_be_bytes()),
-        with(told(prefixes(65)), 25, &1_u16.to_be_bytes()),
-        with(told(prefixes(2)), 31, &0_u64.to_be_bytes()),
-        with(told(prefixes(2)), 71, &1_u64.to_be_bytes()),
-        with(told(prefixes(2)), 71, &u64::MAX.to_be_bytes()),
+        with(accept_with(prefixes(65)), 25, &1_u16.to_be_bytes()),
+        with(accept_with(prefixes(2)), 31, &0_u64.to_be_bytes()),
+        with(accept_with(prefixes(2)), 71, &1_u64.to_be_bytes()),
+        with(accept_with(prefixes(2)), 71, &u64::MAX.to_be_bytes()),
     ];
     for result in refused {
         assert!(matches!(result, Err(FrameError::Undefined { .. })), "{result:?}");
@@ -221,7 +221,7 @@ fn chunks_wait_until_resume_is_delivered() {
 }
 
 fn tags(outbound: &mut Outbound) -> Vec<FrameTag> {
-    core::iter::from_fn(|| outbound.poll_transmit()).map(|(what, _)| what).collect()
+    core::iter::from_fn(|| outbound.poll_transmit()).map(|(tag, _)| tag).collect()
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn a_pausing_source_is_no_stall_and_sends_signs_of_life() {
     for _ in 0..20 {
         now = outbound.poll_timeout().expect("a sign of life is due some time");
         outbound.handle_timeout(now);
-        assert_eq!(tags(&mut outbound), [FrameTag::Alive,]);
+        assert_eq!(tags(&mut outbound), [FrameTag::Alive]);
         outbound.handle_delivered(now, FrameTag::Alive);
         assert_eq!(outbound.ending(), None);
     }

@@ -121,8 +121,8 @@ fn a_receiver_of_another_version_is_named_with_both() {
     socket.send_to(&answer, from).unwrap();
     let sent = sending.end();
     assert_eq!(sent.code, Some(1));
-    let says = "speaks version 3 of the protocol, and this end version 2: upgrade this end";
-    assert!(sent.stderr.contains(says), "{}", sent.stderr);
+    let expected = "speaks version 3 of the protocol, and this end version 2: upgrade this end";
+    assert!(sent.stderr.contains(expected), "{}", sent.stderr);
 }
 
 #[test]
@@ -135,29 +135,30 @@ fn a_receiver_of_another_version_of_the_file_protocol_is_named_with_both() {
         let addr = receiver.local_addr().to_string();
         let refuse = || {
             let (peer, transfer) = loop {
-                let question = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
-                let Frame { transfer, body } = Frame::decode(&question.bytes).unwrap();
+                let request = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
+                let Frame { transfer, body } = Frame::decode(&request.bytes).unwrap();
                 // The sender says BYE, too.
                 if matches!(body, Body::Offer(_) | Body::Examine { .. }) {
-                    break (question.peer, transfer);
+                    break (request.peer, transfer);
                 }
             };
             let body = Body::Failed(Reason::Version(1));
             receiver.send(peer, Frame { transfer, body }.encode_as(answer)).unwrap();
         };
-        let says = "speaks version 1 of the file protocol, this program 2: upgrade the older one";
+        let expected =
+            "speaks version 1 of the file protocol, this program 2: upgrade the older one";
         let args = ["--insecure", "--deadline", "5"];
         let sending = Running::start(&mut sender(&addr, "", &args, &[&path]));
         refuse();
         let sent = sending.end();
         assert_eq!(sent.code, Some(1));
-        assert!(sent.stderr.contains(says), "{}", sent.stderr);
+        assert!(sent.stderr.contains(expected), "{}", sent.stderr);
         let args = ["--insecure", "--ports", "1", "--deadline", "5", &addr];
         let examining = Running::start(&mut command(DOCTOR, &args));
         refuse();
         let examined = examining.end();
         assert_eq!(examined.code, Some(1));
-        assert!(examined.stderr.contains(says), "{}", examined.stderr);
+        assert!(examined.stderr.contains(expected), "{}", examined.stderr);
     }
 }
 
@@ -174,7 +175,7 @@ fn a_receiver_whose_application_reads_nothing_is_reported() {
         ..Config::default()
     });
     let addr = receiver.local_addr();
-    endpoint(Config::default()).send(addr, "the only one for which there is room").unwrap();
+    endpoint(Config::default()).send(addr, "the only one that fits").unwrap();
     let args = ["--insecure", "--deadline", "1"];
     let sent = Running::start(&mut sender(&addr.to_string(), "", &args, &[&path])).end();
     assert_eq!(sent.code, Some(1));

@@ -237,7 +237,7 @@ fn wrong_bytes_of_an_earlier_attempt_do_not_remain_in_holes() {
     assert!(fs::metadata(dir.path().join("file")).unwrap().blocks() < 100);
 }
 
-/// Starts a receiver and waits until it listens or has ended.
+/// Starts another receiver in the same directory.
 fn beside(receiver: &Receiver, listen: &str) -> Running {
     let args = ["--insecure", "--listen", listen, "--out"];
     Running::start(command(RECV, &args).arg(receiver.dir.path()))

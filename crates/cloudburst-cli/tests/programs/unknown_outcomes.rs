@@ -1,4 +1,4 @@
-//! After FINISH a sender says "failed" only when it knows: the receiver is one of the test's own.
+//! After FINISH a sender reports "failed" only when it knows. The receiver is the test itself.
 
 use crate::common::*;
 use cloudburst_cli::protocol::{Body, Frame, Reason};

@@ -98,8 +98,8 @@ fn groups<'a>(
     };
     let tiny = share(own);
     let default = share(default);
-    let whole_file = tiny.as_ref().map(|seen| seen.at.clone()).unwrap_or_default();
-    facts.schedules.bind(EVERY_PORT, NAME, &whole_file);
+    let at = tiny.as_ref().map(|seen| seen.at.clone()).unwrap_or_default();
+    facts.schedules.bind(EVERY_PORT, NAME, &at);
     let schedule = facts.schedules.entry(NAME);
     schedule.tiny = tiny;
     schedule.default = default;
@@ -130,8 +130,8 @@ fn queue(
         _ => least
             .map(|seen| Located::new(Cap::Bytes(seen.value.saturating_mul(thousandth)), &seen.at)),
     };
-    let whole_file = cap.as_ref().map(|seen| seen.at.clone()).unwrap_or_default();
-    facts.queues.bind(EVERY_PORT, "datapath.conf", &whole_file);
+    let at = cap.as_ref().map(|seen| seen.at.clone()).unwrap_or_default();
+    facts.queues.bind(EVERY_PORT, "datapath.conf", &at);
     let borrows = match value_of("egress_buffer.uc.sp_percent").and_then(tenths) {
         Some(Located { value: 0, .. }) => None,
         Some(Located { value, at }) => {
@@ -147,7 +147,7 @@ fn queue(
 /// Reads the hash fields. By default, all are used.
 fn hash(settings: &BTreeMap<&str, Located<&str>>, whole_file: &Location, facts: &mut Facts) {
     let mut fields = Field::ALL.to_vec();
-    let mut place = whole_file.clone();
+    let mut at = whole_file.clone();
     let keys = [
         ("sip", Field::SourceAddress),
         ("dip", Field::DestinationAddress),
@@ -159,10 +159,10 @@ fn hash(settings: &BTreeMap<&str, Located<&str>>, whole_file: &Location, facts: 
         let Some(seen) = settings.get(format!("hash_config.{key}").as_str()) else { continue };
         if matches!(seen.value, "0" | "false") {
             fields.retain(|known| *known != field);
-            place = seen.at.clone();
+            at = seen.at.clone();
         }
     }
-    facts.hash = Located::some(fields, &place);
+    facts.hash = Located::some(fields, &at);
     let seed = settings.get("ecmp_hash_seed");
     facts.seed = seed.and_then(|seen| Some(Located::new(seen.value.parse().ok()?, &seen.at)));
 }

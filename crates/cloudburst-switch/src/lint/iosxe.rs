@@ -254,19 +254,19 @@ fn native_classes(files: &[File], all: &Value, classes: &mut Classes) {
 
 /// Reads the policies and ports of the same model.
 fn native(intent: &Intent, files: &[File], all: &Value, classes: &Classes, facts: &mut Facts) {
-    let places = Locations::new(files);
+    let locations = Locations::new(files);
     let all = &all["Cisco-IOS-XE-native:native"];
-    for policy in items(&all["policy"]["Cisco-IOS-XE-policy:policy-map"]) {
-        let name = model(policy["name"].as_str().unwrap_or(""), files);
-        let mut facts_of_policy = Policy::new(intent, facts, &name, classes);
-        for class in items(&policy["class"]) {
-            let of = facts_of_policy.class(class["name"].as_str().unwrap_or(""));
+    for entry in items(&all["policy"]["Cisco-IOS-XE-policy:policy-map"]) {
+        let name = model(entry["name"].as_str().unwrap_or(""), files);
+        let mut policy = Policy::new(intent, facts, &name, classes);
+        for class in items(&entry["class"]) {
+            let of = policy.class(class["name"].as_str().unwrap_or(""));
             for action in items(&class["action-list"]) {
                 let kind = action["action-type"].as_str().unwrap_or("");
-                let at = places.of(&["Cisco-IOS-XE-policy:policy-map", kind]);
+                let at = locations.of(&["Cisco-IOS-XE-policy:policy-map", kind]);
                 let words = words(kind, action);
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                facts_of_policy.action(of, &words, &at, true);
+                policy.action(of, &words, &at, true);
             }
         }
     }
@@ -276,7 +276,7 @@ fn native(intent: &Intent, files: &[File], all: &Value, classes: &Classes, facts
             let Some(name) = port["Cisco-IOS-XE-policy:service-policy"]["output"].as_str() else {
                 continue;
             };
-            let at = places.of(&[kind, number]);
+            let at = locations.of(&[kind, number]);
             // Selective dropping exists only as commands, under the same name.
             facts.aeolus.entry(name);
             facts.aeolus.bind(&format!("{kind}{number}"), name, &at);

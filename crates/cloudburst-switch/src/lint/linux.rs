@@ -1,4 +1,4 @@
-//! Linux: the lines of `tc`, `ethtool`, `sysctl`, `ip` and `dcb` in scripts.
+//! Linux: the commands of `tc`, `ethtool`, `sysctl`, `ip`, `nft` and `dcb` in scripts.
 
 use super::facts::{Aeolus, Cap, Facts, Field, Located, Share};
 use super::iproute::{self, Meaning};

@@ -78,6 +78,6 @@ pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
 fn rank(file: &File) -> usize {
     let name = file.name.rsplit('/').next().unwrap_or("");
     let stem = name.split('.').next();
-    let place = RENDERED.iter().position(|rendered| Some(*rendered) == stem);
-    place.unwrap_or(RENDERED.len())
+    let position = RENDERED.iter().position(|rendered| Some(*rendered) == stem);
+    position.unwrap_or(RENDERED.len())
 }

@@ -1,5 +1,5 @@
-//! Negations: lines that remove other lines, in whole or in part. Which still apply, and which negations must not be
-//! skipped.
+//! Negations: lines that remove other lines, in whole or in part. Finds which lines still apply, and which negations
+//! must not be skipped.
 
 use super::facts::Facts;
 use super::text::{Location, after, numbers};

@@ -12,7 +12,6 @@ type Matches<'a> = BTreeMap<&'a str, Vec<Located<&'a str>>>;
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let blocks = blocks::read(intent, files, facts);
     let mut dscps: BTreeMap<&str, Vec<Located<u8>>> = BTreeMap::new();
-    // Other matches of classes.
     let mut others: Matches<'_> = Matches::new();
     let mut loopbacks: BTreeMap<String, &str> = BTreeMap::new();
     for block in &blocks {

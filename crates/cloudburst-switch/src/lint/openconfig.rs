@@ -19,7 +19,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
 
 struct Model<'a> {
     intent: &'a Intent,
-    places: Locations<'a>,
+    locations: Locations<'a>,
     qos: &'a Value,
     /// The number of each queue.
     queues: BTreeMap<&'a str, u8>,
@@ -38,11 +38,11 @@ impl<'a> Model<'a> {
             id.and_then(|id| u8::try_from(id).ok()).map(|id| (name(queue), id))
         };
         let queues = items(&qos["queues"]["queue"]).filter_map(number).collect();
-        Self { intent, places: Locations::new(files), qos, queues }
+        Self { intent, locations: Locations::new(files), qos, queues }
     }
 
     fn at(&self, keys: &[&str]) -> Location {
-        self.places.of(keys)
+        self.locations.of(keys)
     }
 
     /// Returns the queue of a forwarding group.
@@ -110,9 +110,9 @@ impl<'a> Model<'a> {
                     let share =
                         if is_strict { Some(Share::Strict) } else { weight.map(Share::Weighted) };
                     let id = input["id"].as_str().unwrap_or("");
-                    let place = self.at(&["scheduler-policies", of, "inputs", id]);
+                    let location = self.at(&["scheduler-policies", of, "inputs", id]);
                     let share = share.map(|share| {
-                        Located::new(share, if place.line > 0 { &place } else { &at })
+                        Located::new(share, if location.line > 0 { &location } else { &at })
                     });
                     let schedule = facts.schedules.entry(of);
                     match self.queues.get(config["queue"].as_str().unwrap_or("")) {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let all = json::read(files, facts);
-    let tables = Tables { intent, places: Locations::new(files), all: &all };
+    let tables = Tables { intent, locations: Locations::new(files), all: &all };
     tables.ports(facts);
     tables.buffers(facts);
     tables.schedulers(facts);
@@ -39,13 +39,13 @@ pub(super) fn separate(files: &[File]) -> Vec<Vec<File>> {
 
 struct Tables<'a> {
     intent: &'a Intent,
-    places: Locations<'a>,
+    locations: Locations<'a>,
     all: &'a Value,
 }
 
 impl Tables<'_> {
     fn at(&self, keys: &[&str]) -> Location {
-        self.places.of(keys)
+        self.locations.of(keys)
     }
 
     fn ports(&self, facts: &mut Facts) {

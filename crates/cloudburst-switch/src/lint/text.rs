@@ -21,7 +21,7 @@ pub(super) fn after<'a>(words: &[&'a str], word: &str) -> Option<&'a str> {
     words.get(found + 1).copied()
 }
 
-/// Returns all lines of all files, each with its place, without comments and blank lines.
+/// Returns all lines of all files, each with its location, without comments and blank lines.
 pub(super) fn lines<'a>(
     files: &'a [File],
     comment: &'static [char],

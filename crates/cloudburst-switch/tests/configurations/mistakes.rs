@@ -1,4 +1,4 @@
-//! Common mistakes in a switch's configuration: each is reported with its place and its nature.
+//! Common mistakes in a switch's configuration: each is reported with its location and its cause.
 
 use crate::common::*;
 use std::fs;

@@ -102,7 +102,7 @@ pub(super) fn open_directory(dir: &Path) -> Result<PathBuf, NoParts> {
 }
 
 /// Removes the files that are too old at `now`, unless a receiver uses them.
-pub(in crate::receiver) fn remove_old(directory: &Path, now: SystemTime) {
+pub(super) fn remove_old(directory: &Path, now: SystemTime) {
     let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let oldest = now.saturating_sub(KEPT).as_secs().cast_signed();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {

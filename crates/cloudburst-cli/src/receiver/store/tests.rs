@@ -77,7 +77,7 @@ fn overwriting_replaces_a_link_and_not_its_target() {
     let outside = tempfile::tempdir().unwrap();
     let victim = outside.path().join("victim");
     fs::write(&victim, "precious").unwrap();
-    std::os::unix::fs::symlink(&victim, dir.path().join("a")).unwrap();
+    symlink(&victim, dir.path().join("a")).unwrap();
     let keeping = Store::open(dir.path().to_owned(), false, false).unwrap();
     assert_eq!(begin(&keeping, "a").unwrap_err(), Reason::Exists);
     let store = Store::open(dir.path().to_owned(), true, false).unwrap();
