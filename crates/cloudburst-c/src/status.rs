@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_predicates_say_of_a_status_what_those_of_the_error_say() {
+    fn the_predicates_of_a_status_are_those_of_its_error() {
         for bits in 0..8 {
             let [timeout, busy, delivered] = [1, 2, 4].map(|bit| bits & bit != 0);
             let status = Failure::of(timeout, busy, delivered, "").status as i32;

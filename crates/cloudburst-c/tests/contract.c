@@ -188,7 +188,7 @@ static void errors_say_what_is_certain_and_shutdown_ends_those_who_wait(cbrst_en
     cbrst_close(caller);
 }
 
-static void a_fork_is_told_so(cbrst_endpoint *endpoint, const char *address)
+static void a_fork_cannot_use_the_endpoint(cbrst_endpoint *endpoint, const char *address)
 {
     pid_t child = fork();
     EXPECT(child >= 0);
@@ -215,7 +215,7 @@ int main(void)
     null_is_an_error_or_does_nothing(endpoint);
     nothing_comes_in_time(endpoint);
     a_message_arrives_with_its_sender_and_may_be_empty_or_long(endpoint, address);
-    a_fork_is_told_so(endpoint, address);
+    a_fork_cannot_use_the_endpoint(endpoint, address);
     errors_say_what_is_certain_and_shutdown_ends_those_who_wait(endpoint, address);
     cbrst_close(endpoint);
     return EXIT_SUCCESS;

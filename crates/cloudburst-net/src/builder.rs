@@ -20,7 +20,7 @@ use std::path::PathBuf;
 /// The default size in bytes to request for each socket buffer. See [`Builder::socket_buffers`].
 pub const DEFAULT_SOCKET_BUFFERS: usize = 4 << 20;
 
-/// What an [`Endpoint`] is built from: what concerns its sockets, its keys, and a [`Config`] for all else. All but
+/// Builds an [`Endpoint`] from the settings of its sockets, its keys, and a [`Config`] for everything else. All but
 /// [`security`](Self::security) have defaults, and [`build`](Self::build) checks everything.
 ///
 /// # Example
@@ -131,8 +131,8 @@ impl Builder {
     ///   ignores how much they send, and may lead all of a few peers to the same endpoint.
     /// - Each endpoint has its own memory limits and its own pacer: give each of n endpoints on one link 1/n
     ///   of the [`rate`](Config::rate).
-    /// - When an endpoint dies, its peers notice its silence, retry for 0.25 s, and move to another one after
-    ///   0.3 s, or later if their round-trip times are long. Messages under way then end with
+    /// - When an endpoint dies, its peers notice that it does not respond, retry for 0.25 s, and move to
+    ///   another one after 0.3 s, or later if their round-trip times are long. Messages under way then end with
     ///   [`SendError::PeerRestarted`](crate::SendError::PeerRestarted). A peer that the network cuts off for
     ///   that long may move as well. Adding an endpoint moves no peers.
     /// - An endpoint that is closing leaves new peers to the others. Its existing peers stay, and their new

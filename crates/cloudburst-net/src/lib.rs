@@ -58,11 +58,11 @@
 //! # Calls
 //!
 //! [`Endpoint::call`] sends a request and waits for its response; [`Endpoint::serve`] and
-//! [`Endpoint::try_serve`] answer requests, and [`Endpoint::recv_request`] hands them out one by one. `Ok` from a call means that the application at the
-//! other end has answered, if only with an empty response ([`Request::accept`]). [`Endpoint::call_many`]
-//! calls many peers at once, and yields their responses as they arrive. [`SendError`] says why there is no
-//! response, and whether the request may have been delivered. Plain messages are independent of calls on the
-//! same endpoint.
+//! [`Endpoint::try_serve`] answer requests, and [`Endpoint::recv_request`] hands them out one by one. `Ok` from
+//! a call means that the application at the other end has answered, if only with an empty response
+//! ([`Request::accept`]). [`Endpoint::call_many`] calls many peers at once, and yields their responses as they
+//! arrive. [`SendError`] says why there is no response, and whether the request may have been delivered. Plain
+//! messages are independent of calls on the same endpoint.
 //!
 //! # Observability
 //!
@@ -116,12 +116,16 @@
 compile_error!("cloudburst-net needs Linux: it uses UDP_SEGMENT, UDP_GRO, recvmmsg and eventfd");
 
 // What a user meets stands here: `endpoint`, `builder`, `blocking`, `calls`, `connect`, `outgoing`, `sending`,
-// `streams`, `names`, `path_map`, `error`, `metrics` and `qlog`. Below it, each importing only what follows:
+// `streams`, `names` and `metrics`. Below it, each importing only what follows:
 //
 //   driver     which thread or task runs, waits, and wakes whom; the state that all clones share
 //   paths      path maps, applied to the sockets of an endpoint
+//   qlog       a record of what happens at an endpoint
 //   io         the sockets
-//   limits     all limits of sockets and path maps
+//   error      why an endpoint was not built, or a message not delivered
+//   path_map   path maps as users give them
+//   settings   the settings of an operation that has not begun
+//   limits     the limits that modules of sockets and path maps share
 pub mod blocking;
 mod builder;
 mod calls;

@@ -1,6 +1,4 @@
-//! All limits of sockets and path maps.
-//!
-//! The limits of the protocol are in the core.
+//! Limits of sockets and path maps. Those of the protocol are in the core.
 
 /// The most paths of a map.
 pub(crate) const MAX_PATHS: u16 = 64;

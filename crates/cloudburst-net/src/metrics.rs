@@ -318,8 +318,8 @@ impl Metrics {
         let latencies = endpoint.latencies();
         for (family, read) in HISTOGRAMS {
             let histogram = histogram!(family.name, self.labels(family, ""));
-            // By the buckets of the HDR histogram, so that each time is published once, to within 1
-            // %.
+            // By the buckets of the HDR histogram, so that each time is published once, to
+            // within 1 %.
             for (took, times) in read(&latencies).since(read(&self.latencies)) {
                 let times = usize::try_from(times).unwrap_or(usize::MAX);
                 histogram.record_many(took.as_secs_f64(), times);

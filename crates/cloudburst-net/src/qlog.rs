@@ -27,7 +27,7 @@ const QUEUE: usize = 1 << 14;
 const WRITE_EVERY: Duration = Duration::from_millis(20);
 /// The most bytes in a file, apart from its last record.
 const MAX_BYTES: u64 = 64 << 20;
-/// The separator before each record (RFC 7464).
+/// The separator before each record.
 // A JSON text sequence (RFC 7464) stays readable if the program is killed.
 const RECORD: &[u8] = b"\x1e";
 

@@ -52,7 +52,7 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
             await service.shutdown()
             await serving
 
-    async def test_a_limit_of_none_is_refused(self) -> None:
+    async def test_a_limit_of_zero_is_refused(self) -> None:
         async def handler(request: aio.Request) -> bytes:
             return request.data
 

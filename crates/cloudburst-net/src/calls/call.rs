@@ -131,9 +131,8 @@ impl Endpoint {
         let begin = |options: &SendOptions| {
             if let Some(left) = options.deadline.filter(|left| *left < claimed) {
                 // The request tells the callee how much time is left. Claiming a little less saves copying it
-                // for each further attempt.
-                // Copying each of many waiting requests whenever one ends would cost the square of
-                // their number.
+                // for each further attempt: copying each of many waiting requests whenever one ends would cost
+                // the square of their number.
                 claimed = left - left / 16;
                 request = self.inner.engine.calls(|calls| calls.prepare(Some(claimed), &bytes));
                 call.call = request.id();

@@ -21,8 +21,6 @@ use std::time::Instant;
 ///
 /// Dropping it without a reply tells the caller at once that there is none ([`SendError::Unanswered`]). So
 /// does a panic that unwinds past it.
-///
-/// [`SendError::Unanswered`]: crate::SendError::Unanswered
 #[must_use = "dropping it tells the caller that there is no answer"]
 pub struct Request {
     request: proto::IncomingRequest,
@@ -305,7 +303,7 @@ impl Drop for Request {
         }
         let Ok(endpoint) = self.upgrade() else { return };
         let options = self.options(SendOptions::default());
-        // If no reply was begun, only if the response is still awaited.
+        // A request without a reply counts only if its response is still awaited.
         if options.is_ok() || !self.registered {
             self.count_unanswered();
         }

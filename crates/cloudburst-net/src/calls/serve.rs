@@ -71,7 +71,7 @@ where
     }
 }
 
-/// A service of `tower`, and what makes its results those of a handler.
+/// A `tower` service, and the function that converts its results.
 #[cfg(feature = "tower")]
 struct Tower<S: tower_service::Service<RequestParts>> {
     service: S,
@@ -294,7 +294,7 @@ impl Endpoint {
         let peer = request.peer();
         match handled {
             Handled::Answered(response) => match request.reply_detached(Some(response)).await {
-                Ok(_) => {}
+                Ok(()) => {}
                 Err(error @ SendError::TooLarge { .. }) => {
                     tracing::warn!(%peer, %error, "a response was not sent: its caller gets no answer");
                 }

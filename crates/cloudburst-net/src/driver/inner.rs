@@ -338,7 +338,6 @@ impl Drop for Inner {
 mod tests {
     use super::*;
     use crate::blocking::Endpoint;
-    use crate::error::Closed;
     use cloudburst_core::config::Security;
     use core::task::{Context, Waker};
 

@@ -12,10 +12,10 @@ use std::process;
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     number: u32,
-    /// Detects forks. Process ids repeat, in other namespaces and over time.
+    /// Detects forks, except children of a bare `clone`.
     // By a handler of `pthread_atfork`, so that a check is one load: reading the process ID is a
     // system call of 80 ns, six times in a round trip, and a child in another PID namespace may
-    // have its parent's. A child of a bare `clone` goes unnoticed.
+    // have its parent's.
     forks: Guard,
     /// Set by tests that simulate another process.
     #[cfg(test)]

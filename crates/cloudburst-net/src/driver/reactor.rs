@@ -35,10 +35,8 @@ impl Inner {
         {
             let guard = ReactorGuard(Arc::downgrade(self));
             let receive = self.receive_in_task();
-            // Automatically, and before the first packet: with 64 messages of 5 KB in flight, packets taken in the runtime
-            // make 195,000 messages a second, and by a thread that wakes its tasks 135,000. No call
-            // tells whether a runtime has I/O; in one without, this task panics with a message that
-            // says what to enable, and a thread takes the packets.
+            // Automatically, and before the first packet: with 64 messages of 5 KB in flight, a task of the
+            // runtime receives 195,000 messages a second, and a thread that wakes its tasks 135,000.
             drop(runtime.spawn(async move {
                 let _guard = guard;
                 if let Err(error) = receive.await {

@@ -1,4 +1,4 @@
-//! A timer for callers that wait for capacity.
+//! A timer for callers that wait for capacity, or until one more call may be in flight.
 
 use cloudburst_core::burst::contain;
 use core::future::Future;

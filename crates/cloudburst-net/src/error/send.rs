@@ -1,8 +1,7 @@
 //! Why a message, a call or a reply did not succeed, and whether it may have been delivered.
 
 use cloudburst_core::config::ConfigError;
-use cloudburst_core::error::CallFailure;
-use cloudburst_core::error::{Indeterminate, LocalError, Rejection, StartError};
+use cloudburst_core::error::{CallFailure, Indeterminate, LocalError, Rejection, StartError};
 use cloudburst_core::path::OrderError;
 use cloudburst_core::wire::RejectReason;
 use std::io;
@@ -529,8 +528,8 @@ mod tests {
             (SendError::Closing, [false, false, true]),
             (SendError::Closed, [false, false, true]),
         ] {
-            let told = [error.is_busy(), error.is_refused(), error.is_closed()];
-            assert_eq!(told, [is_busy, is_refused, is_closed], "{error}");
+            let predicates = [error.is_busy(), error.is_refused(), error.is_closed()];
+            assert_eq!(predicates, [is_busy, is_refused, is_closed], "{error}");
         }
     }
 

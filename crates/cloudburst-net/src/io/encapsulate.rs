@@ -48,8 +48,7 @@ impl Encapsulator {
             return Err(refused(Errno::EAFNOSUPPORT.into()));
         };
         // An IPPROTO_RAW socket sends packets with the headers that it is given, and receives
-        // nothing.
-        // A socket of protocol 4 would receive a copy of each such packet to the host.
+        // nothing. A socket of protocol 4 would receive a copy of each such packet to the host.
         let protocol = Some(Protocol::from(libc::IPPROTO_RAW));
         let socket = Socket::new(Domain::IPV4, Type::RAW, protocol).map_err(refused)?;
         let set = socket.set_nonblocking(true);

@@ -5,7 +5,6 @@ use super::poller::{Poller, Ready};
 use super::socket::{EgressSocket, canonical};
 use super::sockets::Sockets;
 use super::source::destination;
-
 use cloudburst_core::burst::Datagrams;
 use cloudburst_core::path::Via;
 use core::time::Duration;
@@ -104,8 +103,8 @@ impl Inbox {
             }
             let filled = sockets.receive_egress(number, egress, &mut batches, deliver);
             came += filled.unwrap_or(0);
-            // After an error, the socket may still hold packets.
-            // A call that finds no packet takes 300 ns, so only a full batch is a reason for another.
+            // After an error, the socket may still hold packets. Otherwise, only a full batch is a reason for
+            // another call: one that finds no packet takes 300 ns.
             more |= failed || filled.is_none_or(|filled| filled == BUFFERS);
         }
         self.return_batches(batches);

@@ -275,7 +275,7 @@ pub(super) fn granted<'a>(
     Ok(least)
 }
 
-/// Linux doubles the requested size, for its own bookkeeping, and reports the doubled one.
+/// The granted size of the receive buffer: Linux doubles it, for its own bookkeeping, and reports the double.
 fn granted_receive(socket: &impl std::os::fd::AsFd) -> Result<usize, BuildError> {
     Ok(getsockopt(socket, sockopt::RcvBuf).map_err(|e| failed("SO_RCVBUF", e))? / 2)
 }

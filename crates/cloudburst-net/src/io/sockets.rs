@@ -25,9 +25,9 @@ pub(super) struct Sockets {
     // message over all endpoints that share the port. So it takes handshakes alone, and ACCEPT
     // names the port for everything else. Distribution by session takes eBPF and privilege.
     shared: Option<EgressSocket>,
-    /// The egresses after those: flow labels.
+    /// The egresses after the sockets: flow labels.
     pub(super) labels: Vec<u32>,
-    /// The egresses after those: outer headers.
+    /// The egresses after the flow labels: outer headers.
     pub(super) encapsulator: Option<Encapsulator>,
     pub(super) family: Family,
     pub(super) dscps: Dscps,

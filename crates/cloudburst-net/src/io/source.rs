@@ -68,14 +68,14 @@ pub(super) fn destination(control: &ControlMessageOwned) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    fn told_v4(ip: &str) -> Option<IpAddr> {
+    fn reported_v4(ip: &str) -> Option<IpAddr> {
         let Some(Source::V4(info)) = Source::new(ip.parse().ok(), ([10, 0, 0, 1], 1).into()) else {
             unreachable!()
         };
         destination(&ControlMessageOwned::Ipv4PacketInfo(info))
     }
 
-    fn told_v6(ip: &str) -> Option<IpAddr> {
+    fn reported_v6(ip: &str) -> Option<IpAddr> {
         let s6_addr = ip.parse::<Ipv6Addr>().unwrap().octets();
         let ipi6_addr = libc::in6_addr { s6_addr };
         let info = libc::in6_pktinfo { ipi6_addr, ipi6_ifindex: 0 };
@@ -85,17 +85,21 @@ mod tests {
     #[test]
     fn answers_leave_only_from_unicast_addresses() {
         for ip in ["10.0.0.2", "127.0.0.1"] {
-            assert_eq!(told_v4(ip), ip.parse().ok());
-            assert_eq!(told_v6(&format!("::ffff:{ip}")), ip.parse().ok(), "to a socket for both");
+            assert_eq!(reported_v4(ip), ip.parse().ok());
+            assert_eq!(
+                reported_v6(&format!("::ffff:{ip}")),
+                ip.parse().ok(),
+                "to a socket for both"
+            );
         }
         for ip in ["2001:db8::7", "fe80::1", "::1"] {
-            assert_eq!(told_v6(ip), ip.parse().ok());
+            assert_eq!(reported_v6(ip), ip.parse().ok());
         }
         for ip in ["224.0.0.1", "239.1.2.3", "255.255.255.255", "0.0.0.0"] {
-            assert_eq!((told_v4(ip), told_v6(&format!("::ffff:{ip}"))), (None, None));
+            assert_eq!((reported_v4(ip), reported_v6(&format!("::ffff:{ip}"))), (None, None));
         }
         for ip in ["ff02::1", "ff0e::7", "::"] {
-            assert_eq!(told_v6(ip), None);
+            assert_eq!(reported_v6(ip), None);
         }
     }
 }

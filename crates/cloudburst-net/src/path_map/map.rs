@@ -221,7 +221,8 @@ impl Default for PathMap {
     fn default() -> Self {
         // Of 1,576 messages with three of four spines dead, 197 did not arrive with 8 ports, 28
         // with 16 and none with 64. Each port on a dead path is found dead by itself, so that more
-        // are slower then: p50 of 14.4 ms with 64, and 8.2 with 16. On healthy paths all are equal.
+        // ports are slower then: the p50 is 14.4 ms with 64 and 8.2 ms with 16. On healthy paths, all are
+        // equal.
         Self::ecmp(16)
     }
 }

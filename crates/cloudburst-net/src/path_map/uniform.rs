@@ -69,9 +69,9 @@ impl Uniform {
             &Self::Ecmp { source_ports, destination_ports } => {
                 let sockets = source_ports.max(destination_ports);
                 // One socket is no pool: a map of one path has no reserve.
-                // Opened in advance, since opening a socket while the endpoint runs would take a
-                // lock for each packet. They cost a descriptor each: waiting does not depend on
-                // their number.
+                // The reserve is opened in advance, since opening a socket while the endpoint runs
+                // would take a lock for each packet. Each socket costs a descriptor: waiting does
+                // not depend on their number.
                 let reserve = if sockets > 1 { sockets.min(MAX_PATHS - sockets) } else { 0 };
                 Needs { sockets, reserve, ports: destination_ports, ..one }
             }

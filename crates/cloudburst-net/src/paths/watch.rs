@@ -6,8 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::{io, thread};
 
-/// How often the file is read. It is usually in the page cache, and reading it detects every way of
-/// replacing it.
+/// How often the file is read.
 // Read and not watched: that also detects a file that was renamed into place, one behind a link
 // that was changed, and one on a file system that reports no changes. The file is in the page
 // cache.

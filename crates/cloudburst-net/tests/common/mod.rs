@@ -1,5 +1,5 @@
 //! What the tests share.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 pub(crate) mod log;
 pub(crate) mod tap;

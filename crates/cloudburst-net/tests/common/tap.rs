@@ -57,8 +57,8 @@ impl Tap {
         Self::marking(builder, ip, 0)
     }
 
-    /// Like the above, and forwards packets with `byte` for DSCP and ECN, whatever they arrived
-    /// with.
+    /// Like [`in_front_of`](Self::in_front_of), but forwards packets with `byte` for DSCP and ECN,
+    /// whatever they arrived with.
     pub(crate) fn marking(builder: Builder, ip: &str, byte: u8) -> (Endpoint, Self) {
         let ip: IpAddr = ip.parse().expect("an IP address");
         let front = open(ip, byte);

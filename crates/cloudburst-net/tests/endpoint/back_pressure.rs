@@ -30,7 +30,7 @@ fn try_send_refuses_beyond_the_limits_with_the_numbers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sends_that_wait_for_capacity_are_all_delivered() {
     const MESSAGES: u64 = 400;
-    // Room for three messages, or for fewer long ones.
+    // Capacity for three messages, or for fewer long ones.
     let config = Config {
         tuning: Tuning { send_messages: Some(3), send_bytes: Some(30_000), ..Tuning::default() },
         ..Config::default()

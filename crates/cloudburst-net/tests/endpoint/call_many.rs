@@ -68,7 +68,7 @@ fn dropping_calls_cancels_those_that_have_not_ended() {
     let peers = silent.iter().map(|peer| (peer.local_addr().unwrap(), bytes(10_000, 1)));
     let calls = client.call_many(peers);
     assert_eq!(calls.left(), 4);
-    eventually("it knocks", || client.counters().sender.handshakes_sent >= 4);
+    eventually("it sends handshakes", || client.counters().sender.handshakes_sent >= 4);
     drop(calls);
     assert_eq!(client.counters().sender.rejected, 4, "nothing of them had been sent");
 }

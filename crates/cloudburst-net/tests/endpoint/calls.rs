@@ -185,7 +185,7 @@ fn an_expired_request_is_counted_and_not_delivered() {
     assert_eq!(gone, Err(SendError::NoResponse));
     // At the callee, it has been there for less than the deadline, to the next millisecond.
     thread::sleep(Duration::from_millis(101));
-    // Too late to be of use, and not handed out.
+    // The first request is too late to be of use, and is not handed out.
     let caller = client.clone();
     let two = thread::spawn(move || caller.call(to, "two"));
     let request = server.recv_request().unwrap();

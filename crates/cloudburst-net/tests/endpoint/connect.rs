@@ -107,8 +107,8 @@ async fn a_closed_endpoint_does_not_connect() {
     client.connect(server.local_addr()).await.unwrap();
     let connecting = client.clone();
     let connect = tokio::spawn(async move { connecting.connect(address).await });
-    let is_asked = || client.peer(address).is_some_and(|peer| peer.sent.handshakes_sent > 0);
-    while !is_asked() {
+    let is_connecting = || client.peer(address).is_some_and(|peer| peer.sent.handshakes_sent > 0);
+    while !is_connecting() {
         tokio::task::yield_now().await;
     }
     assert!(!client.shutdown(Duration::from_millis(50)).await, "a connect is under way");

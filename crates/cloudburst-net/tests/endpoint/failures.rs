@@ -121,7 +121,7 @@ fn a_receiver_refuses_messages_beyond_its_own_limit() {
 
 #[tokio::test]
 async fn a_send_to_a_receiver_that_restarts_is_indeterminate() {
-    // Room for one message: the second is under way when the receiver goes.
+    // Capacity for one message: the second is under way when the receiver goes.
     let config = Config {
         tuning: Tuning { receive_messages: Some(1), ..Tuning::default() },
         ..Config::default()
@@ -160,7 +160,7 @@ async fn a_send_to_a_receiver_that_restarts_is_indeterminate() {
         Err(SendError::Refused(RejectReason::Closing)) => {
             assert!(came.is_empty());
         }
-        other => panic!("delivered, unknown or refused, not {other:?}"),
+        other => panic!("delivered, indeterminate or refused, not {other:?}"),
     }
     assert_eq!(second.try_recv(), Ok(None));
 }

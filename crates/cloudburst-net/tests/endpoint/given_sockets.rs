@@ -51,35 +51,35 @@ fn a_given_socket_gets_the_options_of_the_endpoint_and_keeps_larger_buffers() {
 
 #[test]
 fn superfluous_and_missing_sockets_are_named() {
-    let said = |builder: Builder, sockets| builder.build_on(sockets).unwrap_err().to_string();
+    let refusal = |builder: Builder, sockets| builder.build_on(sockets).unwrap_err().to_string();
     let (one, here) = bound();
     let (two, there) = bound();
     let clone = |socket: &UdpSocket| socket.try_clone().unwrap();
     assert_eq!(
-        said(builder().bind(here), vec![clone(&two)]),
+        refusal(builder().bind(here), vec![clone(&two)]),
         format!(
             "this endpoint takes messages at {here}, and the sockets that it was given are bound to \
              {there}: give it exactly one socket for each of its addresses"
         )
     );
-    let line = said(builder().bind(here), vec![clone(&one), clone(&two)]);
+    let line = refusal(builder().bind(here), vec![clone(&one), clone(&two)]);
     assert!(line.contains(&format!("takes messages at {here}, and")), "{line}");
     let pairs = builder().bind(here).paths(PathMap::ecmp_pairs(1, 2));
     let mut next = here;
     next.set_port(here.port() + 1);
-    let line = said(pairs, vec![clone(&one)]);
+    let line = refusal(pairs, vec![clone(&one)]);
     assert!(line.contains(&format!("at {here}, {next}, and")), "{line}");
-    let shared = said(builder().bind(here).reuse_port(true), vec![clone(&one)]);
+    let shared = refusal(builder().bind(here).reuse_port(true), vec![clone(&one)]);
     assert!(shared.contains("`reuse_port` is true"), "{shared}");
     one.connect(there).unwrap();
-    let line = said(builder().bind(here), vec![one]);
+    let line = refusal(builder().bind(here), vec![one]);
     assert!(line.contains(&format!("bound to {here} cannot be used: it is connected")), "{line}");
 
     let only_v6 = Socket::new(Domain::IPV6, Type::DGRAM, None).unwrap();
     only_v6.set_only_v6(true).unwrap();
     only_v6.bind(&"[::]:0".parse::<SocketAddr>().unwrap().into()).unwrap();
     let only_v6 = UdpSocket::from(only_v6);
-    let line = said(builder().bind(only_v6.local_addr().unwrap()), vec![only_v6]);
+    let line = refusal(builder().bind(only_v6.local_addr().unwrap()), vec![only_v6]);
     assert!(line.contains("only IPv6"), "{line}");
 }
 

@@ -6,10 +6,6 @@ mod back_pressure;
 mod call_many;
 mod calls;
 mod cancel;
-mod received_marks;
-mod source_addresses;
-mod statistics;
-
 #[path = "../common/mod.rs"]
 mod common;
 mod connect;
@@ -26,6 +22,7 @@ mod panics;
 mod paths;
 mod qlog;
 mod reactor;
+mod received_marks;
 mod round_trip;
 mod runtimes;
 mod selective;
@@ -34,6 +31,8 @@ mod settings;
 mod shards;
 mod shutdown;
 mod sockets;
+mod source_addresses;
+mod statistics;
 mod streams;
 #[cfg(feature = "tower")]
 mod tower;

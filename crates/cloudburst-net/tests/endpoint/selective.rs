@@ -148,7 +148,7 @@ fn scheduled_packets_of_an_incast_survive_where_unscheduled_ones_die() {
     let front = open(LOOPBACK, 0);
     let known_as = front.local_addr().unwrap();
     let server = builder().known_as([known_as]).build().unwrap();
-    // Room for all that the clients may send after an answer.
+    // The queue holds all that the clients may send after an answer.
     let link = LinkConfig {
         rate: Some(100_000_000),
         queue_bytes: Some(1_000_000),

@@ -256,7 +256,7 @@ async fn an_overloaded_handler_refuses_its_request() {
     assert!(error.is_busy() && !error.may_have_been_delivered());
     let calls = server.counters().calls;
     assert_eq!((calls.requests_overloaded, calls.requests_unanswered), (1, 1));
-    assert!(server.shutdown(TIMEOUT).await, "no request is held");
+    assert!(server.shutdown(TIMEOUT).await, "no request is under way");
     serving.await.unwrap();
 }
 

@@ -18,45 +18,47 @@ fn security_must_be_chosen_by_name() {
 
 #[test]
 fn a_setting_out_of_range_is_refused_with_its_value() {
-    let said = |builder: cloudburst_net::Builder| builder.build().unwrap_err().to_string();
+    let refusal = |builder: cloudburst_net::Builder| builder.build().unwrap_err().to_string();
     for wrong in [vec![64], vec![43, 200], vec![], vec![43; 9]] {
         assert_eq!(
-            said(builder().config(with_dscps(wrong.clone()))),
+            refusal(builder().config(with_dscps(wrong.clone()))),
             format!("setting `fabric.dscps` is {wrong:?}: it must be 1 to 8 values from 0 to 63")
         );
     }
     builder().config(with_dscps([43; 8])).build().unwrap();
     let rate = Config { rate: 1.5.into(), ..Config::default() };
-    assert!(said(builder().config(rate)).contains("`rate` is 1.5"));
+    assert!(refusal(builder().config(rate)).contains("`rate` is 1.5"));
     let capacity = Config { capacity: 7.into(), ..Config::default() };
-    assert!(said(builder().config(capacity)).contains("`capacity` is 7"));
-    assert!(said(builder().paths(PathMap::ecmp(65))).contains("`ecmp:65`"));
+    assert!(refusal(builder().config(capacity)).contains("`capacity` is 7"));
+    assert!(refusal(builder().paths(PathMap::ecmp(65))).contains("`ecmp:65`"));
     let order = |text: &str| Config { order: text.parse().unwrap(), ..Config::default() };
     assert!(
-        said(builder().config(order("drb:2x3")))
+        refusal(builder().config(order("drb:2x3")))
             .contains("of 6 paths: it must fit the path map, which has 4")
     );
     let twice = PathMap::xpath([[127, 0, 0, 1].into(); 2]);
-    assert!(said(builder().paths(twice)).contains("names 127.0.0.1 twice"));
+    assert!(refusal(builder().paths(twice)).contains("names 127.0.0.1 twice"));
     let other = PathMap::xpath([std::net::Ipv6Addr::LOCALHOST.into()]);
-    assert!(said(builder().paths(other)).contains("leads to ::1"));
+    assert!(refusal(builder().paths(other)).contains("leads to ::1"));
     let flowlabel = builder().paths(PathMap::flow_labels(4));
-    assert!(said(flowlabel).contains("`flowlabel:4` needs IPv6"));
+    assert!(refusal(flowlabel).contains("`flowlabel:4` needs IPv6"));
     let bounce = PathMap::bounce([[127, 0, 0, 2].into()]);
     let anywhere = builder_on("0.0.0.0").paths(bounce);
-    assert!(said(anywhere).contains("`bounce:127.0.0.2` writes IPv4 headers, which need a source"));
+    assert!(
+        refusal(anywhere).contains("`bounce:127.0.0.2` writes IPv4 headers, which need a source")
+    );
     let pairs = builder().paths(PathMap::ecmp_pairs(2, 2)).config(order("drb:2x2"));
-    assert!(said(pairs).contains("`ecmp:2x2` has a number of paths that depends on the peer"));
+    assert!(refusal(pairs).contains("`ecmp:2x2` has a number of paths that depends on the peer"));
     for nobody in ["0.0.0.0:7000", "[ff02::1]:7000", "255.255.255.255:7000", "192.0.2.1:0"] {
         let known_as = ["192.0.2.1:7000", nobody].map(|address| address.parse().unwrap());
-        let line = said(builder().known_as(known_as));
+        let line = refusal(builder().known_as(known_as));
         assert!(line.contains(&format!("known as {nobody}, because peers cannot")), "{line}");
     }
     let shard = builder().bind(([127, 0, 0, 1], 7000).into()).reuse_port(true);
-    let line = said(shard.known_as(["192.0.2.1:7000".parse().unwrap()]));
+    let line = refusal(shard.known_as(["192.0.2.1:7000".parse().unwrap()]));
     assert!(line.contains("`known_as` is 192.0.2.1:7000"), "{line}");
     let config = Config { mtu: 7, ..Config::default() };
-    assert!(said(builder().config(config)).contains("`mtu` is 7"));
+    assert!(refusal(builder().config(config)).contains("`mtu` is 7"));
 }
 
 #[test]

@@ -118,12 +118,12 @@ fn a_shard_is_called_and_calls_back() {
         let serving = thread::spawn(move || {
             service.serve(1, |request| [request.bytes, request.peer.to_string().into()].concat());
         });
-        let said: BTreeSet<_> =
+        let names: BTreeSet<_> =
             (0..4).map(|_| client.call(addr, "who are you?").unwrap()).collect();
-        assert_eq!(said.len(), 1, "always the same one: {said:?}");
-        let said = String::from_utf8(said.first().unwrap().to_vec()).unwrap();
-        assert!(said.ends_with(&addr.to_string()), "it is known by its address: {said}");
-        met.insert(said);
+        assert_eq!(names.len(), 1, "always the same one: {names:?}");
+        let name = String::from_utf8(names.first().unwrap().to_vec()).unwrap();
+        assert!(name.ends_with(&addr.to_string()), "it is known by its address: {name}");
+        met.insert(name);
         clients.push((client, serving));
     }
     assert!(met.len() > 1, "{met:?}");

@@ -323,7 +323,7 @@ async fn serve_ends_with_the_shutdown_once_taken_requests_are_answered() {
         .collect();
     eventually("both are taken", || server.counters().calls.requests_received == 2);
     let shutdown = tokio::spawn(async move { server.shutdown(TIMEOUT).await });
-    // There is no capacity for it: it waits, and is refused when the shutdown begins.
+    // No handler is free for it: it waits, and is refused when the shutdown begins.
     assert_eq!(client.call(to, "late").await, Err(refused()));
     gate.add_permits(2);
     for call in calls {

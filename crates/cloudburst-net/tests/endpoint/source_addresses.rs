@@ -29,7 +29,7 @@ fn peer(ip: &str) -> UdpSocket {
     socket
 }
 
-/// The way of the next packet.
+/// Where the next packet comes from, and the local address that it arrives at.
 fn arrival(io: &UdpIo) -> Via {
     let start = Instant::now();
     let mut came = None;

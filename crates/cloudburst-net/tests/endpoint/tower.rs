@@ -45,7 +45,7 @@ async fn a_client_is_ready_while_one_more_call_may_be_in_flight() {
 
     let serving = tokio::spawn(async move { callee.serve(1, async |it| it.bytes).await });
     assert_eq!(two.call("a request".into()).await.unwrap(), "a request");
-    assert_eq!(two.call("unasked".into()).await.unwrap(), "unasked", "it waits by itself");
+    assert_eq!(two.call("another".into()).await.unwrap(), "another", "it waits by itself");
     caller.shutdown(Duration::ZERO).await;
     assert_eq!(two.ready().await.map(drop), Err(SendError::Closing));
     serving.abort();

@@ -33,7 +33,7 @@ pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
     one.with(soon).call(other.local_addr(), "nobody answers").unwrap_err();
     assert_eq!(count("task"), before.0 + 4, "calls need none");
     drop((one, other));
-    assert_eq!((count("task"), count("fd")), before, "and the last drop waits for it");
+    assert_eq!((count("task"), count("fd")), before, "and the last drop waits for the threads");
 
     let config = Config {
         tuning: Tuning { send_messages: Some(1), ..Tuning::default() },

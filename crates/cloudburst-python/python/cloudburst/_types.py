@@ -19,7 +19,7 @@ class Receipt(NamedTuple):
     source_symbols: int
     """The number of packets that a loss-free link needs."""
     packets: int
-    """The number of packets that were sent until the receiver said STOP."""
+    """The number of packets that were sent until STOP arrived."""
     waited: float
     """Seconds from when the message was accepted to its first packet: the wait for a session, for other
     messages, and for the rate."""

@@ -33,14 +33,14 @@ pub(crate) struct Incast {
 }
 
 impl Incast {
-    /// Packets with an ECN field that were dropped.
+    /// Packets with this ECN field that were dropped.
     pub(crate) fn dropped(&self, ecn: usize) -> u64 {
         self.left[ecn] - self.arrived[ecn]
     }
 }
 
-/// Has each of four hosts send messages of `len` bytes at the same time, of which the given number
-/// of symbols is burst and the others are pulled.
+/// Has each of four hosts send messages of `len` bytes at the same time. The first `window` symbols
+/// of each are burst, and the others are pulled.
 pub(crate) fn incast(
     topology: &Topology,
     len: usize,

@@ -29,7 +29,7 @@ pub(crate) fn digit_reversal_sends_the_fewest_packets_in_a_row_over_an_uplink() 
         let mut ways = BTreeMap::new();
         for seed in 0..20 {
             pair.deliver(LARGE, seed)?;
-            see(&captures, &mut ways)?;
+            record(&captures, &mut ways)?;
         }
         assert!(ways.len() > 20 * 64, "{} packets", ways.len());
         longest.push(longest_run(&ways));
@@ -39,8 +39,8 @@ pub(crate) fn digit_reversal_sends_the_fewest_packets_in_a_row_over_an_uplink() 
     Ok(())
 }
 
-/// Notes by which spine each symbol went, by packet number.
-fn see(captures: &[Capture], ways: &mut BTreeMap<u64, usize>) -> Result<(), Failed> {
+/// Records which spine each symbol crossed, by packet number.
+fn record(captures: &[Capture], ways: &mut BTreeMap<u64, usize>) -> Result<(), Failed> {
     for (spine, capture) in captures.iter().enumerate() {
         let packets = capture.packets()?;
         ways.extend(packets.iter().filter_map(|packet| Some((symbol_number(packet)?, spine))));

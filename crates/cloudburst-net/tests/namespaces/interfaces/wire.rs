@@ -5,7 +5,7 @@ use cloudburst_net::{Builder, Config, Endpoint, PathMap, Security, blocking};
 use cloudburst_testbed::End;
 use libtest_mimic::Failed;
 
-/// An endpoint there, with further settings. It may send 100 Mb/s unless the settings override
+/// An endpoint at `end`, with further settings. It may send 100 Mb/s unless the settings override
 /// this.
 pub(crate) fn endpoint(
     end: &End,

@@ -22,15 +22,15 @@ pub(crate) fn tests() -> Vec<Test> {
         tests.push(Test::new(name("a_virtual_address"), move || at_a_virtual_address(here, there)));
     }
     let nobody =
-        Test::new("a_server_that_does_not_know_its_public_address_does_not_answer", nobody_told);
+        Test::new("a_server_that_does_not_know_its_public_address_does_not_answer", unaware);
     let firewall = Test::new("a_virtual_address_through_a_firewall", through_a_firewall);
     tests.push(nobody);
     tests.push(firewall);
     tests
 }
 
-/// The address that peers of a server behind the router send to, and the server, which learns it by
-/// `known_as`.
+/// A server behind the router, which forwards packets to [`PUBLIC`] to it. The server learns the
+/// addresses that its peers send to by `known_as`.
 fn behind_a_forwarded_port(
     gateway: &Gateway,
     paths: &str,
@@ -54,8 +54,8 @@ fn forwarded(here: &str, there: &str, masquerade: Option<bool>) -> Result<(), Fa
     replies(&client, &server, PUBLIC)
 }
 
-/// The server cannot know that it is meant.
-fn nobody_told() -> Result<(), Failed> {
+/// The server cannot know that handshakes to its public address are meant for it.
+fn unaware() -> Result<(), Failed> {
     let gateway = Gateway::up()?;
     let server = behind_a_forwarded_port(&gateway, "ecmp:1", &[])?;
     let client = client(&gateway.clients[0], "ecmp:1")?;
@@ -67,7 +67,7 @@ fn nobody_told() -> Result<(), Failed> {
     converse(&client, &server, server_v4(&gateway).into())
 }
 
-/// A server that has one, and answers to all of its addresses.
+/// A server that has a virtual address, and answers at all of its addresses.
 fn with_a_virtual_address(gateway: &Gateway, paths: &str) -> Result<blocking::Endpoint, Failed> {
     gateway.server.command("ip", &format!("address add {VIRTUAL}/32 dev lo"))?;
     let via = gateway.server.address();

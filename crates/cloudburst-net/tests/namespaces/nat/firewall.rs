@@ -31,7 +31,7 @@ pub(crate) fn tests() -> Vec<Test> {
         let name = format!("a_second_address_through_a_firewall_to_{there}");
         tests.push(Test::new(name, move || a_second_address(there)));
     }
-    tests.push(Test::new("ports_without_an_answer_are_replaced_by_others", drawn_anew));
+    tests.push(Test::new("ports_without_an_answer_are_replaced_by_others", replaced_ports));
     tests.push(Test::new(
         "a_peer_outside_a_firewall_cannot_send_first",
         a_peer_outside_a_firewall_cannot_send_first,
@@ -60,7 +60,7 @@ fn a_second_address(there: &str) -> Result<(), Failed> {
 }
 
 /// All ports in use are dropped on the way, as if switches hashed them onto dead paths.
-fn drawn_anew() -> Result<(), Failed> {
+fn replaced_ports() -> Result<(), Failed> {
     let gateway = Gateway::up()?;
     let client = open(&gateway.clients[0], "ecmp:8", |on| on)?;
     let used = client.local_addrs()[..8].iter().map(|addr| addr.port().to_string());

@@ -22,18 +22,18 @@ pub(crate) fn within(deadline: Duration) -> SendOptions {
     SendOptions::default().deadline(deadline)
 }
 
-/// An endpoint there, at a port of the system's choice, that spreads packets over `paths`.
+/// An endpoint at `end`, at a port of the system's choice, that spreads packets over `paths`.
 pub(crate) fn client(end: &End, paths: &str) -> Result<blocking::Endpoint, Failed> {
     endpoint(end, paths, |on| on)
 }
 
-/// An endpoint there, at [`PORT`] of its address, that spreads packets over `paths`.
+/// An endpoint at `end`, at [`PORT`] of its address, that spreads packets over `paths`.
 pub(crate) fn server(end: &End, paths: &str) -> Result<blocking::Endpoint, Failed> {
     let bind = (end.address(), PORT).into();
     endpoint(end, paths, |on| on.bind(bind))
 }
 
-/// An endpoint there with further settings. It may send 100 Mb/s.
+/// An endpoint at `end` with further settings. It may send 100 Mb/s.
 pub(crate) fn endpoint(
     end: &End,
     paths: &str,
@@ -42,7 +42,7 @@ pub(crate) fn endpoint(
     Ok(open(end, paths, settings)?.blocking())
 }
 
-/// Like the above, and returns its ports.
+/// Like [`endpoint`], but returns the async handle, which tells its ports.
 pub(crate) fn open(
     end: &End,
     paths: &str,
@@ -126,6 +126,6 @@ pub(crate) fn replies(
     sent.map_err(|error| format!("answer to {}: {error}", question.peer))?;
     let message = client.recv_timeout(SOON)?.ok_or("delivered, and not there")?;
     assert!(message.bytes == answer, "another message of {} bytes", message.bytes.len());
-    assert_eq!(message.peer, to, "it is from whom the client has sent to");
+    assert_eq!(message.peer, to, "it comes from the address that the client has sent to");
     Ok(())
 }
