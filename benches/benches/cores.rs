@@ -33,8 +33,8 @@ use tokio::task::LocalSet;
 /// Endpoints that share a port.
 const SIZES: [usize; 3] = [1, 2, 4];
 /// Trials of each server with each load, and the length of each.
-const TURNS: usize = 10;
-const TURN: Duration = Duration::from_millis(400);
+const TRIALS: usize = 10;
+const TRIAL: Duration = Duration::from_millis(400);
 /// The wire has no rate limit: with this capacity, the processors are the limit.
 const CAPACITY: u64 = 100_000_000_000;
 /// The port of the first server; the others use those above.
@@ -109,11 +109,11 @@ fn run() -> Result<()> {
     }
     for (at, load) in LOADS.iter().enumerate() {
         // The first trials warm up caches, windows and estimates.
-        for round in 0..=TURNS {
+        for round in 0..=TRIALS {
             for server in &mut servers {
-                let turn = server.turn(load)?;
+                let trial = server.trial(load)?;
                 if round > 0 {
-                    server.sums[at].add(turn);
+                    server.sums[at].add(trial);
                 }
             }
         }
@@ -173,7 +173,7 @@ impl Server {
         Err(format!("{MOST_CLIENTS} clients, and not one for each of {size} endpoints").into())
     }
 
-    fn turn(&self, load: &Load) -> Result<Sum> {
+    fn trial(&self, load: &Load) -> Result<Sum> {
         let cpu = cpu_time()?;
         let begun = Instant::now();
         let messages = thread::scope(|scope| {
@@ -182,7 +182,9 @@ impl Server {
                 .iter()
                 .map(|client| scope.spawn(move || client.flood(load, begun)))
                 .collect();
-            let done = floods.into_iter().map(|flood| flood.join().expect("it has said why"));
+            let done = floods
+                .into_iter()
+                .map(|flood| flood.join().expect("a thread that panics has reported why"));
             done.sum::<Result<usize>>()
         })?;
         Ok(Sum { messages, took: begun.elapsed(), cpu: cpu_time()?.saturating_sub(cpu) })
@@ -210,7 +212,7 @@ impl Client {
             let bytes = bytes.clone();
             senders.push(tasks.spawn_local(async move {
                 let mut done = 0;
-                while begun.elapsed() < TURN {
+                while begun.elapsed() < TRIAL {
                     endpoint.send(server, bytes.clone()).await?;
                     done += 1;
                 }
@@ -265,10 +267,10 @@ fn cpu_time() -> Result<Duration> {
 }
 
 impl Sum {
-    fn add(&mut self, turn: Self) {
-        self.messages += turn.messages;
-        self.took += turn.took;
-        self.cpu += turn.cpu;
+    fn add(&mut self, trial: Self) {
+        self.messages += trial.messages;
+        self.took += trial.took;
+        self.cpu += trial.cpu;
     }
 
     fn messages_per_second(&self) -> f64 {

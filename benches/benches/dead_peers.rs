@@ -56,9 +56,9 @@ fn run() -> Result<()> {
         drop((backlog, client));
 
         let client = endpoint()?;
-        let (_sockets, asked) = ask_nobody(&client)?;
+        let (_sockets, sends) = contact_nobody(&client)?;
         measure(&client, living, &mut times[2])?;
-        drop((asked, client));
+        drop((sends, client));
     }
     server.shutdown(Duration::from_millis(100));
     taking.join().map_err(|_| "the server's thread panicked")?;
@@ -90,17 +90,17 @@ fn kill_a_peer(client: &blocking::Endpoint) -> Result<(UdpSocket, Vec<blocking::
 }
 
 /// Sends messages to nonexistent peers. One socket receives for all of them, and never answers.
-fn ask_nobody(client: &blocking::Endpoint) -> Result<(UdpSocket, Vec<blocking::Sending>)> {
+fn contact_nobody(client: &blocking::Endpoint) -> Result<(UdpSocket, Vec<blocking::Sending>)> {
     let silent = UdpSocket::bind("0.0.0.0:0")?;
     let port = silent.local_addr()?.port();
     let address = |peer: u16| {
         let [a, b] = peer.to_be_bytes();
         SocketAddr::from(([127, 1, a, b], port))
     };
-    let asked = (0..DEAD_PEERS).map(|peer| client.try_send(address(peer), vec![7; 100]));
-    let asked = asked.collect::<std::result::Result<_, _>>()?;
+    let sends = (0..DEAD_PEERS).map(|peer| client.try_send(address(peer), vec![7; 100]));
+    let sends = sends.collect::<std::result::Result<_, _>>()?;
     thread::sleep(SILENT_FOR);
-    Ok((silent, asked))
+    Ok((silent, sends))
 }
 
 fn measure(
@@ -122,9 +122,9 @@ fn print(times: &mut [Vec<Duration>; 3]) {
     println!("| while | p50 | p99 | p99 of idle |");
     println!("|---|---:|---:|---:|");
     let names = [
-        "nothing else is under way",
+        "nothing else is in flight",
         "4,000 messages wait for a dead peer",
-        "2,000 dead peers are asked",
+        "2,000 dead peers are contacted",
     ];
     times.iter_mut().for_each(|times| times.sort_unstable());
     let p99 = |times: &[Duration]| times[times.len() * 99 / 100];

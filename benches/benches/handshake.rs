@@ -9,7 +9,7 @@
 //! | `responder/hello` | from HELLO to RETRY; a replayed one that names no live session is the same |
 //! | `responder/open` | from OPEN to ACCEPT |
 //! | `responder/junk` | dropping a packet that has the length and the first byte of a HELLO |
-//! | `responder/asking-hello-replayed` | dropping a replayed HELLO that queries a live session |
+//! | `responder/querying-hello-replayed` | dropping a replayed HELLO that queries a live session |
 //! | `responder/open-replayed-elsewhere` | from OPEN with another address's token to RETRY |
 //! | `responder/open-repeated` | from a copy of an OPEN to its ACCEPT |
 //!
@@ -54,14 +54,14 @@ fn main() {
 }
 
 fn initiator(criterion: &mut Criterion) {
-    let asking = || {
+    let connecting = || {
         let mut initiator = End::new(1);
-        initiator.ask();
+        initiator.connect();
         let retry = answer(&initiator.sent, Kind::Retry);
         (initiator, retry)
     };
     let opening = || {
-        let (mut initiator, mut retry) = asking();
+        let (mut initiator, mut retry) = connecting();
         initiator.exchange(RESPONDER, &mut retry);
         let accept = answer(&initiator.sent, Kind::Accept);
         (initiator, accept)
@@ -71,8 +71,8 @@ fn initiator(criterion: &mut Criterion) {
     assert_eq!(initiator.endpoint.counters().sender.sessions_opened, 1);
 
     let mut group = criterion.benchmark_group("initiator");
-    bench(&mut group, "hello", || (End::new(1), Vec::new()), |end, _| end.ask());
-    bench(&mut group, "open", asking, |end, retry| end.exchange(RESPONDER, retry));
+    bench(&mut group, "hello", || (End::new(1), Vec::new()), |end, _| end.connect());
+    bench(&mut group, "open", connecting, |end, retry| end.exchange(RESPONDER, retry));
     bench(&mut group, "accept", opening, |end, accept| end.take(RESPONDER, accept));
     group.finish();
 }
@@ -131,13 +131,13 @@ fn responder(criterion: &mut Criterion) {
         bencher.iter(|| responder.exchange(STRANGER, &mut open));
     });
 
-    let mut asking = asking_hello(&mut responder);
+    let mut querying = querying_hello(&mut responder);
     // ALIVE.
-    responder.expect(INITIATOR, &mut asking, Kind::Answer);
-    responder.take(STRANGER, &mut asking);
+    responder.expect(INITIATOR, &mut querying, Kind::Answer);
+    responder.take(STRANGER, &mut querying);
     assert_eq!(responder.endpoint.counters().receiver.replayed, 1);
-    group.bench_function("asking-hello-replayed", |bencher| {
-        bencher.iter(|| responder.take(STRANGER, &mut asking));
+    group.bench_function("querying-hello-replayed", |bencher| {
+        bencher.iter(|| responder.take(STRANGER, &mut querying));
     });
 
     // No key makes this MAC.
@@ -176,8 +176,8 @@ impl End {
     }
 
     /// Starts a handshake.
-    fn ask(&mut self) {
-        self.endpoint.connect(self.now, RESPONDER, None).expect("there is room for one peer");
+    fn connect(&mut self) {
+        self.endpoint.connect(self.now, RESPONDER, None).expect("there is capacity for one peer");
         self.transmit();
     }
 
@@ -253,7 +253,7 @@ fn fresh_open(responder: &mut End, nonce: u64) -> Vec<u8> {
 }
 
 /// Returns a HELLO that queries a newly opened session.
-fn asking_hello(responder: &mut End) -> Vec<u8> {
+fn querying_hello(responder: &mut End) -> Vec<u8> {
     // Differs from the nonces of the other handshakes.
     let nonce = u64::MAX;
     let (_, keys) = shake_hands(&KEY, nonce, &fields(), |mut packet| {

@@ -61,11 +61,11 @@ struct Row {
     name: &'static str,
     packets: Vec<Vec<u8>>,
     to: SocketAddr,
-    turns: Vec<Turn>,
+    trials: Vec<Trial>,
 }
 
 /// The sorted times of one trial, and its flood.
-struct Turn {
+struct Trial {
     times: Vec<Duration>,
     packets: usize,
     packets_per_second: f64,
@@ -98,7 +98,7 @@ fn run() -> Result<bool> {
     let (hello, open) = capture(address)?;
     // Never read: once its receive buffer is full, the system drops further packets.
     let unread = UdpSocket::bind("127.0.0.1:0")?;
-    let row = |name, packets, to| Row { name, packets, to, turns: Vec::new() };
+    let row = |name, packets, to| Row { name, packets, to, trials: Vec::new() };
     let mut rows = [
         row("junk elsewhere", junk(), unread.local_addr()?),
         row("the same again", junk(), unread.local_addr()?),
@@ -115,11 +115,11 @@ fn run() -> Result<bool> {
     client.connect(address)?;
     let before = server.counters();
     for round in 0..ROUNDS {
-        for turn in 0..rows.len() {
-            let row = (round + turn) % rows.len();
+        for offset in 0..rows.len() {
+            let row = (round + offset) % rows.len();
             let row = if round % 2 == 0 { row } else { rows.len() - 1 - row };
             let row = &mut rows[row];
-            row.turns.push(measure(&client, address, &stranger, row)?);
+            row.trials.push(measure(&client, address, &stranger, row)?);
         }
     }
     let after = server.counters();
@@ -128,7 +128,7 @@ fn run() -> Result<bool> {
     print(&rows);
     println!(
         "\nOf {} packets of junk the server refused {}. Packets that found its receive buffers full: {}.",
-        rows[2].turns.iter().map(|turn| turn.packets).sum::<usize>(),
+        rows[2].trials.iter().map(|trial| trial.packets).sum::<usize>(),
         after.receiver.refused_handshakes - before.receiver.refused_handshakes,
         after.io.kernel_drops - before.io.kernel_drops,
     );
@@ -216,7 +216,7 @@ fn measure(
     server: SocketAddr,
     stranger: &UdpSocket,
     row: &Row,
-) -> Result<Turn> {
+) -> Result<Trial> {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let begun = Instant::now();
@@ -227,7 +227,7 @@ fn measure(
         let packets_per_second = packets as f64 / begun.elapsed().as_secs_f64();
         let mut times = times?;
         times.sort_unstable();
-        Ok(Turn { times, packets, packets_per_second })
+        Ok(Trial { times, packets, packets_per_second })
     })
 }
 
@@ -308,21 +308,22 @@ fn judge(rows: &[Row; 6]) -> bool {
 impl Row {
     /// Returns the sorted times of all trials.
     fn times(&self) -> Vec<Duration> {
-        let mut times: Vec<_> = self.turns.iter().flat_map(|turn| &turn.times).copied().collect();
+        let mut times: Vec<_> =
+            self.trials.iter().flat_map(|trial| &trial.times).copied().collect();
         times.sort_unstable();
         times
     }
 
     fn rate(&self) -> f64 {
-        let mut rates: Vec<_> = self.turns.iter().map(|turn| turn.packets_per_second).collect();
+        let mut rates: Vec<_> = self.trials.iter().map(|trial| trial.packets_per_second).collect();
         let [_, rate, _] = median(&mut rates);
         rate
     }
 
     /// Returns, for each round, the percentile as a fraction of that of `baseline`.
     fn ratios(&self, baseline: &Self, percent: usize) -> Vec<f64> {
-        let of = |turn: &Turn| percentile(&turn.times, percent).as_secs_f64();
-        self.turns.iter().zip(&baseline.turns).map(|(turn, base)| of(turn) / of(base)).collect()
+        let of = |trial: &Trial| percentile(&trial.times, percent).as_secs_f64();
+        self.trials.iter().zip(&baseline.trials).map(|(trial, base)| of(trial) / of(base)).collect()
     }
 }
 

@@ -294,7 +294,7 @@ fn pair() -> Files {
     const MILLIS: u8 = 22;
     const LONG: u8 = 23;
     const NEXT: u8 = 24;
-    const WEATHER: u8 = 26;
+    const CONDITIONS: u8 = 26;
     const EGRESS: u8 = 29;
     const AGAIN_FROM: u8 = 31;
     const DAMAGE: u8 = 33;
@@ -309,7 +309,7 @@ fn pair() -> Files {
     // The ways in which worlds end.
     const HEALS: u8 = 0;
     const HEALS_LATE: u8 = 7 << 5 | 16;
-    const SLEEPS: u8 = 4;
+    const PAUSED: u8 = 4;
     const DARK: u8 = 6;
 
     let plain = [0; 18];
@@ -334,21 +334,21 @@ fn pair() -> Files {
             "lossy",
             two(HEALS),
             &[
-                WEATHER, AB, 2, WEATHER, BA, 1, SEND, AB, 200, 4, MILLIS, 9, SEND, AB, 90, 4, LONG,
-                2,
+                CONDITIONS, AB, 2, CONDITIONS, BA, 1, SEND, AB, 200, 4, MILLIS, 9, SEND, AB, 90, 4,
+                LONG, 2,
             ],
         ),
-        ("bursty", two(HEALS), &[WEATHER, AB, 4, SEND, AB, 250, 4, MILLIS, 99]),
-        ("foul", two(HEALS), &[WEATHER, AB, 13, WEATHER, BA, 13, SEND, AB, 210, 4, LONG, 9]),
-        ("slow", two(HEALS), &[WEATHER, AB, 10, WEATHER, BA, 11, SEND, AB, 220, 4, LONG, 9]),
+        ("bursty", two(HEALS), &[CONDITIONS, AB, 4, SEND, AB, 250, 4, MILLIS, 99]),
+        ("foul", two(HEALS), &[CONDITIONS, AB, 13, CONDITIONS, BA, 13, SEND, AB, 210, 4, LONG, 9]),
+        ("slow", two(HEALS), &[CONDITIONS, AB, 10, CONDITIONS, BA, 11, SEND, AB, 220, 4, LONG, 9]),
         (
             "small-mtu",
             setup(0, HEALS, &[field(1, 1); 2]),
-            &[WEATHER, AB, 12, SEND, AB, 200, 4, LONG, 9],
+            &[CONDITIONS, AB, 12, SEND, AB, 200, 4, LONG, 9],
         ),
         ("dark", two(DARK), &[SEND, AB, 60, 0, SEND, BA, 3, 4]),
         ("dark-under-way", two(DARK), &[SEND, AB, 250, 0, MICROS, 8]),
-        ("stop-lost", two(HEALS), &[SEND, AB, 60, 4, MICROS, 5, WEATHER, BA, 3, MILLIS, 50]),
+        ("stop-lost", two(HEALS), &[SEND, AB, 60, 4, MICROS, 5, CONDITIONS, BA, 3, MILLIS, 50]),
         (
             "receiver-restarts",
             two(HEALS),
@@ -457,7 +457,7 @@ fn pair() -> Files {
                     b
                 }],
             ),
-            &[WEATHER, AB, 1, SEND, AB, 146, 4, SEND, AB, 146, 4, SEND, AB, 145, 4, LONG, 2],
+            &[CONDITIONS, AB, 1, SEND, AB, 146, 4, SEND, AB, 146, 4, SEND, AB, 145, 4, LONG, 2],
         ),
         ("too-large", setup(0, HEALS, &[plain, field(0, 1)]), &[SEND, AB, 150, 0, MILLIS, 9]),
         (
@@ -472,7 +472,7 @@ fn pair() -> Files {
         ),
         (
             "stopped",
-            two(SLEEPS),
+            two(PAUSED),
             &[
                 SEND, AB, 60, 4, MILLIS, 1, PAUSE, 1, SEND, AB, 90, 4, MILLIS, 9, RESUME, 1, SEND,
                 AB, 90, 4, STALL, 255, SEND, BA, 60, 0, MICROS, 9,
@@ -492,7 +492,7 @@ fn pair() -> Files {
                     plain,
                 ],
             ),
-            &[WEATHER, AB, 1, SEND, AB, 200, 4, SEND, AB, 20, 4, LONG, 9],
+            &[CONDITIONS, AB, 1, SEND, AB, 200, 4, SEND, AB, 20, 4, LONG, 9],
         ),
         (
             "four-hosts",

@@ -25,7 +25,7 @@ pub(crate) struct Cloudburst {
 /// The memory held while the application takes no messages.
 pub(crate) struct Memory {
     pub(crate) messages: usize,
-    /// Messages that the receiver's application could take, or that only wait for room.
+    /// Messages that the receiver's application could take, or that only wait for capacity there.
     pub(crate) received: usize,
     /// The growth of resident bytes, at both ends together.
     pub(crate) grown: usize,
@@ -63,9 +63,9 @@ impl Cloudburst {
 
     fn round_trip(&self, request: &Bytes, response: usize) -> Result<()> {
         let sending = self.client.try_send(self.address, request.clone()).map_err(text)?;
-        let came = self.client.recv_timeout(PATIENCE).map_err(text)?;
-        let came = came.ok_or_else(|| format!("no response within {PATIENCE:?}"))?;
-        expect_len(came.bytes.len(), response)?;
+        let received = self.client.recv_timeout(PATIENCE).map_err(text)?;
+        let received = received.ok_or_else(|| format!("no response within {PATIENCE:?}"))?;
+        expect_len(received.bytes.len(), response)?;
         sending.wait().map_err(text)?;
         Ok(())
     }

@@ -7,8 +7,8 @@ use crate::usage::{SystemCalls, Usage};
 use std::time::Duration;
 
 /// Trials of each transport in a row, and the length of each.
-const TURNS: usize = 5;
-const TURN: Duration = Duration::from_millis(400);
+const TRIALS: usize = 5;
+const TRIAL: Duration = Duration::from_millis(400);
 
 struct Flood {
     name: &'static str,
@@ -46,11 +46,11 @@ impl Flood {
         let blame = |who: &str, error: String| format!("{}, {who}: {error}", self.name);
         let mut sums = [Sum::default(); 3];
         // The first trials warm up caches, windows and estimates.
-        for round in 0..=TURNS {
+        for round in 0..=TRIALS {
             for ((who, transport), sum) in transports.iter_mut().zip(&mut sums) {
-                let turn = self.turn(&mut **transport).map_err(|error| blame(who, error))?;
+                let trial = self.trial(&mut **transport).map_err(|error| blame(who, error))?;
                 if round > 0 {
-                    sum.add(turn);
+                    sum.add(trial);
                 }
             }
         }
@@ -78,10 +78,10 @@ impl Flood {
         ])
     }
 
-    fn turn(&self, transport: &mut dyn Transport) -> Result<Sum> {
+    fn trial(&self, transport: &mut dyn Transport) -> Result<Sum> {
         let before = Usage::now()?;
         let answers = transport.answers();
-        let (messages, took) = transport.flood(self.len, self.in_flight, TURN)?;
+        let (messages, took) = transport.flood(self.len, self.in_flight, TRIAL)?;
         let after = Usage::now()?;
         Ok(Sum {
             messages,
@@ -102,17 +102,17 @@ impl Flood {
                 return Ok(None);
             }
         };
-        let (messages, _) = transport.flood(self.len, self.in_flight, TURN)?;
+        let (messages, _) = transport.flood(self.len, self.in_flight, TRIAL)?;
         Ok(Some(counter.total()? as f64 / messages as f64))
     }
 }
 
 impl Sum {
-    fn add(&mut self, turn: Self) {
-        self.messages += turn.messages;
-        self.took += turn.took;
-        self.cpu += turn.cpu;
-        self.faults += turn.faults;
-        self.answers = turn.answers.map(|answers| answers + self.answers.unwrap_or(0));
+    fn add(&mut self, trial: Self) {
+        self.messages += trial.messages;
+        self.took += trial.took;
+        self.cpu += trial.cpu;
+        self.faults += trial.faults;
+        self.answers = trial.answers.map(|answers| answers + self.answers.unwrap_or(0));
     }
 }

@@ -57,11 +57,11 @@ const CHART: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/latency.svg");
 /// The responses, in bytes and by name.
 const RESPONSES: [(usize, &str); 3] = [(5_000, "5KB"), (20_000, "20KB"), (93_000, "93KB")];
 /// Trials of each transport in a row, and the round trips of each.
-const TURNS: usize = 20;
-const IDLE_TURN: usize = 300;
-const LOSSY_TURN: usize = 100;
+const TRIALS: usize = 20;
+const IDLE_ROUND_TRIPS: usize = 300;
+const LOSSY_ROUND_TRIPS: usize = 100;
 /// The maximum length of a trial.
-const LONGEST_TURN: Duration = Duration::from_millis(700);
+const LONGEST_TRIAL: Duration = Duration::from_millis(700);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -103,7 +103,7 @@ fn run(filter: &str) -> Result<()> {
         notes.push(memory(&clean)?);
     }
     let mut rows = without_loss(&clean, wanted)?;
-    rows.extend(responses(&mut open(&lossy)?, "loss", LOSSY_TURN, wanted)?);
+    rows.extend(responses(&mut open(&lossy)?, "loss", LOSSY_ROUND_TRIPS, wanted)?);
     if wanted("packets") {
         notes.push(packets(&clean)?);
     }
@@ -129,7 +129,7 @@ fn run(filter: &str) -> Result<()> {
 /// Measures the rows without loss.
 fn without_loss(wire: &Wire, wanted: impl Fn(&str) -> bool + Copy) -> Result<Vec<Row>> {
     let mut transports = open(wire)?;
-    let mut rows = responses(&mut transports, "idle", IDLE_TURN, wanted)?;
+    let mut rows = responses(&mut transports, "idle", IDLE_ROUND_TRIPS, wanted)?;
     rows.extend(floods::rows(&mut transports, wanted)?);
     Ok(rows)
 }
@@ -137,14 +137,14 @@ fn without_loss(wire: &Wire, wanted: impl Fn(&str) -> bool + Copy) -> Result<Vec
 fn responses(
     transports: &mut Transports,
     title: &str,
-    turn: usize,
+    count: usize,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (response, size) in RESPONSES {
         let name = format!("{title}/{size}");
         if wanted(&name) {
-            rows.extend(round_trips(transports, &name, response, turn)?);
+            rows.extend(round_trips(transports, &name, response, count)?);
         }
     }
     Ok(rows)
@@ -165,13 +165,13 @@ fn round_trips(
     transports: &mut Transports,
     name: &str,
     response: usize,
-    turn: usize,
+    count: usize,
 ) -> Result<[Row; 2]> {
     let mut times = [Times::new(), Times::new(), Times::new()];
     // The first trials warm up caches, windows and estimates.
-    for round in 0..=TURNS {
+    for round in 0..=TRIALS {
         for ((who, transport), times) in transports.iter_mut().zip(&mut times) {
-            let took = transport.round_trips(response, turn, LONGEST_TURN);
+            let took = transport.round_trips(response, count, LONGEST_TRIAL);
             let took = took.map_err(|error| format!("{name}, {who}: {error}"))?;
             if round > 0 {
                 times.add(&took);

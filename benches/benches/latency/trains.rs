@@ -13,10 +13,10 @@ const TRAINS: [usize; 6] = [1, 2, 4, 8, 16, 64];
 const FOUR: usize = 2;
 const IN_FLIGHT: usize = 32;
 /// Trials of each length, the length of the flood in each, and the number of round trips after it.
-const TURNS: usize = 8;
+const TRIALS: usize = 8;
 const FLOOD: Duration = Duration::from_millis(150);
 const ROUND_TRIPS: usize = 100;
-const LONGEST_TURN: Duration = Duration::from_millis(200);
+const LONGEST_TRIAL: Duration = Duration::from_millis(200);
 
 /// Returns a Markdown table: for each figure the median over trials, and the median of its ratio to
 /// trains of four in the same trial.
@@ -31,12 +31,12 @@ pub(crate) fn table(wire: &Wire) -> Result<String> {
     let mut goodputs = TRAINS.map(|_| Vec::new());
     let mut latencies = TRAINS.map(|_| Vec::new());
     // The first trials warm up caches and estimates.
-    for turn in 0..=TURNS {
+    for trial in 0..=TRIALS {
         for (at, transport) in transports.iter_mut().enumerate() {
             let (messages, took) = transport.flood(LONGEST, IN_FLIGHT, FLOOD)?;
             let mut times = Times::new();
-            times.add(&transport.round_trips(LONGEST, ROUND_TRIPS, LONGEST_TURN)?);
-            if turn > 0 {
+            times.add(&transport.round_trips(LONGEST, ROUND_TRIPS, LONGEST_TRIAL)?);
+            if trial > 0 {
                 let gigabits = messages as f64 * LONGEST as f64 * 8.0 / 1e9;
                 goodputs[at].push(gigabits / took.as_secs_f64());
                 latencies[at].extend(times.percentile(50.0));

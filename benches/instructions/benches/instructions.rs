@@ -17,7 +17,7 @@
 
 use std::process::{Command, Stdio};
 
-/// Counts for `cargo bench` and for itself under Valgrind, but not for `cargo test`.
+/// Counts under `cargo bench`, and when it runs itself under Valgrind, but not under `cargo test`.
 fn main() {
     let args: Vec<_> = std::env::args().skip(1).collect();
     let counted = args.first().is_some_and(|arg| arg == "--gungraun-run");
@@ -189,7 +189,7 @@ mod pair {
             (pair, (0..messages).map(|_| message()).collect())
         }
 
-        /// Returns a pair with a message of which no packet was sent yet, and room for `packets` packets.
+        /// Returns a pair with a message of which no packet was sent yet, and buffers for `packets` packets.
         pub(super) fn sending(len: usize, packets: usize) -> (Self, Vec<Batch>) {
             let (mut pair, messages) = Self::warm(len, 1);
             pair.spare = (0..packets).map(|_| Vec::with_capacity(LONGEST_BATCH)).collect();
@@ -231,7 +231,7 @@ mod pair {
             let options = SendOptions::default();
             self.sender
                 .send(self.now, address(2), bytes, &options)
-                .expect("there is room for one message");
+                .expect("there is capacity for one message");
         }
 
         /// Polls this many packets.

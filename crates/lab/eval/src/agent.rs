@@ -1,7 +1,7 @@
 //! The agent on each host, which carries out a controller's commands and returns the results.
 
 use crate::Failure;
-use crate::background::{Background, Sender, Sink, Way};
+use crate::background::{Background, Sender, Sink, SinkPath};
 use crate::processors::Processors;
 use crate::scheme::{Congestion, Scheme};
 use crate::transport::{self, Call, LONGEST, Listening, Peer, Reply, Transport};
@@ -30,7 +30,7 @@ const MAX_HOSTS: usize = 1000;
 const LATE: Duration = Duration::from_millis(50);
 const AHEAD: Duration = Duration::from_secs(10);
 /// How often waiting threads check whether the program was interrupted.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The number of different reasons of failed calls that are reported. Others are counted together.
 const REASONS: usize = 5;
 
@@ -285,7 +285,7 @@ impl Agent {
             if left.is_zero() {
                 break;
             }
-            thread::sleep(left.min(LOOK));
+            thread::sleep(left.min(POLL_INTERVAL));
         }
     }
 
@@ -312,7 +312,7 @@ fn open(listen: &Listen) -> Result<Option<Arc<dyn Transport>>, Failure> {
         })
     };
     Ok(Some(match scheme {
-        Scheme::Silence => return Ok(None),
+        Scheme::BackgroundAlone => return Ok(None),
         Scheme::Tcp { congestion, copies, .. } => Arc::new(tcp(*congestion, *copies, false)?),
         Scheme::Mptcp => Arc::new(tcp(Congestion::Cubic, 1, true)?),
         Scheme::Quic => Arc::new(transport::Quic::open()?),
@@ -399,13 +399,13 @@ fn text(failure: Failure) -> String {
 
 /// The sinks for background flows from `own`: those of `hosts`, with their ports. The first `dead`
 /// paths are left out: a flow there would only make its sender idle.
-pub(crate) fn sinks(own: &Peer, hosts: &[(&Peer, u16)], dead: u16) -> Vec<Vec<Way>> {
-    let sink = |&(peer, port): &(&Peer, u16)| -> Vec<Way> {
-        let way = |to: IpAddr, from| Way { to: SocketAddr::new(to, port), from };
+pub(crate) fn sinks(own: &Peer, hosts: &[(&Peer, u16)], dead: u16) -> Vec<Vec<SinkPath>> {
+    let sink = |&(peer, port): &(&Peer, u16)| -> Vec<SinkPath> {
+        let path = |to: IpAddr, from| SinkPath { to: SocketAddr::new(to, port), from };
         let paths = own.path_addresses.iter().zip(&peer.path_addresses);
-        let ways = paths.skip(dead.into()).map(|(from, to)| way(*to, Some(*from)));
-        let ways: Vec<_> = ways.collect();
-        if ways.is_empty() { vec![way(peer.address, None)] } else { ways }
+        let paths = paths.skip(dead.into()).map(|(from, to)| path(*to, Some(*from)));
+        let paths: Vec<_> = paths.collect();
+        if paths.is_empty() { vec![path(peer.address, None)] } else { paths }
     };
     hosts.iter().map(sink).collect()
 }
@@ -464,11 +464,11 @@ mod tests {
         };
         let own = peer(1);
         let to = peer(2);
-        let way = |to: [u8; 4], from| Way { to: (to, 9).into(), from };
-        let ways = sinks(&own, &[(&to, 9)], 3);
-        assert_eq!(ways, [[way([10, 4, 0, 2], Some([10, 4, 0, 1].into()))]]);
+        let path = |to: [u8; 4], from| SinkPath { to: (to, 9).into(), from };
+        let paths = sinks(&own, &[(&to, 9)], 3);
+        assert_eq!(paths, [[path([10, 4, 0, 2], Some([10, 4, 0, 1].into()))]]);
         let bare = Peer { path_addresses: Vec::new(), ..own };
-        assert_eq!(sinks(&bare, &[(&to, 9)], 0), [[way([10, 0, 0, 2], None)]]);
+        assert_eq!(sinks(&bare, &[(&to, 9)], 0), [[path([10, 0, 0, 2], None)]]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 /// How often waiting threads check whether they should stop.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// A flow without progress for this long is given up: its path is dead, and the next flow may take
 /// another one.
 const STALLED: Duration = Duration::from_secs(2);
@@ -28,7 +28,7 @@ const MAX_FLOWS: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Background {
     /// The sinks, with the paths to each. Each flow takes a random path to a random sink.
-    pub(crate) sinks: Vec<Vec<Way>>,
+    pub(crate) sinks: Vec<Vec<SinkPath>>,
     /// The bytes of a flow.
     pub(crate) bytes: u64,
     pub(crate) congestion: Congestion,
@@ -37,7 +37,7 @@ pub(crate) struct Background {
 
 /// A path to a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Way {
+pub(crate) struct SinkPath {
     pub(crate) to: SocketAddr,
     /// The address to send from, so that acknowledgements take the same path. With `None`, the kernel
     /// chooses it.
@@ -94,7 +94,7 @@ fn accept(
     count: &Arc<AtomicU64>,
     is_over: &Arc<AtomicBool>,
 ) {
-    let timeout = PollTimeout::from(LOOK.as_millis() as u8);
+    let timeout = PollTimeout::from(POLL_INTERVAL.as_millis() as u8);
     let mut taking: Vec<JoinHandle<()>> = Vec::new();
     while !is_over.load(Ordering::Relaxed) {
         let _ = poll(&mut [PollFd::new(listener.as_fd(), PollFlags::POLLIN)], timeout);
@@ -113,7 +113,7 @@ fn accept(
 
 fn take(mut stream: TcpStream, count: &AtomicU64, is_over: &AtomicBool) -> io::Result<()> {
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(LOOK))?;
+    stream.set_read_timeout(Some(POLL_INTERVAL))?;
     let mut piece = vec![0; PIECE];
     while !is_over.load(Ordering::Relaxed) {
         match stream.read(&mut piece) {
@@ -146,7 +146,7 @@ impl Sender {
             while !over.load(Ordering::Relaxed) && !background.sinks.is_empty() {
                 if let Err(why) = flow(&background, &mut rng, &over) {
                     *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_string());
-                    thread::sleep(LOOK);
+                    thread::sleep(POLL_INTERVAL);
                 }
             }
         };
@@ -174,20 +174,20 @@ impl Drop for Sender {
 fn flow(background: &Background, rng: &mut SplitMix64, is_over: &AtomicBool) -> io::Result<()> {
     let sink = &background.sinks[rng.below(background.sinks.len() as u64) as usize];
     let path = rng.below(sink.len().max(1) as u64) as usize;
-    let way = sink.get(path).ok_or(io::ErrorKind::AddrNotAvailable)?;
+    let path = sink.get(path).ok_or(io::ErrorKind::AddrNotAvailable)?;
     let socket = socket2::Socket::new(
-        socket2::Domain::for_address(way.to),
+        socket2::Domain::for_address(path.to),
         socket2::Type::STREAM,
         Some(socket2::Protocol::TCP),
     )?;
     socket.set_tcp_congestion(background.congestion.name().as_bytes())?;
-    if let Some(from) = way.from {
+    if let Some(from) = path.from {
         socket.bind(&SocketAddr::new(from, 0).into())?;
     }
-    socket.connect_timeout(&way.to.into(), Duration::from_secs(1))?;
+    socket.connect_timeout(&path.to.into(), Duration::from_secs(1))?;
     let mut stream = TcpStream::from(socket);
-    stream.set_write_timeout(Some(LOOK))?;
-    stream.set_read_timeout(Some(LOOK))?;
+    stream.set_write_timeout(Some(POLL_INTERVAL))?;
+    stream.set_read_timeout(Some(POLL_INTERVAL))?;
     let piece = vec![0x5a; PIECE];
     let mut left = background.bytes;
     let mut moved = Instant::now();
@@ -223,8 +223,9 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     fn background(sinks: &[&Sink]) -> Background {
-        let way = |sink: &&Sink| vec![Way { to: (HERE, sink.port()).into(), from: Some(HERE) }];
-        let sinks = sinks.iter().map(way).collect();
+        let path =
+            |sink: &&Sink| vec![SinkPath { to: (HERE, sink.port()).into(), from: Some(HERE) }];
+        let sinks = sinks.iter().map(path).collect();
         Background { sinks, bytes: 1_000_000, congestion: Congestion::Cubic, seed: 1 }
     }
 
@@ -254,7 +255,7 @@ mod tests {
     fn the_sender_reports_why_a_flow_failed() {
         let port = Sink::open(Vec::new()).unwrap().port();
         let mut nobody = background(&[]);
-        nobody.sinks.push(vec![Way { to: (HERE, port).into(), from: None }]);
+        nobody.sinks.push(vec![SinkPath { to: (HERE, port).into(), from: None }]);
         let sender = Sender::start(nobody).unwrap();
         while sender.failure().is_none() {
             thread::yield_now();

@@ -182,26 +182,28 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Run(arguments) => evaluate_and_report(arguments),
         Command::Report { directory } => {
             report(&read(&directory)?, &directory)?;
-            say(&format!("{}", directory.join("index.html").display()))
+            print(&format!("{}", directory.join("index.html").display()))
         }
         Command::Schemes => {
             for (name, what) in Scheme::LIST {
-                say(&format!("{name:12}  {what}"))?;
+                print(&format!("{name:12}  {what}"))?;
             }
-            say("\nSettings of a, b, c and d follow a colon and are separated by commas, as in \
+            print(
+                "\nSettings of a, b, c and d follow a colon and are separated by commas, as in \
                  d:train=8,order=rb:\n  \
                  code=rlf256|lt|lt-systematic:dense|...\n  \
                  policy=oblivious|budgeted:margin=0.25|pulled:window=24|...\n  \
                  order=rrb|rb|recycled|drb:4x2|...   train=4   rate=1\n  \
                  adaptive_rate=true   paths=ecmp:16|explicit   classes=left:20000|...   \
-                 weight=8\n  pull_above=50000")
+                 weight=8\n  pull_above=50000",
+            )
         }
         Command::Agent { bind, key_file } => {
             let interrupted = cloudburst_testbed::interrupted()?;
             raise_limit();
             let security = Security::pre_shared(key(&key_file)?);
             let ready = |address| {
-                let _ = say(&format!("listening at {address}"));
+                let _ = print(&format!("listening at {address}"));
             };
             site::serve(bind, security, ready, &interrupted)
         }
@@ -221,7 +223,7 @@ fn evaluate_and_report(arguments: RunArguments) -> Result<(), Failure> {
     if is_there {
         // Includes what was measured before an error or an interruption.
         report(&read(&out)?, &out)?;
-        say(&format!("{}", out.join("index.html").display()))?;
+        print(&format!("{}", out.join("index.html").display()))?;
     }
     evaluated
 }
@@ -303,7 +305,7 @@ fn read(directory: &Path) -> Result<Run, Failure> {
     serde_json::from_reader(io::BufReader::new(file)).map_err(wrong)
 }
 
-fn say(text: &str) -> Result<(), Failure> {
+fn print(text: &str) -> Result<(), Failure> {
     cloudburst_program::print_line(text).map_err(Failure::io("cannot write to standard output"))
 }
 

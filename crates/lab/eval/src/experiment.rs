@@ -10,7 +10,7 @@ use core::str::FromStr;
 /// The highest load.
 pub(crate) const HIGHEST: f64 = LOADS[2];
 /// The length in packets of the queue in front of the receiver of an incast: the paper's 100 KB (V-C).
-const INCAST_PACKETS: u32 = 66;
+const INCAST_QUEUE_PACKETS: u32 = 66;
 
 /// An experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,10 +206,10 @@ impl Experiment {
             default_packets: None,
         };
         match self {
-            Self::Incast if case.scheme == Scheme::Silence => return None,
+            Self::Incast if case.scheme == Scheme::BackgroundAlone => return None,
             Self::Incast => {
                 case.incast = Some(x as u32);
-                case.default_packets = Some(INCAST_PACKETS);
+                case.default_packets = Some(INCAST_QUEUE_PACKETS);
             }
             Self::Failures => case.faults.dead = x as u16,
             Self::Loss => case.faults.loss = x,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scheme {
     /// `none`: no short messages at all, only the background.
-    Silence,
+    BackgroundAlone,
     /// Kernel TCP, with a pool of connections for each pair of hosts.
     Tcp {
         /// `TCP_CONGESTION`.
@@ -80,7 +80,7 @@ impl FromStr for Congestion {
 pub(crate) struct CloudburstSettings {
     /// The paper's design choices that are enabled.
     pub(crate) design: Design,
-    /// `code=`, as in `cbrst-send --code`.
+    /// `code=`, in the text form of [`Code`].
     pub(crate) code: Code,
     /// `policy=`, in the text form of [`BurstPolicy`].
     pub(crate) policy: BurstPolicy,
@@ -155,7 +155,7 @@ impl Scheme {
         match self {
             Self::Tcp { queue, .. } => !matches!(queue, TcpQueue::Default),
             Self::Mptcp | Self::Quic | Self::Cloudburst(_) => true,
-            Self::Silence => false,
+            Self::BackgroundAlone => false,
         }
     }
 
@@ -178,7 +178,7 @@ impl Scheme {
         let deep = Queues { tiny_packets: base.default_packets, weights, ..base };
         match self {
             Self::Tcp { queue: TcpQueue::First, .. } => Queues { weights: FIRST, ..deep },
-            Self::Silence | Self::Tcp { .. } | Self::Mptcp | Self::Quic => deep,
+            Self::BackgroundAlone | Self::Tcp { .. } | Self::Mptcp | Self::Quic => deep,
             Self::Cloudburst(cloudburst) => {
                 let weights = Weights { tiny: cloudburst.weight, default: 1 };
                 match cloudburst.design {
@@ -244,7 +244,7 @@ impl FromStr for Scheme {
             "d" => Design::D,
             _ => {
                 return match text {
-                    "none" => Ok(Self::Silence),
+                    "none" => Ok(Self::BackgroundAlone),
                     "tcp-cubic" => Ok(tcp(Congestion::Cubic, 1, TcpQueue::Default)),
                     "tcp-short" => Ok(tcp(Congestion::Cubic, 1, TcpQueue::Short)),
                     "tcp-bbr" => Ok(tcp(Congestion::Bbr, 1, TcpQueue::Default)),
@@ -308,7 +308,7 @@ impl CloudburstSettings {
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Silence => f.write_str("none"),
+            Self::BackgroundAlone => f.write_str("none"),
             Self::Tcp { queue: TcpQueue::First, .. } => f.write_str("pias"),
             Self::Tcp { queue: TcpQueue::Short, .. } => f.write_str("tcp-short"),
             Self::Tcp { copies: 1, congestion: Congestion::Cubic, .. } => f.write_str("tcp-cubic"),

@@ -104,7 +104,7 @@ fn schedule(site: &Site, case: &Case, measure: &Measure, seed: u64) -> Result<Sc
         let hosts = site.hosts.len() as u16;
         let rate = case.load / measure.scale;
         let requests = match case.scheme {
-            crate::scheme::Scheme::Silence => Vec::new(),
+            crate::scheme::Scheme::BackgroundAlone => Vec::new(),
             _ => poisson(hosts, rate, Duration::from_secs_f64(end), seed)?,
         };
         let window_us = (micros(warm_up), micros(end));

@@ -86,7 +86,7 @@ pub struct Pair<'a> {
 }
 
 impl<'a> Rig<'a> {
-    /// Builds it.
+    /// Builds the fabric.
     ///
     /// # Errors
     ///

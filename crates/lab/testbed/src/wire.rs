@@ -81,7 +81,7 @@ impl End {
                 inbox.into_iter().for_each(|job| job());
             }
         });
-        let entered = holder.recv().expect("it says how it went before it ends");
+        let entered = holder.recv().expect("the holder reports whether it entered before it ends");
         let holder = entered.map_err(|error| Error::io("a network namespace")(error.into()))?;
         Ok(Self { address, holder, jobs })
     }
@@ -110,7 +110,7 @@ impl End {
             let _ = done.send(job());
         });
         self.jobs.send(job).expect("the holder runs as long as no job has panicked");
-        result.recv().expect("a job that panics has said why")
+        result.recv().expect("a job that panics has reported why")
     }
 
     /// Runs a program on this host, with arguments separated by spaces. Returns its output.

@@ -106,7 +106,7 @@ fn send_to_all(world: &mut World) -> Vec<Name> {
     sent
 }
 
-/// Sends a message. Returns `None` if messages under way leave no room: those of a process that
+/// Sends a message. Returns `None` if messages under way take up all capacity: those of a process that
 /// slept have not ended when it sends.
 fn send(world: &mut World, from: usize, to: usize) -> Option<Name> {
     let options = SendOptions::default().deadline(Duration::from_secs(10));

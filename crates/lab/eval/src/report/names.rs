@@ -48,12 +48,12 @@ pub(super) fn display(scheme: &str) -> String {
         return name;
     }
     // The values of the code and of the policy are clear without their keys.
-    let said = settings.split(',').map(|setting| match setting.split_once('=') {
+    let shown = settings.split(',').map(|setting| match setting.split_once('=') {
         Some(("code", value)) => value.to_owned(),
         Some(("policy", value)) => value.replace([':', '='], " "),
         _ => setting.replace('=', " "),
     });
-    format!("{name} ({})", said.collect::<Vec<_>>().join(", "))
+    format!("{name} ({})", shown.collect::<Vec<_>>().join(", "))
 }
 
 /// The sort key of a scheme.

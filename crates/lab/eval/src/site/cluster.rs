@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// How often an agent checks whether it was interrupted.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) struct Cluster {
     endpoint: blocking::Endpoint,
@@ -160,7 +160,7 @@ pub(crate) fn serve(
     let agent = Agent::new(interrupted.clone());
     ready(endpoint.local_addr());
     while !interrupted.load(Ordering::SeqCst) {
-        let Ok(request) = endpoint.recv_request_timeout(LOOK) else { break };
+        let Ok(request) = endpoint.recv_request_timeout(POLL_INTERVAL) else { break };
         let Some(request) = request else { continue };
         let answer = match serde_json::from_slice(request.bytes()) {
             Ok(command) => agent.handle(command),

@@ -20,7 +20,7 @@ const SINGLE_PATHS: usize = 8;
 /// The largest number of responses under way. Further requests are not answered.
 const MAX_REPLIES: usize = 16_384;
 /// How often to check for the last responses.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 pub(crate) struct Cloudburst {
     /// The first one sends requests. All respond.
@@ -182,7 +182,7 @@ impl Transport for Cloudburst {
     fn take_replies(&self, within: Duration) -> Vec<Reply> {
         let until = Instant::now() + within;
         while self.replies.under_way.load(Ordering::Relaxed) > 0 && Instant::now() < until {
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         core::mem::take(&mut self.replies.ended.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -233,8 +233,8 @@ impl Link {
     /// Damages one copy of a packet and sets when it arrives.
     fn launch(&mut self, departure: Duration, mut packet: Vec<u8>) {
         damage::damage(&mut packet, &self.config, &mut self.rng, &mut self.stats);
-        let way = self.config.delay.saturating_add(self.rng.up_to(self.config.jitter));
-        let mut due = departure.saturating_add(way).max(self.floor);
+        let propagation = self.config.delay.saturating_add(self.rng.up_to(self.config.jitter));
+        let mut due = departure.saturating_add(propagation).max(self.floor);
         if self.rng.chance(self.config.reorder) {
             self.stats.reordered += 1;
             due = due.saturating_add(self.config.reorder_by);

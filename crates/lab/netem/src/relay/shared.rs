@@ -112,10 +112,10 @@ impl Shared {
 
     /// Sends a packet into a link, forwards the packets that have come out, and leaves the rest to the
     /// scheduler.
-    pub(super) fn send(&self, state: &mut State, path: usize, way: Direction, packet: &[u8]) {
+    pub(super) fn send(&self, state: &mut State, path: usize, direction: Direction, packet: &[u8]) {
         let now = self.now();
         let path = &mut state.paths[path];
-        match way {
+        match direction {
             Direction::Up => path.up.send(now, packet),
             Direction::Down => path.down.send(now, packet),
         }

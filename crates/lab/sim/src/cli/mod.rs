@@ -139,7 +139,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         }
         Command::Report { directory } => {
             let page = experiment::report(&directory)?;
-            Ui::new(false).say(&format!("{}", page.display()))
+            Ui::new(false).print_result(&format!("{}", page.display()))
         }
     }
 }
@@ -152,7 +152,7 @@ fn list() -> Result<(), Failure> {
             let cells = (experiment.cells)(scale).len();
             format!("  --{scale}: {cells} cells, about {minutes} min of CPU time\n")
         };
-        ui.say(&format!(
+        ui.print_result(&format!(
             "{}: {}\n  {}\n{}{}{}",
             experiment.name,
             experiment.title,

@@ -1,13 +1,13 @@
 //! Error messages for unknown names.
 
 /// Returns an error message for an unknown name, which suggests a similar name or lists all names.
-pub(super) fn unknown(what: &str, came: &str, names: &[&str]) -> String {
-    let near = |name: &&&str| strsim::damerau_levenshtein(came, name);
+pub(super) fn unknown(what: &str, given: &str, names: &[&str]) -> String {
+    let near = |name: &&&str| strsim::damerau_levenshtein(given, name);
     // A name is similar if the edits that it takes are at most a third of its length.
     let nearest = names.iter().min_by_key(near).filter(|name| 3 * near(name) <= name.len());
     match nearest {
-        Some(name) => format!("unknown {what} `{came}`: did you mean `{name}`?"),
-        None => format!("unknown {what} `{came}`: expected one of {}", names.join(", ")),
+        Some(name) => format!("unknown {what} `{given}`: did you mean `{name}`?"),
+        None => format!("unknown {what} `{given}`: expected one of {}", names.join(", ")),
     }
 }
 
@@ -18,7 +18,7 @@ mod tests {
     #[test]
     fn a_similar_name_is_suggested_otherwise_all_are_listed() {
         let names = ["incast-bound", "rate"];
-        let line = |came| unknown("experiment", came, &names);
+        let line = |given| unknown("experiment", given, &names);
         assert_eq!(
             line("incst-buond"),
             "unknown experiment `incst-buond`: did you mean `incast-bound`?"

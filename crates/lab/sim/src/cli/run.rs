@@ -107,7 +107,7 @@ pub(super) fn merge(out: &Path, directories: &[PathBuf], ui: Ui) -> Result<(), F
 
 fn show(store: &Store, ui: Ui) -> Result<(), Failure> {
     let page = experiment::report(store.directory())?;
-    ui.say(&format!("{}", page.display()))
+    ui.print_result(&format!("{}", page.display()))
 }
 
 fn choose(names: &[String]) -> Result<Vec<&'static Experiment>, Failure> {

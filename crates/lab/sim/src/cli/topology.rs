@@ -66,7 +66,7 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let unit = &text[number.len()..];
     let &(_, factor) = units.iter().find(|(name, _)| *name == unit)?;
     let value = number.parse::<f64>().ok()? * factor as f64;
-    // A quarter of the range, 53 days in picoseconds, leaves room for sums.
+    // A quarter of the range, 53 days in picoseconds, keeps sums from overflowing.
     (0.0..=3e19).contains(&value).then(|| value.round() as u64).filter(|&v| v <= u64::MAX / 4)
 }
 

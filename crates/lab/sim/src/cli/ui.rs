@@ -17,7 +17,7 @@ impl Ui {
     }
 
     /// Prints a result on standard output. A closed pipe is not an error.
-    pub(super) fn say(self, line: &str) -> Result<(), Failure> {
+    pub(super) fn print_result(self, line: &str) -> Result<(), Failure> {
         if self.quiet {
             return Ok(());
         }

@@ -9,8 +9,6 @@ pub(crate) use packet::{Event, NONE};
 
 /// A point in time or a duration, in picoseconds. A byte takes a whole number of them at every rate used in data
 /// centres (80 at 100 Gb/s), so completion times are exact.
-// Whole picoseconds: a byte takes a whole number of them at every rate in use, so completion times
-// can be compared for equality.
 pub type Time = u64;
 
 /// A nanosecond.

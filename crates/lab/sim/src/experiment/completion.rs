@@ -41,13 +41,13 @@ impl Completion {
         for (bytes, times) in &mut self.0 {
             times.sort_unstable();
             let mut put = |name: &str, value| outcome.put(format!("{prefix}{name}/{bytes}"), value);
-            let came = times.partition_point(|&time| time < NEVER);
+            let delivered = times.partition_point(|&time| time < NEVER);
             put("count", times.len() as f64);
-            put("undelivered", (times.len() - came) as f64);
+            put("undelivered", (times.len() - delivered) as f64);
             // A sum of integers, so that the order of additions does not matter.
             let sum: u128 = times.iter().map(|&time| u128::from(time)).sum();
             let mean = sum as f64 / times.len() as f64 / US as f64;
-            put("mean_us", if came == times.len() { mean } else { f64::INFINITY });
+            put("mean_us", if delivered == times.len() { mean } else { f64::INFINITY });
             let quantiles =
                 [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
             for (name, q) in quantiles {

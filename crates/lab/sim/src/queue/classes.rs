@@ -105,7 +105,7 @@ impl Classes {
         !self.classes[class].waiting.is_empty()
     }
 
-    /// Queues a packet. Returns it if there is no room.
+    /// Queues a packet. Returns it if it does not fit.
     pub(super) fn push(
         &mut self,
         now: Time,

@@ -37,7 +37,7 @@ pub struct Trimming {
     /// The class of the packet in service.
     sending: Option<QueueKind>,
     /// Headers sent since the last data packet while data waited.
-    in_turn: u32,
+    headers_since_data: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Trimming {
             data: PacketList::new(),
             headers: PacketList::new(),
             sending: None,
-            in_turn: 0,
+            headers_since_data: 0,
         }
     }
 
@@ -84,21 +84,22 @@ impl Queue for Trimming {
     }
 
     fn dequeue(&mut self, _now: Time, packets: &mut Packets) -> Next {
-        let is_turn_of_data = self.in_turn >= self.config.headers_per_data;
+        let is_data_due = self.headers_since_data >= self.config.headers_per_data;
         let class = match (self.data.is_empty(), self.headers.is_empty()) {
             (true, true) => {
                 self.sending = None;
                 return Next::Idle;
             }
-            (false, false) if is_turn_of_data => QueueKind::Data,
+            (false, false) if is_data_due => QueueKind::Data,
             (_, false) => QueueKind::Header,
             (false, true) => QueueKind::Data,
         };
         let list = if class == QueueKind::Data {
-            self.in_turn = 0;
+            self.headers_since_data = 0;
             &mut self.data
         } else {
-            self.in_turn = if self.data.is_empty() { 0 } else { self.in_turn + 1 };
+            self.headers_since_data =
+                if self.data.is_empty() { 0 } else { self.headers_since_data + 1 };
             &mut self.headers
         };
         self.sending = Some(class);

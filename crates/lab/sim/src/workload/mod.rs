@@ -10,8 +10,8 @@
 //! | [`List`], [`Mix`] | given flows; several workloads at once | |
 //!
 //! Draws, distributions of sizes and the requests themselves are those of `cloudburst_workload`, which the evaluation
-//! on real networks uses as well. Everything random is drawn from a seed, with a separate stream for each host, and before the simulation starts
-//! where possible. So the same flows start at the same times whatever the transport.
+//! on real networks uses as well. Everything random is drawn from a seed, with a separate stream for each host, and
+//! before the simulation starts where possible. So the same flows start at the same times whatever the transport.
 
 mod arrivals;
 mod background;

@@ -32,16 +32,16 @@ fn run(command: Command) -> Result<(), Error> {
         Command::Down { fabric } => {
             let removed = Fabric::remove(&fabric.name)?;
             if removed == Removed::default() {
-                return say(&format!("{} was not up", fabric.name));
+                return print(&format!("{} was not up", fabric.name));
             }
             for pid in &removed.processes {
-                complain(&format!("{PROGRAM}: process {pid} still runs, but its network is gone"));
+                warn(&format!("{PROGRAM}: process {pid} still runs, but its network is gone"));
             }
-            say(&format!("{} is down: {} namespaces removed", fabric.name, removed.namespaces))
+            print(&format!("{} is down: {} namespaces removed", fabric.name, removed.namespaces))
         }
         Command::Status { json, fabric } => {
             let status = status::Status::of(&Fabric::attach(&fabric.name)?)?;
-            say(&if json { status.json() } else { status.to_string() })
+            print(&if json { status.json() } else { status.to_string() })
         }
         Command::Fail { target, down, fabric } => {
             let how = if down { Failure::Down } else { Failure::Silent };
@@ -66,9 +66,9 @@ fn raise(up: &Up) -> Result<(), Error> {
         start_forwarding(fabric.name())
     })?;
     if raised.is_none() {
-        return say(&format!("{name} is up already"));
+        return print(&format!("{name} is up already"));
     }
-    say(&format!(
+    print(&format!(
         "{name} is up: {} hosts, {} leaves, {} spines. Try: {PROGRAM} status{}",
         topology.hosts,
         topology.leaves,
@@ -129,10 +129,10 @@ fn exec(fabric: &Fabric, node: Node, command: &[OsString]) -> Error {
     }
 }
 
-fn say(text: &str) -> Result<(), Error> {
+fn print(text: &str) -> Result<(), Error> {
     cloudburst_program::print_line(text).map_err(Error::io("standard output"))
 }
 
-fn complain(line: &str) {
+fn warn(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

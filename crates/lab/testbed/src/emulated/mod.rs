@@ -47,8 +47,6 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// All protocols, in network byte order.
-// A packet socket on a veth pair: a TUN device would need an unsafe `ioctl`, and a bridge between
-// two namespaces for each link twice as many namespaces.
 const EVERYTHING: u16 = 0x0003_u16.to_be();
 /// How often the thread checks whether it should end.
 const TICK: Duration = Duration::from_millis(20);
@@ -115,6 +113,8 @@ struct EmulatedPort {
 impl Switch {
     /// Opens the sockets. Must be called in the namespace of `node`.
     fn open(topology: &Topology, node: Node) -> io::Result<Self> {
+        // Packet sockets on a veth pair: a TUN device would need an unsafe `ioctl`, and a bridge between
+        // two namespaces would double the number of namespaces.
         let incoming = Socket::new(Domain::PACKET, Type::RAW, Some(i32::from(EVERYTHING).into()))?;
         incoming.set_nonblocking(true)?;
         setsockopt(&incoming, sockopt::RcvBufForce, &BUFFER)?;

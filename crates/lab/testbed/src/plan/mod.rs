@@ -51,9 +51,8 @@ pub(crate) fn namespaces(name: &str, topology: &Topology) -> String {
 /// `ip`: all links, with both ends created in their namespaces.
 pub(crate) fn links(fabric: &str, topology: &Topology) -> String {
     let end = |node: Node, neighbour: Node| {
-        // A super-packet would count as one packet of a queue, and arrive as a burst behind it,
-        // whatever offloads are off: the kernel segments after the queue.
-        // One segment per packet, also for TCP: queues count packets.
+        // `gso_max_segs 1`, also for TCP: with offloads off, the kernel still segments after the queue,
+        // so a super-packet would count as one packet there, and arrive as a burst behind it.
         format!(
             "name {neighbour} address {} mtu {} txqueuelen 1000 gso_max_segs 1 group {GROUP} netns {}",
             mac_text(node, neighbour),
@@ -242,8 +241,8 @@ fn shares(topology: &Topology, node: Node, neighbour: Node, verb: &str) -> Strin
     };
     let mut lines = [("10", weights.tiny), ("20", weights.default)].map(class).to_vec();
     if !topology.low_dscps.is_empty() {
-        // The kernels at hand have no `prio` qdisc.
-        // A minimal rate, less than a frame a second: HTB has no class without a rate.
+        // Priorities of HTB, because not every kernel has the `prio` qdisc. The rate is minimal, less
+        // than a frame a second: HTB has no class without a rate.
         let frame = topology.mtu + 14;
         let ceiling = burst(rate, frame);
         let inner =

@@ -13,7 +13,7 @@ pub(crate) const PORT: u16 = 7000;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// How long to wait for a packet that must not arrive. A packet that was lost does not arrive later either, so a
 /// busy machine fails no test.
-const SILENCE: Duration = Duration::from_millis(100);
+const NO_ARRIVAL: Duration = Duration::from_millis(100);
 pub(crate) const FIRST: u16 = 40_000;
 
 /// A socket on all of the host's addresses of a family, or on one port of them.
@@ -46,7 +46,7 @@ pub(crate) fn arrivals(socket: &UdpSocket, expected: usize) -> usize {
 
 /// Counts packets until none arrives for a moment, for networks that lose some on purpose.
 pub(crate) fn survivors(socket: &UdpSocket) -> Result<usize, io::Error> {
-    socket.set_read_timeout(Some(SILENCE))?;
+    socket.set_read_timeout(Some(NO_ARRIVAL))?;
     let survivors = iter::repeat_with(|| arrives(socket)).take_while(|arrives| *arrives).count();
     socket.set_read_timeout(Some(PATIENCE))?;
     Ok(survivors)

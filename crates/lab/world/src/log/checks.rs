@@ -18,7 +18,7 @@ pub(crate) struct Facts {
     pub(crate) now: Instant,
     /// When the peer last received a packet of the sender, if it ever did.
     pub(crate) contact: Option<Instant>,
-    /// Whether the peer may seem to have restarted: it has, or it has no room for another session,
+    /// Whether the peer may seem to have restarted: it has, or it has no capacity for another session,
     /// or another host that got its packets may have answered that it knows no session.
     pub(crate) peer_replaced: bool,
     /// Whether the peer has been closed in one of its lives.

@@ -48,8 +48,8 @@ impl TrafficLog {
         }
     }
 
-    /// Notes that a message has entered the application's queue at `host`. A message that found no
-    /// room before is answered when it enters the queue.
+    /// Notes that a message has entered the application's queue at `host`. A message that found the
+    /// queue full is answered only when it enters.
     pub(crate) fn on_message(&mut self, host: usize) {
         self.answers.entry(host).or_default().0 += MIN_SYMBOL_LEN;
     }

@@ -12,7 +12,8 @@ pub(super) fn of(experiments: &[ExperimentResults<'_>]) -> Vec<Claim> {
     let judge = |rule: &rules::Rule| {
         let experiment =
             experiments.iter().find(|experiment| experiment.name == rule.experiment)?;
-        let judged = |settings| Judged::new(said(settings), (rule.judge)(experiment, settings));
+        let judged =
+            |settings| Judged::new(display_settings(settings), (rule.judge)(experiment, settings));
         let judged = experiment.settings().into_iter().map(judged);
         Claim::new(rule.experiment, [rule.claim, rule.paper, rule.rule], judged)
     };
@@ -20,7 +21,7 @@ pub(super) fn of(experiments: &[ExperimentResults<'_>]) -> Vec<Claim> {
 }
 
 /// The displayed name of settings, without a design: a claim may be about any of A to D.
-fn said(settings: &str) -> String {
+fn display_settings(settings: &str) -> String {
     let all = names::display(&names::with_settings("d", settings));
     all.replace("Cloudburst D", "Cloudburst")
 }
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn redundancy_is_compared_with_the_paper_s() {
+    fn redundancy_is_compared_with_the_papers() {
         let mut run = synthetic::run(1, &["schemes"]);
         assert_eq!(verdict(&run, "packets per packet needed"), "holds");
         let packets = run.trials.iter_mut().flat_map(|trial| &mut trial.messages);

@@ -45,14 +45,14 @@ fn variable(experiment: &str) -> &str {
 
 /// `, 2000 r/s, dead paths 3`.
 fn place(experiment: &ExperimentResults<'_>, load: f64, x: f64) -> String {
-    let mut said = String::new();
+    let mut text = String::new();
     if experiment.highest_load() > 0.0 {
-        said.push_str(&format!(", {load} r/s"));
+        text.push_str(&format!(", {load} r/s"));
     }
     if experiment.xs().len() > 1 {
-        said.push_str(&format!(", {} {x}", variable(experiment.name)));
+        text.push_str(&format!(", {} {x}", variable(experiment.name)));
     }
-    said
+    text
 }
 
 fn p99_by_size(experiment: &ExperimentResults<'_>, load: f64, x: f64) -> Option<Table> {

@@ -4,6 +4,7 @@ use super::dash;
 use crate::report::names;
 use crate::report::points::ExperimentResults;
 use cloudburst_report::{Table, numbers, statistics};
+use cloudburst_workload::paper::LOADS;
 
 /// Sent over original packets in the paper (Table 14), as printed: for its loads, then the mean.
 const TABLE_14: [(&str, [f64; 4]); 6] = [
@@ -14,14 +15,13 @@ const TABLE_14: [(&str, [f64; 4]); 6] = [
     ("93 KB", [1.542, 1.928, 1.676, 1.715]),
     (MEAN, [1.361, 1.517, 1.591, 1.490]),
 ];
-const TABLE_14_LOADS: [f64; 3] = [800.0, 1600.0, 2000.0];
 const MEAN: &str = "mean";
 
 /// The paper's value in a row: in the column `load`, or in that of the mean over loads.
 fn in_table_14(row: &str, load: Option<f64>) -> Option<f64> {
     let values = TABLE_14.iter().find(|(name, _)| *name == row)?.1;
     match load {
-        Some(load) => Some(values[TABLE_14_LOADS.iter().position(|known| *known == load)?]),
+        Some(load) => Some(values[LOADS.iter().position(|known| *known == load)?]),
         None => Some(values[3]),
     }
 }

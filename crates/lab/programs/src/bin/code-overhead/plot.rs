@@ -134,8 +134,8 @@ impl Chart {
         let shown = || self.dots().map(|dot| dot.y).filter(|&y| y > 0.0);
         let highest = shown().reduce(f64::max).unwrap_or(1.0);
         let lowest = shown().reduce(f64::min).unwrap_or(1.0);
-        let room = (highest / lowest).powf(0.03).max(1.01);
-        lowest / room..highest * room
+        let margin = (highest / lowest).powf(0.03).max(1.01);
+        lowest / margin..highest * margin
     }
 }
 

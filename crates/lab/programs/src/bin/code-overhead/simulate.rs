@@ -59,7 +59,7 @@ pub(crate) struct Effort {
     pub(crate) threads: usize,
 }
 
-/// Runs all trials of all points, and prints its progress on standard error. The tallies are in the
+/// Runs all trials of all points, and prints its progress on standard error. The totals are in the
 /// order of the points.
 ///
 /// # Panics

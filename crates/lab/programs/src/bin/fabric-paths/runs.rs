@@ -41,33 +41,34 @@ pub(crate) fn run(interrupted: &AtomicBool) -> Result<(), Failure> {
         let captures: Result<Vec<_>, Failure> =
             spines.map(|spine| Ok(rig.fabric.namespace(spine)?.capture()?)).collect();
         let captures = captures?;
-        let mut ways = BTreeMap::new();
+        let mut spines_taken = BTreeMap::new();
         let mut delivered = 0;
         for _ in 0..MESSAGES {
             delivered += usize::from(pair.send(LARGE)?.is_ok());
-            see(&captures, &mut ways)?;
+            see(&captures, &mut spines_taken)?;
         }
         // Wait for packets that were still in flight when the last message had arrived.
         rig.spines()?;
-        see(&captures, &mut ways)?;
-        let runs = runs(&ways);
-        let last = ways.keys().next_back().map_or(0, |last| last + 1);
+        see(&captures, &mut spines_taken)?;
+        let runs = runs(&spines_taken);
+        let last = spines_taken.keys().next_back().map_or(0, |last| last + 1);
         println!(
             "| `{text}` | {delivered} | {} | {} | {} | {:.2} |",
-            ways.len(),
-            last - ways.len() as u64,
+            spines_taken.len(),
+            last - spines_taken.len() as u64,
             runs.iter().max().unwrap_or(&0),
-            ways.len() as f64 / runs.len().max(1) as f64,
+            spines_taken.len() as f64 / runs.len().max(1) as f64,
         );
     }
     Ok(())
 }
 
 /// Records the spine that each symbol took, by packet number.
-fn see(captures: &[Capture], ways: &mut BTreeMap<u64, usize>) -> Result<(), Failure> {
+fn see(captures: &[Capture], spines_taken: &mut BTreeMap<u64, usize>) -> Result<(), Failure> {
     for (spine, capture) in captures.iter().enumerate() {
         let packets = capture.packets()?;
-        ways.extend(packets.iter().filter_map(|packet| Some((symbol_number(packet)?, spine))));
+        spines_taken
+            .extend(packets.iter().filter_map(|packet| Some((symbol_number(packet)?, spine))));
     }
     Ok(())
 }
@@ -83,15 +84,15 @@ fn symbol_number(packet: &[u8]) -> Option<u64> {
 }
 
 /// Returns the lengths of all runs of consecutive numbers that took the same spine.
-fn runs(ways: &BTreeMap<u64, usize>) -> Vec<u64> {
+fn runs(spines_taken: &BTreeMap<u64, usize>) -> Vec<u64> {
     let mut runs = Vec::new();
     let mut last = None;
-    for (&number, &way) in ways {
+    for (&number, &spine) in spines_taken {
         match runs.last_mut() {
-            Some(run) if last == Some((number.wrapping_sub(1), way)) => *run += 1,
+            Some(run) if last == Some((number.wrapping_sub(1), spine)) => *run += 1,
             _ => runs.push(1),
         }
-        last = Some((number, way));
+        last = Some((number, spine));
     }
     runs
 }

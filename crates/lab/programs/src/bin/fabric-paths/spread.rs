@@ -36,7 +36,7 @@ fn row(map: &Map, paths: PathMap, interrupted: &AtomicBool) -> Result<(), Failur
     let hosts = since(&hosts_before, &hosts()?);
     let spines = since(&spines_before, &rig.spines()?);
     let ends = [&pair.sender, &pair.receiver.endpoint];
-    let said = ends.map(|end| end.counters().io.datagrams_sent);
+    let counted = ends.map(|end| end.counters().io.datagrams_sent);
 
     let tiny: Vec<u64> = spines.iter().map(|(tiny, _)| *tiny).collect();
     let all: u64 = tiny.iter().sum();
@@ -52,8 +52,8 @@ fn row(map: &Map, paths: PathMap, interrupted: &AtomicBool) -> Result<(), Failur
         100.0 * all as f64 / (all + others) as f64,
         hosts[0].0,
         hosts[1].0,
-        said[0],
-        said[1],
+        counted[0],
+        counted[1],
         hosts[0].1,
         hosts[1].1,
     );

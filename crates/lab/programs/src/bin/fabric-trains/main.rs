@@ -8,7 +8,7 @@
 //! It needs root and the requirements of the testbed. There are two leaves with four hosts each and four
 //! spines, at 100 Mb/s. All hosts of leaf 1 send to leaf 2 at once, in pairs or to one host, over tiny
 //! queues of 8 packets. Then pairs send over queues of 16, and of 256, which drop no packets and show how
-//! many places a train needs: only by explicit paths, since on hashed ones the queues depend on luck,
+//! much queue a train needs: only by explicit paths, since on hashed ones the queues depend on luck,
 //! whatever the train. For the savings of trains without loss, see `cargo bench --bench latency -- trains`.
 //!
 //! It compares settings of `Tuning::train`, the maximum length of a train. Up to 4, all trains have this
@@ -100,7 +100,7 @@ fn measure(
     Ok(())
 }
 
-/// The places of all settings, in an order that is drawn (Fisher-Yates).
+/// Returns the indices of all settings in random order (Fisher-Yates).
 fn shuffled(rng: &mut SplitMix64) -> [usize; TRAINS.len()] {
     let mut order = core::array::from_fn(|at| at);
     for last in (1..order.len()).rev() {

@@ -38,7 +38,7 @@ pub(super) struct LinkBacklog {
 }
 
 impl LinkBacklog {
-    /// A port of `rate` bits per second with room for `limit` bytes.
+    /// A port of `rate` bits per second that holds up to `limit` bytes.
     pub(super) fn new(rate: u64, limit: Option<u32>) -> Self {
         let byte = byte_time(rate);
         Self { byte, limit: limit.map(|bytes| byte * Time::from(bytes)), busy_until: 0 }

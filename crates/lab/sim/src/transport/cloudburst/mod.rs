@@ -56,7 +56,7 @@ const SESSIONS: u32 = 1;
 /// The settings of all hosts.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The configuration of every endpoint. The port is set by the simulation.
+    /// The configuration of every endpoint.
     pub config: Config,
     /// How packets are mapped to paths.
     pub paths: Paths,

@@ -1,6 +1,6 @@
 //! MPTCP: one message over several subflows, with coupled congestion windows (LIA, RFC 6356).
 //!
-//! A packet of the message is given to a subflow whose window has room for it, and stays there: there is no
+//! A packet of the message is given to a subflow whose window permits it, and stays there: there is no
 //! reinjection. All subflows start at once, and take the first packets in turn. They share one window,
 //! [`Config::window`], from the first unacknowledged packet of the message on, so a subflow that waits for a timeout
 //! stops the others once that window is full. In simulations of MPTCP, each subflow often has its own window:

@@ -11,16 +11,16 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-/// A file that accepts `room` bytes.
+/// A file that accepts `capacity` bytes.
 #[derive(Clone)]
 struct File {
     bytes: Arc<Mutex<Vec<u8>>>,
-    room: usize,
+    capacity: usize,
 }
 
 impl File {
-    fn new(room: usize) -> Self {
-        Self { bytes: Arc::default(), room }
+    fn new(capacity: usize) -> Self {
+        Self { bytes: Arc::default(), capacity }
     }
 
     fn contents(&self) -> Vec<u8> {
@@ -31,7 +31,7 @@ impl File {
 impl Write for File {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut file = self.bytes.lock().unwrap();
-        if file.len() + bytes.len() > self.room {
+        if file.len() + bytes.len() > self.capacity {
             return Err(io::ErrorKind::StorageFull.into());
         }
         file.extend_from_slice(bytes);
@@ -165,14 +165,14 @@ fn a_full_disk_ends_the_simulation_with_one_error() {
         |file, clos| Box::new(Capture::new(file, clos)),
     ];
     for tap in taps {
-        for room in [0, 100_000] {
-            let file = File::new(room);
+        for capacity in [0, 100_000] {
+            let file = File::new(capacity);
             let out = file.clone();
             let list = [(16, 0, 10_000_000)];
             let (simulation, written) =
                 traced(cloudburst(&[(16, 0)]), Depth::Unlimited, &list, |clos| tap(out, clos));
             assert_eq!(written.unwrap_err().kind(), io::ErrorKind::StorageFull);
-            assert!(file.contents().len() <= room);
+            assert!(file.contents().len() <= capacity);
             assert_eq!(
                 simulation.network().flows().as_slice().first().and_then(|f| f.delivered),
                 None
