@@ -45,7 +45,7 @@ impl<I: PacketIo> Engine<I> {
                 self.shared.pump(ThreadRole::Other);
             }
             let state = self.shared.lock();
-            let State { endpoint, .. } = &*state;
+            let endpoint = &state.endpoint;
             let left = deadline.saturating_since(self.shared.io.now());
             let over = left.is_zero() || self.shared.is_stopping();
             // An end that has not been reported yet is about to be reported by another thread.

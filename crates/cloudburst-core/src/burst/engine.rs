@@ -2,7 +2,7 @@
 
 use super::PacketIo;
 use super::drive::Driving;
-use super::shared::{Answers, EngineEvent, Flush, MAX_SLEEP, Shared, ThreadRole, lock};
+use super::shared::{Answers, EngineEvent, Flush, MAX_SLEEP, Shared, ThreadRole, contain, lock};
 use super::state::{OnAnswer, OnConnect, OnEnd, OnWithdrawn, State};
 use crate::error::StartError;
 use crate::id::{ConnectId, MessageId};
@@ -246,13 +246,14 @@ impl<I: PacketIo> Engine<I> {
         let Some(on_answer) = state.on_answer.remove(&call) else { return };
         state.endpoint.cancel_call(self.shared.io.now(), call);
         drop(state);
-        drop(on_answer);
+        contain(|| drop(on_answer));
         self.shared.notify_closing();
         self.shared.report();
         self.shared.pump(ThreadRole::Other);
     }
 
     /// Runs `act` on the calls of this endpoint, to prepare requests and to count their results.
+    /// `act` runs under the lock of the engine, and must not use the engine.
     pub fn calls<T>(&self, act: impl FnOnce(&mut CallTable) -> T) -> T {
         act(&mut self.shared.lock().endpoint.calls)
     }
@@ -270,7 +271,8 @@ impl<I: PacketIo> Engine<I> {
     /// Takes the next request from the application's queue. The application must
     /// [release](Self::release) it. Requests whose callers have given up are dropped and counted.
     /// The callback that `watch` returns is called if the caller no longer waits for the response,
-    /// and must not block.
+    /// and must not block. `watch` itself runs under the lock of the engine, and must not use the
+    /// engine.
     pub fn recv_request(
         &self,
         watch: impl FnOnce(&IncomingRequest) -> OnWithdrawn,
@@ -296,7 +298,7 @@ impl<I: PacketIo> Engine<I> {
         state.endpoint.calls.release(request);
         let on_withdrawn = state.on_withdrawn.remove(&request);
         drop(state);
-        drop(on_withdrawn);
+        contain(|| drop(on_withdrawn));
         self.shared.notify_closing();
     }
 
@@ -312,7 +314,7 @@ impl<I: PacketIo> Engine<I> {
     }
 
     /// Reports events caused by taking a message, if there are `more`: a message that waited for
-    /// its room is in the queue now, and its STOP is due.
+    /// capacity is in the queue now, and its STOP is due.
     fn report_more(&self, more: bool) {
         if more {
             self.shared.report();
@@ -415,17 +417,16 @@ impl<I: PacketIo> Engine<I> {
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         let state = self.shared.lock();
-        let State { endpoint, .. } = &*state;
+        let endpoint = &state.endpoint;
         endpoint.check_invariants();
         let waiting = endpoint.calls.waiting();
         assert_eq!(state.on_answer.len(), waiting, "calls that wait, and their callbacks");
-        let told = state.on_withdrawn.len();
         assert!(
-            told >= endpoint.calls.open_requests(),
+            state.on_withdrawn.len() >= endpoint.calls.open_requests(),
             "each request has a callback for its withdrawal"
         );
-        let told = state.on_end.len() + state.on_connect.len();
-        assert!(told <= endpoint.unfinished(), "callbacks of what has ended are gone");
+        let callbacks = state.on_end.len() + state.on_connect.len();
+        assert!(callbacks <= endpoint.unfinished(), "callbacks of what has ended are gone");
         let wakes = endpoint.sender.poll_timeout().is_none() || state.planned.is_some();
         assert!(wakes, "the sending thread wakes when the sender has something to do");
     }

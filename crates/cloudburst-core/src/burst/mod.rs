@@ -9,10 +9,10 @@
 //! ```
 //!
 //! One lock guards the endpoint, and any thread may drive it. Callbacks of the application and system
-//! calls run without the lock. A caller's thread sends the first
-//! packets of its message, and the receiving thread sends what an answer requests, because handing
-//! work to another thread takes longer than doing it. The sending thread handles everything that
-//! must wait for the pacer or for an answer.
+//! calls run without the lock; observers, path resolvers and [`PacketIo::now`] run under it. A
+//! caller's thread sends the first packets of its message, and the receiving thread sends what an
+//! answer requests, because handing work to another thread takes longer than doing it. The sending
+//! thread handles everything that must wait for the pacer or for an answer.
 
 mod closing;
 mod drive;
@@ -76,7 +76,7 @@ pub trait PacketIo: Send + Sync + 'static {
     // `Shared::in_hand`.
     type Ready;
 
-    /// The time on a monotonic clock.
+    /// The time on a monotonic clock. Called under the lock of the engine, so it must not block.
     fn now(&self) -> Instant;
 
     /// Puts the datagrams in `contents` on the wire, as described by `transmit`.

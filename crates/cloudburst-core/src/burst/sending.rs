@@ -9,8 +9,8 @@ use core::time::Duration;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// A timer that is later than this means that the whole process was held up. The engine then reads
-/// the packets that have arrived in the meantime before it trusts the timer.
+/// A timer that is later than this means that the whole process was suspended. The engine then
+/// reads the packets that have arrived in the meantime before it trusts the timer.
 const SUSPENDED: Duration = Duration::from_millis(5);
 /// The maximum number of batches that a thread with other work sends: a caller, or the receiving
 /// thread. The sending thread sends the rest, whatever the configured rate of the link.
@@ -172,8 +172,8 @@ impl<I: PacketIo> Shared<I> {
                 .min()
         };
         if due.is_some_and(|at| now.saturating_since(at) > SUSPENDED) {
-            // The process was held up. First reads what has arrived in the meantime: packets still
-            // in the sockets, and packets that other threads had taken when they were held up.
+            // The process was suspended. First reads what has arrived in the meantime: packets still
+            // in the sockets, and packets that other threads had taken when they were suspended.
             self.take(Duration::ZERO);
             // Otherwise a message could end as perhaps delivered with its STOP in hand: 4 of 84
             // times in which the process was paused.
@@ -186,7 +186,7 @@ impl<I: PacketIo> Shared<I> {
     }
 
     /// Ensures that the sending thread wakes as soon as there is something to do, or at `soon`.
-    /// Returns that time. Answers that are held back for the application do not count.
+    /// Returns that time. Answers that are deferred for the application do not count.
     fn plan(&self, role: ThreadRole, soon: Option<Instant>, answers: Answers) -> Option<Instant> {
         let mut state = self.lock();
         let endpoint = &state.endpoint;

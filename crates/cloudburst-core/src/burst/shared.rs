@@ -21,7 +21,7 @@ pub enum EngineEvent {
 
 pub(super) type OnEvent = Box<dyn Fn(EngineEvent) + Send + Sync>;
 
-/// The longest sleep of the receiving thread.
+/// The longest sleep of a thread that waits for packets.
 pub(super) const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 pub(super) struct Shared<I> {

@@ -21,7 +21,7 @@ pub(super) fn write_coefficients(id: u32, coefficients: &mut [u8]) {
     if let Ok(x) = u8::try_from(id) {
         // x is at least n, and y below n: neither sum is zero.
         let n = coefficients.len() as u8;
-        // The Cauchy coefficient 1 / (x + y), times n + y. Scaling columns makes the row of ID n
+        // The Cauchy coefficient 1 / (x + y), times n + y. Scaling columns makes the row of id n
         // all ones and leaves every square submatrix invertible, so that most losses cost XORs
         // alone.
         let scaled = |y| exp(log(n ^ y) + ORDER - log(x ^ y));

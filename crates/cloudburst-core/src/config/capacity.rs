@@ -13,10 +13,10 @@ pub(super) const MIN_CAPACITY: u64 = 8_000;
 /// Its text form is `auto`, or bits per second with an optional unit, such as `100M` or `2.5G`: k, M, G and T
 /// are powers of 1,000.
 ///
-/// It converts from `u64` alone: with another integer type, an integer literal would no longer be one.
+/// Only `u64` converts into it: with a second integer type, the type of a literal would be ambiguous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-// `Auto` is a value of its own: a default of 1 Gb/s could not be told from a setting of 1 Gb/s.
+// `Auto` is a value of its own: a default of 1 Gb/s could not be distinguished from a setting of 1 Gb/s.
 pub enum Capacity {
     /// The capacity that the interface reports, if the endpoint's driver can find it out, or
     /// [`FALLBACK`](Self::FALLBACK) otherwise.
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_capacity_is_read_as_people_and_as_it_itself_write_it() {
+    fn a_capacity_is_parsed_with_units_and_as_it_is_written() {
         for (text, bits) in [("8k", 8_000), ("100M", 100_000_000), ("2.5G", 2_500_000_000)] {
             let capacity = text.parse::<Capacity>().unwrap();
             assert_eq!(capacity, bits.into(), "{text}");
@@ -88,8 +88,8 @@ mod tests {
         }
         assert_eq!(Capacity::Auto.to_string().parse(), Ok(Capacity::Auto));
         for wrong in ["", "Auto", "7999", "-1", "10GB", "10Gbit", "fast", "99999999T"] {
-            let said = wrong.parse::<Capacity>().unwrap_err();
-            assert_eq!((said.field, said.value), ("capacity", format!("`{wrong}`")));
+            let error = wrong.parse::<Capacity>().unwrap_err();
+            assert_eq!((error.field, error.value), ("capacity", format!("`{wrong}`")));
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{Config, ConfigError, MAX_BLOCKS_IN_FLIGHT, Tuning};
 use crate::code::Code;
 use crate::path::MAX_TRAIN;
 
-/// The least memory from which every limit is at least 1.
+/// The least memory, which leaves every limit at least 1.
 const MIN_MEMORY: usize = 1 << 20;
 
 impl Config {
@@ -164,10 +164,10 @@ mod tests {
             tuned(Tuning { decode_bytes: Some(5), ..t() }),
             tuned(Tuning { max_redundancy: 1, ..t() }),
         ];
-        let said: Vec<String> =
+        let errors: Vec<String> =
             refusals.iter().map(|config| config.check().unwrap_err().to_string()).collect();
         assert_eq!(
-            said,
+            errors,
             [
                 "setting `rate` is 0: it must be above 0 and at most 1",
                 "setting `rate` is NaN: it must be above 0 and at most 1",

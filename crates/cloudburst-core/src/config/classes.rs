@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_a_threshold_is_still_of_the_class_below_it() {
+    fn the_class_changes_above_a_threshold_of_bytes_left_and_at_one_of_bytes_sent() {
         let level = |left: u64| classes("left:10000/20000").level(|| unreachable!(), || left);
         assert_eq!([0, 10_000, 10_001, 20_000, 20_001, u64::MAX].map(level), [0, 0, 1, 1, 2, 2]);
         let level = |sent: u64| classes("sent:10000").level(|| sent, || unreachable!());
@@ -161,8 +161,8 @@ mod tests {
         for wrong in
             ["", "two", "left", "left:", "left:0", "sent:2/1", "sent:1/2/3/4", "left:5000000000"]
         {
-            let said = wrong.parse::<Classes>().unwrap_err();
-            assert_eq!(said.field, "classes", "{said}");
+            let error = wrong.parse::<Classes>().unwrap_err();
+            assert_eq!(error.field, "classes", "{error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How much a sender sends unasked, and in which order a receiver pulls.
+//! How much a sender sends before the receiver answers, and in which order a receiver pulls.
 
 use super::ConfigError;
 use core::fmt;
@@ -186,9 +186,9 @@ mod tests {
         for order in [PullOrder::RoundRobin, PullOrder::ShortestFirst] {
             assert_eq!(order.to_string().parse(), Ok(order));
         }
-        let said = "shortest".parse::<PullOrder>().unwrap_err();
-        assert_eq!((said.field, said.value.as_str()), ("pull_order", "\"shortest\""));
-        let said = format!("\x1b[31m\n{}", "x".repeat(1_000)).parse::<BurstPolicy>().unwrap_err();
-        assert!(said.value.starts_with("\"\\u{1b}[31m\\nx") && said.value.len() < 60, "{said}");
+        let error = "shortest".parse::<PullOrder>().unwrap_err();
+        assert_eq!((error.field, error.value.as_str()), ("pull_order", "\"shortest\""));
+        let error = format!("\x1b[31m\n{}", "x".repeat(1_000)).parse::<BurstPolicy>().unwrap_err();
+        assert!(error.value.starts_with("\"\\u{1b}[31m\\nx") && error.value.len() < 60, "{error}");
     }
 }

@@ -5,8 +5,8 @@ use super::ConfigError;
 /// The maximum number of ports at which one endpoint accepts messages.
 pub(crate) const MAX_PORTS: u16 = 64;
 
-/// The UDP ports at which an endpoint accepts messages, as its peers are told. They follow from the sockets of
-/// the driver, and are no settings of the user.
+/// The UDP ports at which an endpoint accepts messages, as its peers learn them. They follow from the sockets
+/// of the driver, and are not settings of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenPorts {
     /// The first port; 0: the source port of the endpoint's packets. Not 0 if `is_shared`.
@@ -30,13 +30,17 @@ impl ListenPorts {
         let Self { first, count, .. } = self;
         if !(1..=MAX_PORTS).contains(&count) {
             let value = count.to_string();
-            return Err(ConfigError { field: "ports", value, expected: "between 1 and 64" });
+            return Err(ConfigError {
+                field: "ListenPorts::count",
+                value,
+                expected: "between 1 and 64",
+            });
         }
         if first.checked_add(count - 1).is_none() {
             return Err(ConfigError {
-                field: "port",
+                field: "ListenPorts::first",
                 value: first.to_string(),
-                expected: "at most 65536 minus `ports`",
+                expected: "at most 65536 minus `ListenPorts::count`",
             });
         }
         Ok(())
@@ -56,8 +60,8 @@ mod tests {
         assert_eq!(
             refusals.map(|ports| ports.check().unwrap_err().to_string()),
             [
-                "setting `ports` is 0: it must be between 1 and 64",
-                "setting `port` is 65535: it must be at most 65536 minus `ports`",
+                "setting `ListenPorts::count` is 0: it must be between 1 and 64",
+                "setting `ListenPorts::first` is 65535: it must be at most 65536 minus `ListenPorts::count`",
             ]
         );
     }

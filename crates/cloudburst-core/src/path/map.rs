@@ -28,12 +28,15 @@ impl Via {
 }
 
 /// The paths to each peer, and the addresses by which peers know this endpoint.
+///
+/// It is called under the lock of the engine, on the threads that handle packets, so it must not
+/// block.
 pub trait PathResolver: Send + Sync {
     /// Returns the paths to `peer`, each once, in the order that [`Order`](super::Order) relies on.
     /// Empty: the peer is unreachable. [`Via::local`] is `None`: the core fills it in.
     ///
     /// The peer accepts messages at `ports` ports: that of `peer` and those right after it. `ports`
-    /// is 1 until the peer has told its number.
+    /// is 1 until the peer has announced its number.
     fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via>;
 
     /// Returns all slots of the order: the paths in use, and those out of use after a failure, which

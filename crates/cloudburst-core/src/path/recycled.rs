@@ -11,7 +11,7 @@ const ENTRIES: usize = 16;
 const SPREAD: usize = 4;
 /// One in this many trains explores, even if the ring has paths.
 const EXPLORE_EVERY: u32 = 16;
-/// The age at which an arrival no longer says anything about its path.
+/// The age at which an arrival is no longer evidence on its path.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// A ring of paths on which trains arrived without loss, each good for one more train.
@@ -35,7 +35,7 @@ pub(super) struct Recycled {
 }
 
 impl Recycled {
-    /// Adds `path` for `trains` that arrived on it, capped to leave capacity for other paths.
+    /// Adds `path` for `trains` that arrived on it, capped to leave entries for other paths.
     pub(super) fn add(&mut self, now: Instant, path: usize, trains: u32) {
         // One report would otherwise fill the ring with one path.
         for _ in 0..trains.clamp(1, (ENTRIES / SPREAD) as u32) {

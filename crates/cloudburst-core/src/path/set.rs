@@ -20,8 +20,9 @@ const MAX_REMEMBERED: usize = 256;
 /// How long a path counts as alive after an arrival on it was reported.
 const FRESH_FOR: Duration = Duration::from_secs(1);
 /// Packets to a peer in a row, on any paths, that must have arrived for its paths to count as free of
-/// loss. With 1 in 1,000 lost at random, two such runs in three contain a loss.
+/// loss. With 1 in 1,000 lost at random, two such sequences in three contain a loss.
 const CLEAN_AFTER: u32 = 1024;
+
 /// The counters and state of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -313,7 +314,7 @@ impl PathSet {
     }
 
     /// Takes the next path in the order, degraded or not, charged with `packets`: for use while no
-    /// path is heard of. In the recycled order, the paths that worked last are repeated.
+    /// arrivals are reported. In the recycled order, the paths that worked last are repeated.
     pub fn take_any_opportunity(&mut self, packets: usize) -> Opportunity {
         let in_use = |at: usize| !self.paths[at].removed;
         let repeated = self.recycled.as_mut().and_then(|recycled| recycled.repeat(in_use));
@@ -322,7 +323,7 @@ impl PathSet {
     }
 
     /// As [`take_any_opportunity`](Self::take_any_opportunity), but every other opportunity is on the
-    /// path heard of last: few of many paths may be alive.
+    /// path with the latest arrival: few of many paths may be alive.
     pub fn take_recent_opportunity(&mut self, packets: usize) -> Opportunity {
         self.recent_is_next = !self.recent_is_next;
         let known = self.paths.iter().enumerate().filter(|(_, path)| !path.removed);

@@ -79,7 +79,7 @@ impl TrainLength {
     /// Adds `packets` to the current train.
     pub(super) const fn on_more_sent(&mut self, packets: usize) {
         self.sent += packets as u32;
-        // Only a full train says something about the queue: if every short message that arrives
+        // Only a full train is evidence of the queue's depth: if every short message that arrives
         // doubled the length, the first long one would meet a queue of unknown depth (as with
         // unused congestion windows, RFC 7661).
         if self.sent >= self.length && !self.tried {

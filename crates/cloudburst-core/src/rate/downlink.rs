@@ -17,7 +17,7 @@ const BUCKET_PACKETS: usize = 8;
 #[derive(Clone, Debug)]
 pub struct Downlink {
     bits_per_second: u64,
-    // Only the rate is shared. Each endpoint keeps its queue and its order, so that none looks into
+    // Only the rate is shared. Each endpoint keeps its queue and its order, so that none reads
     // the sessions of another, and the lock is held for a few additions. In virtual time, 16
     // messages of 256 KB to two endpoints of a host end after 1.001 of the link's time; unshared,
     // after 1.07, with 18 timeouts.

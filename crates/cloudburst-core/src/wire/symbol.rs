@@ -175,7 +175,7 @@ impl<'a> SymbolView<'a> {
     /// # Errors
     ///
     /// [`WireError`] if the packet is not a SYMBOL, if its length does not match its fields, or if its
-    /// symbols have no capacity for a digest.
+    /// symbols are too short for a digest.
     pub fn parse(packet: &'a [u8]) -> Result<Self, WireError> {
         Self::read::<0>(packet)
     }

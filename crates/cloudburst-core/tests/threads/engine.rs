@@ -47,21 +47,21 @@ impl PacketIo for Wire {
     }
 
     fn wait(&self, timeout: Duration) -> Self::Ready {
-        let came = self.inbox.recv_timeout(timeout).ok();
-        if matches!(came, Some(Arrival::Wake)) && timeout.is_zero() {
+        let arrival = self.inbox.recv_timeout(timeout).ok();
+        if matches!(arrival, Some(Arrival::Wake)) && timeout.is_zero() {
             // For threads that wait.
             self.wake();
             return None;
         }
-        came
+        arrival
     }
 
     fn take(&self, ready: Self::Ready, deliver: &mut dyn FnMut(Datagrams<'_>)) {
         if let Some(Arrival::Packet((via, mut packet))) = ready {
             deliver(Datagrams::one(via, &mut packet));
         }
-        for came in self.inbox.try_iter().take(1_000) {
-            match came {
+        for arrival in self.inbox.try_iter().take(1_000) {
+            match arrival {
                 Arrival::Packet((via, mut packet)) => deliver(Datagrams::one(via, &mut packet)),
                 Arrival::Wake => return self.wake(),
             }
@@ -91,8 +91,8 @@ fn pair() -> (End, End) {
             own: channels[own].0.clone(),
             peer: channels[1 - own].0.clone(),
         };
-        // A short queue: most messages wait, and the thread that takes others makes room for them
-        // while the receiving thread answers late symbols.
+        // A short queue: most messages wait, and the thread that takes others frees capacity for
+        // them while the receiving thread answers late symbols.
         let config = Config {
             capacity: 20_000_000_000.into(),
             tuning: Tuning { receive_messages: Some(2), ..Tuning::default() },
@@ -110,8 +110,8 @@ fn pair() -> (End, End) {
         )
         .unwrap();
         let (notify, readable) = unbounded();
-        let engine = Engine::start(endpoint, wire, move |news| {
-            if news == EngineEvent::Readable(Role::Plain) {
+        let engine = Engine::start(endpoint, wire, move |event| {
+            if event == EngineEvent::Readable(Role::Plain) {
                 notify.send(()).unwrap();
             }
         });

@@ -63,16 +63,16 @@ fn the_receiving_thread_is_interrupted_once() {
     )
     .unwrap();
     let engine = Engine::start(endpoint, io, |_| {}).unwrap();
-    let mut told = Vec::new();
+    let mut counts = Vec::new();
     for _ in 0..3 {
         waiting.recv().unwrap();
         // A caller that takes packets is woken by the same wake-up as the receiving thread, and
         // takes again.
         let took = (0..100).filter(|_| engine.take()).count();
-        told.push((took, wakes.load(Ordering::SeqCst)));
+        counts.push((took, wakes.load(Ordering::SeqCst)));
         run.send(()).unwrap();
     }
     // Before any assertion, because dropping the engine waits for that thread.
     drop((run, waiting));
-    assert_eq!(told, [(0, 1), (0, 2), (0, 3)], "once for each wait");
+    assert_eq!(counts, [(0, 1), (0, 2), (0, 3)], "once for each wait");
 }

@@ -1,5 +1,5 @@
-//! A process that was held up reads packets that arrived meanwhile before it honours a deadline,
-//! including those that another thread had taken from the sockets when it was held up.
+//! A process that was suspended reads packets that arrived meanwhile before it honours a deadline,
+//! including those that another thread had taken from the sockets when it was suspended.
 
 use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
 use cloudburst_core::config::{Config, ListenPorts, Security};
@@ -22,10 +22,10 @@ const DEADLINE: Duration = Duration::from_millis(50);
 #[derive(Default)]
 struct Clock {
     nanos: AtomicU64,
-    /// Whether the thread that takes packets is held up with the next one in hand.
-    holds: AtomicBool,
-    /// How often the sending thread has looked for packets.
-    looks: AtomicU64,
+    /// Whether the thread that takes packets is suspended with the next one in hand.
+    suspends: AtomicBool,
+    /// How often the sending thread has polled for packets.
+    polls: AtomicU64,
 }
 
 struct Wire {
@@ -52,7 +52,7 @@ impl PacketIo for Wire {
     fn wait(&self, _: Duration) {
         match std::thread::current().name() {
             Some("cbrst-recv") => drop(self.ends.recv()),
-            Some("cbrst-send") => drop(self.clock.looks.fetch_add(1, SeqCst)),
+            Some("cbrst-send") => drop(self.clock.polls.fetch_add(1, SeqCst)),
             _ => {}
         }
     }
@@ -60,9 +60,9 @@ impl PacketIo for Wire {
     fn take(&self, (): (), deliver: &mut dyn FnMut(Datagrams<'_>)) {
         for mut packet in self.inbox.try_iter() {
             // Time passes for all threads, and the sending thread wakes first.
-            if self.clock.holds.load(SeqCst) {
+            if self.clock.suspends.load(SeqCst) {
                 self.clock.nanos.fetch_add(10 * DEADLINE.as_nanos() as u64, SeqCst);
-                while self.clock.looks.load(SeqCst) == 0 {
+                while self.clock.polls.load(SeqCst) == 0 {
                     std::thread::yield_now();
                 }
             }
@@ -109,7 +109,7 @@ fn client() -> Client {
 }
 
 /// Delivers all packets of the client to `server`.
-fn hear(server: &mut Transceiver, now: Instant, from_client: &Receiver<Vec<u8>>) {
+fn deliver_to(server: &mut Transceiver, now: Instant, from_client: &Receiver<Vec<u8>>) {
     let via = Via { egress: 0, local: None, remote: SocketAddr::from(CLIENT) };
     for mut packet in from_client.try_iter() {
         server.handle_datagram(now, via, &mut packet);
@@ -117,7 +117,7 @@ fn hear(server: &mut Transceiver, now: Instant, from_client: &Receiver<Vec<u8>>)
 }
 
 /// The packets that `server` has to send.
-fn says(server: &mut Transceiver, now: Instant) -> Vec<Vec<u8>> {
+fn packets_of(server: &mut Transceiver, now: Instant) -> Vec<Vec<u8>> {
     let mut packets = Vec::new();
     let mut buffer = Vec::new();
     while let Some(transmit) = server.poll_transmit(now, &mut buffer) {
@@ -138,10 +138,10 @@ fn a_stop_that_another_thread_has_in_hand_is_believed_before_the_deadline() {
     let mut server = endpoint(2);
     let now = Instant::from_nanos(1_000_000_000);
     // HELLO and its answer, then the symbol and its STOP.
-    while clock.looks.load(SeqCst) == 0 && outcomes.is_empty() {
-        hear(&mut server, now, &from_client);
-        for packet in says(&mut server, now) {
-            clock.holds.store(Kind::of(&packet) == Ok(Kind::Answer), SeqCst);
+    while clock.polls.load(SeqCst) == 0 && outcomes.is_empty() {
+        deliver_to(&mut server, now, &from_client);
+        for packet in packets_of(&mut server, now) {
+            clock.suspends.store(Kind::of(&packet) == Ok(Kind::Answer), SeqCst);
             to_client.send(packet).unwrap();
             engine.take();
         }
@@ -156,9 +156,9 @@ fn a_stop_that_another_thread_has_in_hand_is_believed_before_the_deadline() {
 fn a_response_in_the_sockets_is_read_before_its_call_times_out() {
     let Client { engine, clock, to_client, from_client, end } = client();
     let (answered, answers) = unbounded();
-    let patience = Duration::from_millis(400);
-    let options = SendOptions::default().deadline(patience);
-    let call = engine.calls(|calls| calls.prepare(Some(patience), b"a request"));
+    let timeout = Duration::from_millis(400);
+    let options = SendOptions::default().deadline(timeout);
+    let call = engine.calls(|calls| calls.prepare(Some(timeout), b"a request"));
     let on_answer = Box::new(move |result| answered.send(result).unwrap());
     engine.call(SERVER.into(), &call, &options, on_answer).unwrap();
 
@@ -166,22 +166,22 @@ fn a_response_in_the_sockets_is_read_before_its_call_times_out() {
     let mut request = None;
     let mut now = Instant::from_nanos(1_000_000_000);
     while engine.counters().sender.delivered == 0 {
-        hear(&mut server, now, &from_client);
+        deliver_to(&mut server, now, &from_client);
         request = request.or_else(|| server.recv_request(now));
-        for packet in says(&mut server, now) {
+        for packet in packets_of(&mut server, now) {
             to_client.send(packet).unwrap();
             engine.take();
         }
     }
     // The last timer of the peer fires, so that only the call has one.
     clock.nanos.fetch_add(Duration::from_millis(100).as_nanos() as u64, SeqCst);
-    while clock.looks.load(SeqCst) == 0 {
+    while clock.polls.load(SeqCst) == 0 {
         std::thread::yield_now();
     }
     now += Duration::from_millis(100);
     server.reply(now, &request.unwrap(), Some(b"a response"), &options).unwrap();
-    says(&mut server, now).into_iter().for_each(|packet| to_client.send(packet).unwrap());
-    clock.nanos.fetch_add(10 * patience.as_nanos() as u64, SeqCst);
+    packets_of(&mut server, now).into_iter().for_each(|packet| to_client.send(packet).unwrap());
+    clock.nanos.fetch_add(10 * timeout.as_nanos() as u64, SeqCst);
     let result = answers.recv_timeout(Duration::from_secs(20)).unwrap();
     drop(end);
     assert_eq!(result.as_deref(), Ok(&b"a response"[..]));

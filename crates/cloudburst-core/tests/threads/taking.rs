@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 7000);
 const SERVER: ([u8; 4], u16) = ([10, 0, 0, 2], 7000);
-/// How long busy-polling for packets takes.
-const LOOK: Duration = Duration::from_millis(1);
+/// How long one poll of the sockets takes.
+const POLL_TIME: Duration = Duration::from_millis(1);
 
 #[derive(Clone)]
 struct Clock(Arc<AtomicU64>);
@@ -38,13 +38,13 @@ struct Wire {
     inbox: Receiver<Vec<u8>>,
     outbox: Sender<Vec<u8>>,
     /// The receiving thread waits here until the test ends. If the test lets it through, it takes
-    /// the packets, and waits here again before it can process them.
+    /// the packets, and waits here again before it can report them.
     gate: Receiver<()>,
-    /// Where the sending thread reports that it reads the clock, as it does when it looks for work.
-    looks: Option<Looks>,
+    /// Where the sending thread reports that it reads the clock, as it does when it checks for work.
+    clock_reads: Option<ClockReads>,
 }
 
-struct Looks {
+struct ClockReads {
     report: Sender<()>,
     /// The test holds it while that thread must not proceed. Not a channel: waiting on one parks
     /// the thread, which would use up an `unpark`.
@@ -56,9 +56,9 @@ impl PacketIo for Wire {
     type Ready = bool;
 
     fn now(&self) -> Instant {
-        if let Some(looks) = self.looks.as_ref().filter(|_| is("cbrst-send")) {
-            let _ = looks.report.send(());
-            drop(looks.hold.lock().unwrap());
+        if let Some(reads) = self.clock_reads.as_ref().filter(|_| is("cbrst-send")) {
+            let _ = reads.report.send(());
+            drop(reads.hold.lock().unwrap());
         }
         self.clock.now()
     }
@@ -75,7 +75,7 @@ impl PacketIo for Wire {
             return self.gate.recv().is_ok();
         }
         if self.inbox.is_empty() {
-            self.clock.advance(if timeout.is_zero() { LOOK } else { timeout });
+            self.clock.advance(if timeout.is_zero() { POLL_TIME } else { timeout });
         }
         true
     }
@@ -117,8 +117,8 @@ impl Server {
     /// Delivers the client's HELLO and OPEN, and their answers.
     fn meet(&self, client: &mut Transceiver) {
         for _ in 0..2 {
-            let asks = packets(client, self.clock.now()).swap_remove(0);
-            self.inbox.send(asks).unwrap();
+            let packet = packets(client, self.clock.now()).swap_remove(0);
+            self.inbox.send(packet).unwrap();
             assert!(self.engine.take());
             self.answer(client);
         }
@@ -147,21 +147,21 @@ fn endpoint(seed: u8, config: Config) -> Transceiver {
     .unwrap()
 }
 
-fn server(config: Config, on_news: impl Fn(EngineEvent) + Send + Sync + 'static) -> Server {
-    server_that_looks(config, on_news, None)
+fn server(config: Config, on_event: impl Fn(EngineEvent) + Send + Sync + 'static) -> Server {
+    server_with_clock_reads(config, on_event, None)
 }
 
-fn server_that_looks(
+fn server_with_clock_reads(
     config: Config,
-    on_news: impl Fn(EngineEvent) + Send + Sync + 'static,
-    looks: Option<Looks>,
+    on_event: impl Fn(EngineEvent) + Send + Sync + 'static,
+    clock_reads: Option<ClockReads>,
 ) -> Server {
     let clock = Clock(Arc::new(AtomicU64::new(1_000_000_000)));
     let (inbox, taken) = unbounded();
     let (sent, outbox) = unbounded();
     let (gate, waits) = unbounded();
-    let wire = Wire { clock: clock.clone(), inbox: taken, outbox: sent, gate: waits, looks };
-    let engine = Engine::start(endpoint(2, config), wire, on_news).unwrap();
+    let wire = Wire { clock: clock.clone(), inbox: taken, outbox: sent, gate: waits, clock_reads };
+    let engine = Engine::start(endpoint(2, config), wire, on_event).unwrap();
     Server { clock, inbox, outbox, gate, engine: Arc::new(engine) }
 }
 
@@ -201,23 +201,23 @@ fn busy_polling_is_part_of_the_time_to_wait() {
     let busy_poll = Duration::from_millis(20);
     let server = server(Config { busy_poll, ..Config::default() }, drop);
     server.inbox.send(vec![0; 100]).unwrap();
-    let mut asked = 0;
+    let mut checks = 0;
     let taken = server.engine.drive(None, || {
-        asked += 1;
-        asked > 1
+        checks += 1;
+        checks > 1
     });
     assert_eq!(taken, Driven::Done, "it came at once, so the next may come at once too");
     let until = server.clock.now() + busy_poll;
     assert_eq!(server.engine.drive(Some(until), || false), Driven::TimedOut);
     let late = server.clock.now().saturating_since(until);
-    assert!(late <= 2 * LOOK, "{late:?}");
+    assert!(late <= 2 * POLL_TIME, "{late:?}");
 }
 
 #[test]
 fn any_time_to_busy_poll_is_fine() {
     for busy_poll in [Duration::ZERO, Duration::MAX] {
         let server = server(Config { busy_poll, ..Config::default() }, drop);
-        let until = server.clock.now() + LOOK;
+        let until = server.clock.now() + POLL_TIME;
         assert_eq!(server.engine.drive(Some(until), || false), Driven::TimedOut);
     }
 }
@@ -227,21 +227,21 @@ fn a_busy_polling_caller_notices_at_once_that_another_thread_finished_its_send()
     let busy_poll = Duration::from_secs(3);
     let server = server(Config { busy_poll, ..Config::default() }, drop);
     server.inbox.send(vec![0; 100]).unwrap();
-    let mut looks = 0;
+    let mut checks = 0;
     let begun = server.clock.now();
     // The first packet comes at once, so the thread busy-polls for the next ones.
     let driven = server.engine.drive(None, || {
-        looks += 1;
-        looks >= 6
+        checks += 1;
+        checks >= 6
     });
     assert_eq!(driven, Driven::Done);
     let took = server.clock.now().saturating_since(begun);
-    assert!(took <= 6 * LOOK, "{took:?}");
+    assert!(took <= 6 * POLL_TIME, "{took:?}");
 }
 
 #[test]
 fn packets_taken_by_another_thread_are_noticed_before_a_caller_sleeps() {
-    for put_off in [true, false] {
+    for deferred in [true, false] {
         let busy_poll = Duration::from_millis(20);
         let config = Config { busy_poll, ..Config::default() };
         let server = server(config.clone(), drop);
@@ -258,7 +258,7 @@ fn packets_taken_by_another_thread_are_noticed_before_a_caller_sleeps() {
         send("one");
         let readable = || server.engine.readable(Role::Plain);
         assert_eq!(server.engine.drive(None, || readable() == 1), Driven::Done);
-        if !put_off {
+        if !deferred {
             server.engine.flush();
         }
         send("two");
@@ -282,8 +282,8 @@ fn a_callback_for_a_message_may_take_it_and_reply() {
         ..Config::default()
     };
     let woken = engine.clone();
-    let server = server(config.clone(), move |news| {
-        if news == EngineEvent::Capacity {
+    let server = server(config.clone(), move |event| {
+        if event == EngineEvent::Capacity {
             return;
         }
         let engine = woken.get().unwrap().upgrade().unwrap();
@@ -327,7 +327,7 @@ fn a_callback_for_a_message_may_stop_the_engine() {
     let config = Config::default();
     let Server { clock, inbox, outbox, gate: closed, engine: server } =
         server(config.clone(), move |_| {
-            // The receiving thread proceeds, and waits until this message has been delivered.
+            // The receiving thread no longer waits at the gate, so that `stop` can join it.
             drop(opens.lock().unwrap().take());
             woken.get().unwrap().upgrade().unwrap().stop();
         });
@@ -393,16 +393,16 @@ fn answers_wait_for_the_application_and_not_for_the_sending_thread() {
     assert_eq!(timer_checks_of_the_sending_thread(20), unwoken, "nothing has woken it");
 }
 
-/// Lets a server take `messages` messages while its sending thread is held up in its first look for
-/// work. Returns how often that thread reads the clock once it may proceed.
+/// Lets a server take `messages` messages while its sending thread is stopped in its first check
+/// for work. Returns how often that thread reads the clock once it may proceed.
 fn timer_checks_of_the_sending_thread(messages: u64) -> usize {
     let config = Config::default();
     let (report, reports) = unbounded();
     let hold = Arc::new(Mutex::new(()));
-    let held = hold.lock().unwrap();
-    let looks = Looks { report, hold: hold.clone() };
-    let server = server_that_looks(config.clone(), drop, Some(looks));
-    reports.recv_timeout(Duration::from_secs(20)).expect("it looks for work when it starts");
+    let guard = hold.lock().unwrap();
+    let reads = ClockReads { report, hold: hold.clone() };
+    let server = server_with_clock_reads(config.clone(), drop, Some(reads));
+    reports.recv_timeout(Duration::from_secs(20)).expect("it checks for work when it starts");
     let mut client = endpoint(1, config);
     let now = server.clock.now();
     for number in 0..messages {
@@ -414,26 +414,26 @@ fn timer_checks_of_the_sending_thread(messages: u64) -> usize {
             server.inbox.send(packet).unwrap();
         }
         assert!(server.engine.take());
-        assert!(server.outbox.is_empty(), "the application has not looked yet");
+        assert!(server.outbox.is_empty(), "the application has not flushed yet");
         server.engine.flush();
         server.answer(&mut client);
     }
     assert_eq!(client.counters().sender.delivered, messages);
-    drop(held);
-    // A thread that was woken meanwhile looks again at once. If it is not scheduled for this long, the
+    drop(guard);
+    // A thread that was woken meanwhile checks again at once. If it is not scheduled for this long, the
     // test proves nothing.
     let soon = Duration::from_millis(50);
-    let looks = core::iter::from_fn(|| reports.recv_timeout(soon).ok()).count();
+    let checks = core::iter::from_fn(|| reports.recv_timeout(soon).ok()).count();
     drop(server);
-    looks + reports.try_iter().count()
+    checks + reports.try_iter().count()
 }
 
 #[test]
 fn a_call_that_has_ended_sends_nothing_when_it_is_cancelled() {
     let hold = Arc::new(Mutex::new(()));
-    let held = hold.lock().unwrap();
-    let looks = Looks { report: unbounded().0, hold: hold.clone() };
-    let caller = server_that_looks(Config::default(), drop, Some(looks));
+    let guard = hold.lock().unwrap();
+    let reads = ClockReads { report: unbounded().0, hold: hold.clone() };
+    let caller = server_with_clock_reads(Config::default(), drop, Some(reads));
     let now = caller.clock.now();
     let mut callee = endpoint(1, Config::default());
     let (answered, answers) = unbounded();
@@ -441,7 +441,7 @@ fn a_call_that_has_ended_sends_nothing_when_it_is_cancelled() {
     let call = caller.engine.calls(|calls| calls.prepare(None, b"a request"));
     let on_answer = Box::new(move |result| answered.send(result).unwrap());
     caller.engine.call(CLIENT.into(), &call, &options, on_answer).unwrap();
-    let hear = |callee: &mut Transceiver| {
+    let deliver = |callee: &mut Transceiver| {
         for packet in packets(callee, now) {
             caller.inbox.send(packet).unwrap();
         }
@@ -452,17 +452,17 @@ fn a_call_that_has_ended_sends_nothing_when_it_is_cancelled() {
         if let Some(request) = callee.recv_request(now) {
             break request;
         }
-        hear(&mut callee);
+        deliver(&mut callee);
     };
     callee.reply(now, &request, Some(b"a response"), &options).unwrap();
-    hear(&mut callee);
+    deliver(&mut callee);
     let answer = answers.try_recv().unwrap().unwrap();
     caller.engine.cancel_call(call.id());
     let deferred = caller.outbox.is_empty();
     caller.engine.flush();
     let sent = caller.outbox.len();
     // Before any assertion, because dropping the engine waits for its threads.
-    drop(held);
+    drop(guard);
     assert_eq!(answer, "a response");
     assert!(deferred, "the STOP waits for the next request");
     assert_eq!(sent, 1, "or for a flush");

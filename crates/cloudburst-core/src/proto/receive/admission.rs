@@ -75,7 +75,7 @@ impl AdmissionQueue {
         }
     }
 
-    /// Panics unless the queue matches the waiters that have a place in it.
+    /// Panics unless the queue matches the waiters that are in it.
     pub(super) fn check_invariants<'a>(
         &self,
         waiters: impl Iterator<Item = (&'a PeerKey, &'a Waiter)>,
@@ -85,12 +85,12 @@ impl AdmissionQueue {
             assert!(*number <= self.entered, "{peer:?} has entered");
         }
         let there = keys.filter(|(number, peer)| self.queue.get(number) == Some(peer)).count();
-        assert_eq!(self.queue.len(), there, "each key is somebody's");
+        assert_eq!(self.queue.len(), there, "each key belongs to a waiter");
     }
 }
 
 impl Receiver {
-    /// Whether a message may begin. If there is no capacity, the message waits for capacity from now on.
+    /// Whether a message may begin. One that is refused for lack of memory waits for it from now on.
     pub(super) fn admit(&mut self, now: Instant, candidate: &Candidate) -> bool {
         if !self.has_backlog_capacity(&candidate.peer, candidate.role) {
             return false;

@@ -16,7 +16,7 @@ pub(super) struct MessageTimer(pub(super) SessionId, pub(super) MessageId);
 
 impl Receiver {
     /// Forgets expired messages, handshakes and sessions, and delivers messages that waited for the
-    /// room. Events and answers can be polled right after.
+    /// capacity that this frees. Events and answers can be polled right after.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(MessageTimer(session, id)) = self.timers.pop_due(now) {
             step();

@@ -154,7 +154,7 @@ impl Receiver {
         Some(incoming)
     }
 
-    /// Removes the deadline, the pulls and the place in line of a message that is no longer held.
+    /// Removes the deadline, the pulls and the queue entry of a message that is no longer held.
     pub(super) fn detach(&mut self, name: SessionId, id: MessageId, incoming: &mut Incoming) {
         self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
         self.pulls.leave(incoming, (name, id));
@@ -188,12 +188,12 @@ impl Receiver {
 
     /// Tells the peers of all sessions that these have ended.
     pub(super) fn end_sessions(&mut self) {
-        let told = |(name, session): (&SessionId, &Session)| {
+        let informed = |(name, session): (&SessionId, &Session)| {
             // To all, also those that never sent a packet: without it, the next message to this
             // endpoint ends at its deadline as perhaps delivered, and cannot safely go elsewhere.
             session.capabilities.has(Capabilities::ENDED).then_some(*name)
         };
-        let mut names: Vec<_> = self.sessions.iter().filter_map(told).collect();
+        let mut names: Vec<_> = self.sessions.iter().filter_map(informed).collect();
         // Sorted, so that the order does not change from run to run.
         names.sort_unstable();
         for name in names {

@@ -169,7 +169,7 @@ impl Receiver {
     }
 
     /// Counts a handshake under another key. It is not answered, and its source may be forged.
-    // Silence, because an answer would tell scanners where Cloudburst listens.
+    // An answer would tell scanners where Cloudburst listens.
     fn note_other_key(&mut self, via: Via) {
         self.counters.refused_handshakes += 1;
         self.refused_from = Some(via.remote);
@@ -269,10 +269,10 @@ impl Receiver {
         }
         let return_path = return_path - return_path / RETURN_EVERY;
         let paths = self.resolver.paths(arrived.remote, 1);
-        let Some(round) = return_path.checked_div(paths.len()) else { return arrived };
+        let Some(pass) = return_path.checked_div(paths.len()) else { return arrived };
         // Packets arrive from several addresses in a pattern of their own. So that every path meets
-        // every address, each round but the first begins at a pseudorandom path.
-        let start = (round as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        // every address, each pass but the first begins at a pseudorandom path.
+        let start = (pass as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         paths[(return_path + start as usize) % paths.len()].leaving_from(arrived.local)
     }
 

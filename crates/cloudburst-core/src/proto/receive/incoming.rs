@@ -44,7 +44,7 @@ pub(super) struct Incoming {
     pub(super) last_late: Instant,
     /// Its key in the receiver's deadlines.
     pub(super) timer: Option<Instant>,
-    /// Its place in the queue of those that wait for the application.
+    /// Its key in the queue of those that wait for the application.
     pub(super) inbox_key: Option<u64>,
     began: Instant,
 }
@@ -199,9 +199,9 @@ impl Incoming {
             self.decoding += 1;
         }
         let Block::Decoding(decoder) = block else { return None };
-        // Decoded where it arrives: when the last of 64 symbols is here, 5 us are left to do with
-        // 20 % lost, and 53 us if all source symbols were. To hand a block to another thread costs
-        // 22 us.
+        // Decoded on the thread that receives it: when the last of 64 symbols arrives, 5 us of work
+        // remain with 20 % lost, and 53 us if all source symbols were lost. To hand a block to
+        // another thread costs 22 us.
         let reception = decoder.receive(header.symbol, index_set, payload);
         Some(match reception {
             Err(_) => {

@@ -50,10 +50,10 @@ impl Receiver {
         }
     }
 
-    /// Each message has a deadline, and each session without messages a place among the idle ones.
+    /// Each message has a deadline, and each session without messages an entry among the idle ones.
     fn check_deadlines(&self) {
         let mut messages = 0;
-        let mut quiet = 0;
+        let mut idle = 0;
         for (name, session) in &self.sessions {
             for (id, incoming) in session.window.messages() {
                 messages += 1;
@@ -62,9 +62,9 @@ impl Receiver {
                 let deadline = incoming.last_wanted() + self.config.decode_timeout;
                 assert!(incoming.timer <= Some(deadline), "{timer:?} is not late");
             }
-            assert_eq!(session.idle_key.is_some(), session.window.is_idle(), "{name:?} is quiet");
+            assert_eq!(session.idle_key.is_some(), session.window.is_idle(), "{name:?} is idle");
             if let Some(at) = session.idle_key {
-                quiet += 1;
+                idle += 1;
                 assert!(self.idle.is_set(Some(at), *name), "{name:?} is in order");
                 let since = session.last_heard;
                 let behind = since.saturating_since(at);
@@ -72,10 +72,10 @@ impl Receiver {
             }
         }
         assert_eq!(self.timers.len(), messages, "one deadline for each message");
-        assert_eq!(self.idle.len(), quiet, "one place for each quiet session");
+        assert_eq!(self.idle.len(), idle, "one entry for each idle session");
     }
 
-    /// Each message that waits for the application has its place, and so has each peer that waits
+    /// Each message that waits for the application is in its queue, and so is each peer that waits
     /// for capacity.
     fn check_waiting(&self) {
         let mut waiting = [0; Role::COUNT];
@@ -84,13 +84,14 @@ impl Receiver {
                 let role = incoming.role as usize;
                 waiting[role] += 1;
                 let there = self.inboxes[role].at(incoming.inbox_key);
-                assert_eq!(there, Some((*name, id)), "it has its place");
+                assert_eq!(there, Some((*name, id)), "it is in its queue");
             }
         }
         for (inbox, waiting) in self.inboxes.iter().zip(waiting) {
             inbox.check_invariants(waiting, self.config.limits.receive_messages);
         }
-        let places = self.peers.iter().filter_map(|(key, peer)| Some((key, peer.waiter.as_ref()?)));
-        self.admission_queue.check_invariants(places);
+        let waiters =
+            self.peers.iter().filter_map(|(key, peer)| Some((key, peer.waiter.as_ref()?)));
+        self.admission_queue.check_invariants(waiters);
     }
 }

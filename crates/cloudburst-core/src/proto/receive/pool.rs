@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 // glibc maps and trims large blocks anew: some ten page faults for each message of 93 KB in a
 // flood.
 const MAX_KEPT: usize = 16 << 20;
-/// At most `decode_bytes` divided by this are kept, too.
+/// The bytes kept are also at most `decode_bytes` divided by this.
 const KEPT_SHARE: usize = 4;
 /// The maximum number of buffers kept: a longer list takes longer than the allocator.
 const MAX_BUFFERS: usize = 1024;
@@ -76,8 +76,8 @@ impl Pool {
         code: Code,
         shape: BlockShape,
     ) -> Box<Decoder> {
-        let spare = self.decoders.pop();
-        let mut decoder = spare.unwrap_or_else(|| Box::new(Decoder::new(code, shape)));
+        let kept = self.decoders.pop();
+        let mut decoder = kept.unwrap_or_else(|| Box::new(Decoder::new(code, shape)));
         decoder.reset_within(code, shape);
         decoder.lend_memory(self.take(now, shape.len()));
         decoder

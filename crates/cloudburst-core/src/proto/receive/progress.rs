@@ -186,8 +186,8 @@ impl Receiver {
             self.counters.symbols_lost += u64::from(lost);
             self.pulls.update(incoming, round_trip.rto(), (symbol.session, id));
         }
-        let says = symbol.prefix.ack_request || matches!(step, Step::BlockDone { .. });
-        let arrivals: Counted = if says { incoming.arrivals.report() } else { Counted::new() };
+        let reports = symbol.prefix.ack_request || matches!(step, Step::BlockDone { .. });
+        let arrivals: Counted = if reports { incoming.arrivals.report() } else { Counted::new() };
         match step {
             Step::Needs { needed, useful } => {
                 self.counters.useful_symbols += u64::from(useful);

@@ -301,8 +301,8 @@ impl Pulling {
         assert!((self.next as usize) <= layout.blocks(), "block {} of {layout:?}", self.next);
         for block in &self.blocks {
             assert!(block.index < self.next, "block {} has begun", block.index);
-            assert!(block.settled <= block.arrived, "{block:?}: more came than arrived");
-            assert!(block.passed <= block.sent(), "{block:?}: more are over than were sent");
+            assert!(block.settled <= block.arrived, "{block:?}: more settled than arrived");
+            assert!(block.passed <= block.sent(), "{block:?}: more passed than were sent");
             let end = block.passed + (TRIMMED - block.trimmed.leading_zeros());
             assert!(block.trimmed == 0 || end <= block.sent(), "{block:?}: trimmed and not sent");
         }

@@ -73,7 +73,7 @@ impl PullQueue {
         }
     }
 
-    /// Updates the place and the timer of a message.
+    /// Updates the rank and the timer of a message.
     pub(super) fn update(&mut self, incoming: &mut Incoming, rto: Duration, key: Key) {
         let mut due = incoming.probed.map(|probed| probed.due);
         if let Some((pulling, layout)) = incoming.pulling() {
@@ -99,7 +99,7 @@ impl PullQueue {
     /// Panics unless the queue agrees with `messages`, all messages that are pulled or have a probe
     /// to answer.
     pub(super) fn check_invariants<'a>(&self, messages: impl Iterator<Item = (Key, &'a Incoming)>) {
-        let mut places = 0;
+        let mut ranked = 0;
         let mut timers = 0;
         for (key, incoming) in messages {
             timers += usize::from(incoming.pull_timer.is_some());
@@ -107,11 +107,11 @@ impl PullQueue {
             let Some(pulling) = &incoming.pulling else { continue };
             pulling.check_invariants(incoming.layout());
             let missing = pulling.missing(incoming.layout());
-            assert_eq!(pulling.queue_key.map(|place| place.rank()), missing, "{key:?}: its place");
+            assert_eq!(pulling.queue_key.map(|key| key.rank()), missing, "{key:?}: its rank");
             assert!(self.wanting.has(pulling.queue_key, key), "{key:?} is not in the queue");
-            places += usize::from(pulling.queue_key.is_some());
+            ranked += usize::from(pulling.queue_key.is_some());
         }
-        assert_eq!(self.wanting.len(), places, "places");
+        assert_eq!(self.wanting.len(), ranked, "messages in the queue");
         assert_eq!(self.timers.len(), timers, "timers of messages that are pulled");
     }
 }

@@ -14,7 +14,7 @@ const SUSPECT_AFTER: u64 = 4;
 const SUSPECT_SKIPS: u32 = 16;
 /// Answers by which each ACK request advances a suspect route.
 const SUSPECT_ADVANCE: u32 = 2;
-/// The maximum number of routes to a peer that the sending half is told of. They serve where its
+/// The maximum number of routes to a peer that the sending half learns of. They serve where its
 /// own paths do not lead.
 pub(super) const TRIED_ROUTES: usize = 16;
 /// The maximum number of copies of an answer to a peer that has had none for long: one by a route,
@@ -158,8 +158,8 @@ impl Routes {
     /// that class or of a less urgent one.
     pub(super) fn horizon(&self, class: u8) -> u64 {
         let suspect_after = SUSPECT_AFTER * self.routes.len() as u64;
-        let heard = self.routes.iter().filter(|route| !self.is_suspect(route));
-        let newest = heard.filter_map(|route| {
+        let live = self.routes.iter().filter(|route| !self.is_suspect(route));
+        let newest = live.filter_map(|route| {
             let as_slow = route.newest.iter().zip(&self.of_class).skip(usize::from(class));
             // A path may bring packets of other classes alone.
             let heard =
@@ -198,8 +198,8 @@ impl Routes {
         vias
     }
 
-    /// Handles an ACK request of the peer: earlier answers may have been lost. Quiet routes are
-    /// tried sooner.
+    /// Handles an ACK request of the peer: earlier answers may have been lost. Suspect routes
+    /// are tried sooner.
     pub(super) fn suspect_answers_lost(&mut self) {
         // For every request that is answered, not for those of delivered messages alone: 93 KB then
         // took up to 0.46 s, and take 18 ms at most.
@@ -232,15 +232,15 @@ impl Routes {
             self.next = at + 1;
             let route = &mut self.routes[at];
             route.skipped += 1;
-            let heard =
+            let is_tried =
                 self.symbols - route.last_symbol < suspect_after || route.skipped >= SUSPECT_SKIPS;
-            if heard && route.charge(len) {
+            if is_tried && route.charge(len) {
                 route.skipped = 0;
                 return Some((PathId(at as u16), route.via));
             }
         }
-        // Symbols arrive by a route that there was no capacity for, or the other routes have no credit
-        // left.
+        // Symbols arrive by a route that was not added for lack of capacity, or the other routes
+        // have no credit left.
         let at = (self.next..self.next + routes)
             .map(|at| at % routes)
             .find(|&at| self.routes[at].charge(len))?;

@@ -57,7 +57,7 @@ impl Receiver {
             header,
             index_set: &[],
             payload: &[],
-            // Leaves no capacity for arrivals in the answer: the sender would take those that fit for
+            // Leaves no bytes for arrivals in the answer: the sender would take those that fit for
             // all of them.
             packet_len: packet_len.min(PROBE_LEN),
             ce: false,
@@ -103,7 +103,7 @@ struct Loss {
     /// How many more symbols are lost.
     symbols: u32,
     /// The credit of the block, if its sender may have been told that no more symbols will be
-    /// pulled. The sender must not mistake the wait in the queue of pulls for silence.
+    /// pulled. The sender must not take a receiver whose pull waits in the queue for unresponsive.
     unfinished: Option<PullCredit>,
 }
 

@@ -10,7 +10,7 @@ use core::time::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_peer_that_finds_no_room_keeps_its_session_for_as_long_as_it_tries() {
+fn a_peer_that_finds_no_capacity_keeps_its_session_for_as_long_as_it_tries() {
     let mut crowd = Crowd::unpaced(Config {
         tuning: Tuning { max_peers: Some(1), ..Tuning::default() },
         ..Config::default()

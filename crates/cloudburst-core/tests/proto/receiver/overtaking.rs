@@ -43,7 +43,7 @@ impl Stream {
         Self { voice, next: 1, under_way: VecDeque::new() }
     }
 
-    /// Begins messages until there is no room. Returns their number. Message 0 is not completed.
+    /// Begins messages until there is no capacity. Returns their number. Message 0 is not completed.
     fn begin(&mut self, crowd: &mut Crowd) -> u64 {
         let before = self.next;
         loop {
