@@ -15,8 +15,8 @@ use core::time::Duration;
 use std::io;
 
 /// Why a message was not queued. Nothing was sent.
-// `r#source`: thiserror would make a field `source` the error's source, whose text this error's
-// text has already.
+// `r#source`: thiserror would make a field `source` the error's source, although the text of this
+// error already includes that of the source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
     /// The message is longer than the configuration allows.

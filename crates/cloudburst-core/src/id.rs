@@ -1,4 +1,4 @@
-//! Identifiers of endpoint incarnations, sessions, messages, blocks and paths.
+//! Identifiers of incarnations, messages, connects, sessions and paths, and digests of blocks.
 
 use core::fmt;
 

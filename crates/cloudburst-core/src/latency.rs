@@ -8,7 +8,8 @@ const SHORTEST: u64 = 1_000;
 /// The longest that can be distinguished from longer ones: an hour.
 const LONGEST: u64 = 3_600_000_000_000;
 /// Two decimal digits: times that differ by less than 1 % count as the same.
-// Runs differ by more than 1 %, and three digits would take eight times the memory.
+// Measurements of the same load differ by more than 1 %, and three digits would take eight times
+// the memory.
 const DIGITS: u8 = 2;
 
 /// A histogram of times from 1 us to 1 h, to within 1 %.
@@ -50,7 +51,8 @@ impl LatencyHistogram {
     }
 
     pub(crate) fn record(&mut self, took: Duration) {
-        // All messages and no sample: 2 ns, under a lock that is held anyway.
+        // Every message is recorded, not a sample of them: it costs 2 ns, under a lock that is held
+        // anyway.
         self.buckets.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
         self.sum = self.sum.saturating_add(took);
     }

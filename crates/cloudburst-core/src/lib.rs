@@ -10,15 +10,16 @@
 //!   bytes <-> symbols   where a packet      when a packet       values <-> bytes
 //!                       goes                may be sent         of packets
 //!         \                  \                   /                  /
-//!          proto/: the state machines Sender and Receiver, without I/O
+//!          proto/: Transceiver and its state machines, without I/O
 //!                                    |
 //!          burst/: the threads that drive them over a PacketIo
 //! ```
 //!
 //! `code`, `path`, `rate` and `wire` do not import each other. They share [`id`], [`naming`],
-//! [`time`], [`rng`] and [`latency`], which import nothing else; [`config`] and [`error`] stand
-//! between them and [`proto`], which documents how its state machines are driven. [`burst`] drives
-//! them with two threads over any [`burst::PacketIo`]. Sockets are in the crate `cloudburst-net`.
+//! [`time`], [`rng`] and [`latency`], which import nothing but each other; [`config`] and [`error`]
+//! stand between them and [`proto`], which documents how its state machines are driven. [`burst`]
+//! drives them with two threads over any [`burst::PacketIo`]. Sockets are in the crate
+//! `cloudburst-net`.
 
 pub mod burst;
 pub mod code;

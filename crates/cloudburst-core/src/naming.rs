@@ -36,10 +36,11 @@ pub(crate) const fn alias(observed: SocketAddr, incarnation: Incarnation) -> Soc
     SocketAddr::V6(SocketAddrV6::new(ip, observed.port(), mark, scope))
 }
 
-/// Returns whether `peer` is the alias of a peer behind an address translator, as in [`Message::peer`].
+/// Returns whether `peer` is the alias of a peer behind an address translator, as in
+/// [`Message::peer`].
 ///
-/// Keep the value itself: its text is the address at which the peer was observed, without the mark, and
-/// does not identify the peer.
+/// Keep the value itself: its text is the address at which the peer was observed, without the mark,
+/// and does not identify the peer.
 ///
 /// [`Message::peer`]: crate::proto::Message::peer
 pub const fn is_alias(peer: &SocketAddr) -> bool {

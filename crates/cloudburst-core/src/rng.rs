@@ -1,13 +1,14 @@
-//! The two generators of the protocol, both defined by its specification.
+//! The generators of the protocol.
 //!
 //! [`SplitMix64`] draws coefficients and index sets. It is part of the wire contract
 //! (`docs/spec.md`), so its stream must never change. [`Seed`] is the endpoint's secret, from which
-//! it derives all values that must be unguessable (incarnations, nonces), by purpose.
+//! it derives all values that must be unguessable (incarnations, nonces), by purpose. No peer
+//! recomputes these.
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): 64 bits of state, not linear over GF(2).
 ///
-/// A generator that is linear over GF(2) must not replace it: seeded with consecutive symbol
-/// numbers, it yields linearly dependent symbols.
+/// A generator that is linear over GF(2) must not replace it: seeded with consecutive ESIs, it
+/// yields linearly dependent symbols.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(u64);
 

@@ -13,9 +13,9 @@ use bytes::Bytes;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// The maximum time for which a withdrawal is sent. A withdrawal precedes everything else and takes
-/// the capacity of a message, but only saves work for the callee: a callee that does not answer needs
-/// no withdrawal.
+/// The maximum time for which a withdrawal is sent.
+// A withdrawal precedes everything else and takes the capacity of a message, but only saves work
+// for the callee: a callee that does not answer needs no withdrawal.
 const WITHDRAW_FOR: Duration = Duration::from_secs(1);
 
 impl Transceiver {
@@ -25,7 +25,8 @@ impl Transceiver {
         self.handle_arrival(now, via, false, packet);
     }
 
-    /// [`handle_datagram`](Self::handle_datagram) for a datagram that arrived with a CE mark (RFC 3168).
+    /// [`handle_datagram`](Self::handle_datagram) for a datagram that arrived with a CE mark (RFC
+    /// 3168).
     pub fn handle_marked(&mut self, now: Instant, via: Via, packet: &mut [u8]) {
         self.handle_arrival(now, via, true, packet);
     }
@@ -136,8 +137,8 @@ impl Transceiver {
         call: &Prepared,
         options: &SendOptions,
     ) -> Result<(), StartError> {
-        // A response is not burst for longer than its caller waits, and a service need not begin what
-        // nobody waits for.
+        // The request is not burst for longer than its caller waits, and a service need not begin
+        // what nobody waits for.
         let options = SendOptions { deadline: Some(call.timeout), ..*options };
         let frame = call.frame.clone();
         let request = self.sender.send(now, peer, Role::Request, frame, &options)?;
@@ -195,13 +196,13 @@ impl Transceiver {
     /// to be sent or under way; all other bursts have stopped.
     pub fn stop(&mut self, now: Instant) {
         // Also those whose requests have been delivered, but whose calls have not learned of it.
-        let at_callees = self.calls.waiting_without(|request| self.sender.is_under_way(request));
+        let at_callees = self.calls.waiting_at_callees(|request| self.sender.is_under_way(request));
         for (caller, call, deadline) in self.sender.cancel_all() {
             let bytes = response(call, None);
             self.sender.send_call_ending(now, caller, Role::Response, bytes, deadline);
         }
         self.close(now);
-        // Drops the requests that there is no capacity to refuse: the deadlines of their callers end
+        // Drops the requests that there is no capacity to refuse: their callers' deadlines end
         // them.
         while self.receiver.recv(Role::Request).is_some() {}
         for (request, deadline) in self.calls.release_all() {
@@ -249,9 +250,10 @@ mod tests {
         let endpoint = |host: u8| {
             let security = Security::pre_shared([7; 32]);
             let seed = Seed::new([host; 32]);
-            let map = Box::new(Egresses(1));
+            let resolver = Box::new(Egresses(1));
             let ports = ListenPorts::one(7);
-            Transceiver::new(Instant::ZERO, Config::default(), ports, &security, seed, map).unwrap()
+            let config = Config::default();
+            Transceiver::new(Instant::ZERO, config, ports, &security, seed, resolver).unwrap()
         };
         let mut now = Instant::ZERO;
         let [mut sender, mut receiver] = [endpoint(1), endpoint(2)];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// Every this-many-th entry to be served is the one that has waited longest.
+/// One in this many items to be served is the one that has waited longest.
 // A bound without a clock or a setting, for an eighth of the link at most. An age in milliseconds
 // would make half of the queue urgent as soon as the link is overloaded.
 const LONGEST_WAITING_EVERY: u64 = 8;
@@ -23,12 +23,12 @@ impl<R: Copy> Key<R> {
 
 /// Items in order of their ranks, the lowest first.
 ///
-/// Each item's owner keeps its present key and passes it in, so that the queue and its owners cannot
-/// disagree.
+/// Each item's owner keeps its present key and passes it in, so that the queue and its owners
+/// cannot disagree.
 #[derive(Debug)]
 pub(super) struct FairQueue<R, T> {
     ranked: BTreeSet<(R, T)>,
-    /// The same entries, those that have waited longest first.
+    /// The same items, those that have waited longest first.
     waiting: BTreeSet<(u64, T)>,
     /// The last `since`.
     clock: u64,
@@ -67,12 +67,12 @@ impl<R: Copy + Ord, T: Copy + Ord> FairQueue<R, T> {
         }
     }
 
-    /// The entry that has waited longest.
+    /// The item that has waited longest.
     pub(super) fn longest_waiting(&self) -> Option<T> {
         self.waiting.first().map(|&(_, item)| item)
     }
 
-    /// All entries in order of rank.
+    /// All items in order of rank.
     pub(super) fn by_rank(&self) -> impl Iterator<Item = (R, T)> {
         self.ranked.iter().copied()
     }
@@ -86,7 +86,7 @@ impl<R: Copy + Ord, T: Copy + Ord> FairQueue<R, T> {
     }
 
     /// Gives `item`, whose key is `key`, the rank `to`. `None` means that it is not in the queue.
-    /// An entry that stays has waited for as long as before.
+    /// An item that stays keeps its waiting time.
     pub(super) fn set(&mut self, key: &mut Option<Key<R>>, to: Option<R>, item: T) {
         let old = *key;
         if old.map(|old| old.rank) == to {

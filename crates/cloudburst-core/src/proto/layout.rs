@@ -16,9 +16,9 @@ const TRAILER: usize = size_of::<Digest>();
 /// The partition of a message: a function of its length and its symbol size alone.
 ///
 /// The message goes into as few blocks as can hold it, of 128 symbols at most. Each block ends in
-/// its digest. All blocks together have as few symbols as can hold the message and the digests; the
-/// first `large` blocks have one symbol more than the others. Zeros before the digest of the last
-/// block pad the message.
+/// its digest. All blocks together have as few symbols as can hold the message and the digests. If
+/// these do not divide evenly, the first blocks have one symbol more than the others. Zeros before
+/// the digest of the last block pad the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     length: usize,
@@ -142,10 +142,10 @@ mod tests {
                 prop_assert_eq!(bytes.start, at);
                 at = bytes.end;
                 let shape = layout.shape(block).unwrap();
-                let room = shape.len() - TRAILER;
-                prop_assert!(room >= bytes.len());
-                prop_assert!(room - bytes.len() < size);
-                prop_assert!(block + 1 == layout.blocks() || room == bytes.len());
+                let capacity = shape.len() - TRAILER;
+                prop_assert!(capacity >= bytes.len());
+                prop_assert!(capacity - bytes.len() < size);
+                prop_assert!(block + 1 == layout.blocks() || capacity == bytes.len());
                 sizes.push(shape.source_symbols());
             }
             prop_assert_eq!(at, length);

@@ -1,9 +1,9 @@
 //! The limits of the protocol that several modules depend on, and those of what an endpoint
-//! remembers. A limit of one algorithm alone is in its file. `docs/spec.md`, section 9, lists those that
-//! a peer can observe.
+//! remembers. A limit of one algorithm alone is in its file. `docs/spec.md`, section 9, lists those
+//! that a peer can observe.
 //!
-//! Configurable limits are in [`Config`](crate::config::Config). The feature `small-limits` lowers
-//! some of the limits here.
+//! Limits that follow from the configuration are in [`Limits`](crate::config::Limits). The feature
+//! `small-limits` lowers some of the limits here.
 
 use core::time::Duration;
 
@@ -58,8 +58,8 @@ pub(super) const BACKLOG_SHARE: usize = 4;
 // Memory freed bit by bit goes to short messages: of 5,000 after one of 10 KB, all passed it. To
 // reserve it from the start would help a sender that may have given up.
 pub(super) const MAX_OVERTAKEN: u64 = 16;
-/// How long capacity is kept for a message after its sender's last request. Senders repeat it at least
-/// once every [`MAX_STRETCH`] times [`MAX_BACKOFF`].
+/// How long capacity is kept for a message after its sender's last request. Senders repeat the
+/// request at least once every [`MAX_STRETCH`] times [`MAX_BACKOFF`].
 pub(super) const WAITER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Endings of a peer that are always remembered, whatever other peers do.
 pub(super) const MODEST_ENDINGS: usize = 256;
@@ -69,8 +69,8 @@ pub(super) const KEPT_ARRIVALS: usize = 32;
 /// Digest mismatches of decoded blocks after which a message is rejected.
 pub(super) const MAX_CORRUPT: u8 = 2;
 
-/// The longest backoff of a sender that hears nothing: the longest RTO, and the longest time between
-/// probes of a peer that is unresponsive, or busy with few messages.
+/// The longest backoff of a sender that gets no answer: the longest RTO, and the longest time
+/// between probes of a peer that is unresponsive, or busy while few messages to it are unfinished.
 pub(crate) const MAX_BACKOFF: Duration = Duration::from_millis(100);
 /// How many times longer than [`MAX_BACKOFF`] the backoff of a message to a busy peer may be if many
 /// others wait for the same peer. Two probes must fit into [`WAITER_TIMEOUT`], since one may be

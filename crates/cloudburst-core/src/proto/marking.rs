@@ -38,8 +38,8 @@ pub(super) const fn control(config: &Parameters) -> Marking {
     Marking { class: Class::CONTROL, ecn: ecn(!matches!(config.ecn, EcnMode::Off)) }
 }
 
-/// The marking of symbols of a message; `answered` says whether its receiver has answered any. `level` is
-/// that of [`Parameters::classes`].
+/// The marking of symbols of a message. `level` is that of [`Parameters::classes`]; `answered` says
+/// whether the receiver has answered any of them.
 ///
 /// Before the first answer, it is unknown whether the receiver is listening, so packets of other
 /// messages take precedence (Aeolus).

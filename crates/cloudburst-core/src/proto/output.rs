@@ -11,9 +11,9 @@ use std::net::SocketAddr;
 /// The contents of a batch of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Symbols of messages to one peer.
+    /// Symbols of messages to one peer, or a probe that follows them.
     Symbols {
-        /// How many trains the sender had sent with this one.
+        /// The number of trains that the sender has sent, this one included.
         train: u64,
     },
     /// A HELLO or OPEN to a peer.

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 /// Traffic between this endpoint and one peer.
 ///
 /// An idle peer is forgotten when another needs its place (`Limits::max_peers`), and by the
-/// receiving half after two and a half minutes of silence. If it returns, its counts start from
+/// receiving half when nothing has arrived from it for 155 s. If it returns, its counts start from
 /// zero. The endpoint's own counters never decrease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -55,7 +55,7 @@ pub struct SentTo {
     pub last_heard: Option<Instant>,
 }
 
-/// Messages from one peer, in the sessions that are held: more than one if it has restarted.
+/// Messages from one peer, in the sessions that are remembered: several if it has restarted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceivedFrom {

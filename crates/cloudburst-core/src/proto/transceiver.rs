@@ -1,4 +1,4 @@
-//! An endpoint with all its parts.
+//! The transceiver: both halves of an endpoint, and its calls.
 
 use super::Identity;
 use super::observe::Observer;
@@ -210,7 +210,8 @@ impl Transceiver {
 
     /// Takes the next request from the application's queue. Requests whose callers have given up
     /// are dropped and counted. The endpoint remembers the request until it is replied to, or until
-    /// an [`Event::Withdrawn`](super::Event::Withdrawn) says that its caller no longer waits for the response.
+    /// an [`Event::Withdrawn`](super::Event::Withdrawn) says that its caller no longer waits for the
+    /// response.
     pub fn recv_request(&mut self, now: Instant) -> Option<IncomingRequest> {
         core::iter::from_fn(|| self.receiver.recv(Role::Request))
             .find_map(|message| self.calls.accept(now, message))

@@ -181,6 +181,7 @@ pub(super) fn parse_withdrawal(message: &Message) -> Option<RequestId> {
 mod tests {
     use super::*;
     use crate::id::MessageId;
+
     fn message(bytes: Bytes) -> Message {
         let peer = SocketAddr::from(([10, 0, 0, 1], 1));
         let id = MessageId(0);
@@ -206,7 +207,7 @@ mod tests {
     fn responses_are_a_token_a_status_and_bytes() {
         let call = CallId(7);
         let closing = CallFailure::Rejected(Rejection::ByPeer(RejectReason::Closing));
-        for (wire, tail, said) in [
+        for (wire, tail, result) in [
             (response(call, Some(b"hi")), &[0, b'h', b'i'][..], Ok(Bytes::from_static(b"hi"))),
             (response(call, Some(b"")), &[0], Ok(Bytes::new())),
             (response(call, None), &[1], Err(CallFailure::Unanswered)),
@@ -214,8 +215,8 @@ mod tests {
             (overload(call), &[3], Err(CallFailure::Overloaded)),
         ] {
             assert_eq!(&wire[8..], tail);
-            assert_eq!(answered(&wire), said.is_ok().then_some(call));
-            assert_eq!(parse_response(wire), Some((call, said)));
+            assert_eq!(answered(&wire), result.is_ok().then_some(call));
+            assert_eq!(parse_response(wire), Some((call, result)));
         }
         for tail in [&[][..], &[4], &[1, 0], &[2, 0], &[3, 0]] {
             let malformed = [&[0, 0, 0, 0, 0, 0, 0, 7], tail].concat();

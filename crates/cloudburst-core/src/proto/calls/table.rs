@@ -49,7 +49,8 @@ pub struct CallCounters {
 pub struct CallTable {
     /// The seed of tokens. Known tokens do not reveal others.
     seed: Seed,
-    begun: u64,
+    /// Tokens drawn so far.
+    prepared: u64,
     /// How long a call may take by default.
     timeout: Duration,
     waiting: HashMap<CallId, Waiting>,
@@ -89,7 +90,7 @@ impl CallTable {
     pub(in crate::proto) fn new(seed: Seed, timeout: Duration) -> Self {
         Self {
             seed,
-            begun: 0,
+            prepared: 0,
             timeout,
             waiting: HashMap::new(),
             requests: HashMap::new(),
@@ -105,8 +106,8 @@ impl CallTable {
     /// Prepares a request with `bytes` for a call that may take `timeout`. `None` stands for the
     /// default deadline of messages.
     pub fn prepare(&mut self, timeout: Option<Duration>, bytes: &[u8]) -> Prepared {
-        let token = self.seed.derive("call token", self.begun);
-        self.begun += 1;
+        let token = self.seed.derive("call token", self.prepared);
+        self.prepared += 1;
         let id = CallId(u64::from_be_bytes(token));
         Prepared::new(id, timeout.unwrap_or(self.timeout), bytes)
     }
@@ -133,9 +134,9 @@ impl CallTable {
         Some(CancelledCall { request, delivered: delivered.then_some((peer, until)) })
     }
 
-    /// The calls whose requests are not under way, with the callees and the times until which the
-    /// callers wait.
-    pub(in crate::proto) fn waiting_without(
+    /// The calls whose requests are no longer under way, so that their callees may have them, with
+    /// the callees and the times until which the callers wait.
+    pub(in crate::proto) fn waiting_at_callees(
         &self,
         is_under_way: impl Fn(MessageId) -> bool,
     ) -> Vec<(CallId, SocketAddr, Instant)> {
@@ -251,8 +252,8 @@ impl CallTable {
         id
     }
 
-    /// Handles the withdrawal of a request by its caller. If the application has the request, it is
-    /// told.
+    /// Handles the withdrawal of a request by its caller. If the application has the request, it
+    /// learns of it.
     pub(in crate::proto) fn on_withdrawn(&mut self, id: RequestId, was_queued: bool) {
         let timer = self.open.get_mut(&id).filter(|timer| timer.is_some());
         let was_open = timer.is_some();
@@ -479,6 +480,6 @@ mod tests {
         calls.on_withdrawn(first, false);
         calls.release(first);
         assert_eq!(offered(&mut calls, Instant::ZERO, &call), Some(first));
-        assert_eq!(calls.poll_withdrawn(), None, "it was the other one");
+        assert_eq!(calls.poll_withdrawn(), None, "that withdrawal was of the released request");
     }
 }

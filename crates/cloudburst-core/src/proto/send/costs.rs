@@ -26,7 +26,7 @@ struct Crowd {
     sender: Transceiver,
     now: Instant,
     /// The last packet of each handshake.
-    asked: BTreeMap<SocketAddr, Vec<u8>>,
+    handshakes: BTreeMap<SocketAddr, Vec<u8>>,
     keys: [HelloKey; 1],
 }
 
@@ -50,10 +50,11 @@ impl Crowd {
         let security = Security::pre_shared(KEY);
         let seed = Seed::new([1; 32]);
         let now = Instant::from_nanos(1_000_000_000);
-        let map = Box::new(Egresses(1));
+        let resolver = Box::new(Egresses(1));
         let sender =
-            Transceiver::new(now, config, ListenPorts::one(7000), &security, seed, map).unwrap();
-        Self { sender, now, asked: BTreeMap::new(), keys: [HelloKey::new(&KEY)] }
+            Transceiver::new(now, config, ListenPorts::one(7000), &security, seed, resolver)
+                .unwrap();
+        Self { sender, now, handshakes: BTreeMap::new(), keys: [HelloKey::new(&KEY)] }
     }
 
     /// With ten messages for each of ten thousand peers.
@@ -63,7 +64,7 @@ impl Crowd {
             (0..PEERS).for_each(|number| crowd.send(number).unwrap());
         }
         crowd.transmit();
-        assert_eq!(crowd.asked.len(), PEERS as usize);
+        assert_eq!(crowd.handshakes.len(), PEERS as usize);
         crowd
     }
 
@@ -77,7 +78,7 @@ impl Crowd {
         let mut buffer = Vec::new();
         while let Some(transmit) = self.sender.poll_transmit(self.now, &mut buffer) {
             if let Contents::Handshake(address) = transmit.contents {
-                self.asked.insert(address, core::mem::take(&mut buffer));
+                self.handshakes.insert(address, core::mem::take(&mut buffer));
             }
             buffer.clear();
         }
@@ -85,7 +86,8 @@ impl Crowd {
 
     /// The answer of `number` to its HELLO.
     fn retry(&self, number: u32) -> Vec<u8> {
-        let (_, hello) = Hello::parse(&self.keys, &self.asked[&peer(number)]).unwrap().unwrap();
+        let (_, hello) =
+            Hello::parse(&self.keys, &self.handshakes[&peer(number)]).unwrap().unwrap();
         let observed = peer(number);
         let Hello { path, nonce, .. } = hello;
         let token = Token([1; 16]);
@@ -97,7 +99,7 @@ impl Crowd {
 
     /// The answer of `number` to its OPEN.
     fn accept(&self, number: u32) -> Vec<u8> {
-        let (_, open) = Open::parse(&self.keys, &self.asked[&peer(number)]).unwrap().unwrap();
+        let (_, open) = Open::parse(&self.keys, &self.handshakes[&peer(number)]).unwrap().unwrap();
         let (_, response) = open.read(&KEY, [8; 32]).unwrap();
         let (message, _) = response.accept(&AcceptFields {
             incarnation: Incarnation([9; 16]),
@@ -112,7 +114,7 @@ impl Crowd {
         packet
     }
 
-    fn take(&mut self, number: u32, packet: &mut [u8]) {
+    fn handle(&mut self, number: u32, packet: &mut [u8]) {
         let via = Via { egress: 0, local: None, remote: peer(number) };
         self.sender.handle_datagram(self.now, via, packet);
     }
@@ -130,11 +132,11 @@ fn a_handshake_visits_only_the_messages_of_its_peer() {
     let mut crowd = Crowd::busy();
     for number in [0, 5_000, 9_999] {
         let mut retry = crowd.retry(number);
-        let cost = crowd.cost(|crowd| crowd.take(number, &mut retry));
+        let cost = crowd.cost(|crowd| crowd.handle(number, &mut retry));
         assert!(cost <= FEW, "{cost}");
         crowd.transmit();
         let mut accept = crowd.accept(number);
-        let cost = crowd.cost(|crowd| crowd.take(number, &mut accept));
+        let cost = crowd.cost(|crowd| crowd.handle(number, &mut accept));
         println!("{cost} peers and messages");
         assert_eq!(crowd.sender.paths(peer(number)).len(), 1);
         assert!(cost <= FEW, "{cost}");
@@ -146,8 +148,8 @@ fn a_handshake_visits_only_the_messages_of_its_peer() {
 fn an_answer_to_no_handshake_visits_nobody() {
     let mut crowd = Crowd::busy();
     let [mut first, mut again] = [(); 2].map(|()| crowd.retry(0));
-    crowd.take(0, &mut first);
-    let cost = crowd.cost(|crowd| crowd.take(0, &mut again));
+    crowd.handle(0, &mut first);
+    let cost = crowd.cost(|crowd| crowd.handle(0, &mut again));
     assert_eq!(crowd.sender.counters().sender.late_answers, 1);
     assert_eq!(cost, 0);
 }

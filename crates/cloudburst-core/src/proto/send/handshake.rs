@@ -1,4 +1,4 @@
-//! Handshakes and sessions: asking, opening, adopting.
+//! Handshakes, and the sessions that they open or that the receiving half has accepted.
 
 use super::hellos::HelloRank;
 use super::liveness::Resume;
@@ -138,7 +138,7 @@ impl Sender {
         *counter += 1;
     }
 
-    /// The contents of an OPEN to `address`, and the state that opens its answer.
+    /// The contents of an OPEN to `address`, and the state that decrypts its answer.
     fn invite(
         &mut self,
         address: SocketAddr,
@@ -258,7 +258,7 @@ impl Sender {
     }
 
     /// Handles the report of a peer, in its session, that the session is alive: an answer to the
-    /// handshake with `nonce`. One that has ended does not come back.
+    /// handshake with `nonce`. A session that has ended stays ended.
     pub(super) fn on_alive(&mut self, now: Instant, address: SocketAddr, nonce: u64) {
         let peer = self.peers.get(&address).filter(|peer| !peer.has_ended());
         let opening = peer.and_then(|peer| peer.opening.as_ref());

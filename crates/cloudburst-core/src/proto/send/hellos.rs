@@ -1,5 +1,5 @@
-//! The queue of HELLOs and OPENs: which is sent next, and when. First ones leave at once, repeated
-//! ones within a small share of the link.
+//! The queue of HELLOs and OPENs: which is sent next, and when. Those of a first attempt leave at
+//! once, repeated ones within a small share of the link.
 
 use crate::rate::Pacer;
 use crate::time::Instant;
@@ -7,15 +7,15 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// The maximum rate of repeated ones in bits per second, however fast the link: about 3,400 HELLOs or
-/// 1,900 OPENs a second.
+/// The maximum rate of repeated HELLOs and OPENs in bits per second, however fast the link: about
+/// 3,400 HELLOs or 1,900 OPENs a second.
 // With 2,000 dead peers at 100 Mb/s and no share of their own, HELLOs filled the link: 5 KB to a
 // live peer took 227 ms instead of 0.1. All of an idle link would be too much as well, since they
 // would empty the bucket that messages need.
 const MAX_RETRY_RATE: f64 = 2_500_000.0;
 
-/// Bucket depth of repeated ones, in time at that rate: the HELLOs of five full attempts, or the
-/// OPENs of nearly three.
+/// Their bucket depth, in time at that rate: the HELLOs of five full attempts, or the OPENs of
+/// nearly three.
 const RETRY_BURST: Duration = Duration::from_millis(25);
 
 /// Rank of a peer among those to which HELLOs are due. The peer with the fewest attempts goes

@@ -51,7 +51,7 @@ impl Sender {
                 "{at}: nothing wakes it at {due:?}"
             );
         }
-        assert_eq!(peer.idle_key, peer.idle_since(), "{at}: its place among idle peers");
+        assert_eq!(peer.idle_key, peer.idle_since(), "{at}: its key among idle peers");
         assert!(self.idle.has(peer.idle_key, at), "{at}: it is not among idle peers");
         assert!(self.hellos.has(peer.hello_key, at), "{at}: its HELLO is not in the queue");
         let attempt = peer.opening.as_ref().and_then(|opening| opening.attempt_to_send());
@@ -64,8 +64,8 @@ impl Sender {
             assert_eq!(of, Some(&at), "{at}: session not found");
         }
         assert!(peer.session.is_some() || !peer.usable, "{at}: usable without a session");
-        let asked = peer.usable || peer.opening.is_some() || peer.is_idle();
-        assert!(asked, "{at}: something waits for a session without a handshake");
+        let is_sought = peer.usable || peer.opening.is_some() || peer.is_idle();
+        assert!(is_sought, "{at}: something waits for a session without a handshake");
         assert_eq!(peer.stats().unfinished, peer.unfinished().len(), "{at}: unfinished messages");
         for id in peer.unfinished() {
             let known = self.messages.get(&id).is_some_and(|message| message.transfer.peer == at);
@@ -90,26 +90,29 @@ impl Sender {
         assert_eq!(
             transfer.timer_key,
             Some(transfer.wake_at()),
-            "{id:?}: it is not woken when it wants to be"
+            "{id:?}: its timer is not set to when it needs attention"
         );
         assert!(transfer.wake_at() <= transfer.deadline, "{id:?}: nothing ends it at its deadline");
         let rank = (peer.usable && transfer.is_ready()).then(|| transfer.rank());
         assert_eq!(
-            transfer.schedule_key.map(|place| place.rank()),
+            transfer.schedule_key.map(|key| key.rank()),
             rank,
-            "{id:?}: its place in the schedule"
+            "{id:?}: its rank in the schedule"
         );
         assert!(self.schedule.has(transfer.schedule_key, id), "{id:?}: it is not in the schedule");
         assert!(
             peer.liveness.has(transfer.probe_key, id),
-            "{id:?}: it is not among those that wait"
+            "{id:?}: it is not among those that wait for probes"
         );
         assert_eq!(
             transfer.is_paused(),
             peer.liveness.is_unresponsive(),
-            "{id:?}: held, and its peer silent"
+            "{id:?}: paused, and its peer unresponsive"
         );
-        assert!(transfer.is_backoff_probed(), "{id:?}: it pauses and has nothing to probe with");
+        assert!(
+            transfer.is_backoff_probed(),
+            "{id:?}: it backs off and has no block to probe with"
+        );
         assert!(transfer.blocks().eq(source.blocks()), "{id:?}: blocks under way");
     }
 

@@ -6,8 +6,8 @@ use crate::proto::timers::Timers;
 use crate::time::Instant;
 use core::time::Duration;
 
-/// The minimum time for which a peer with messages under way must not have answered before a handshake
-/// checks it, and before only probes are sent to it.
+/// The minimum time for which a peer with messages under way must not have answered before a
+/// handshake checks it, and before only probes are sent to it.
 const MIN_UNRESPONSIVE: Duration = Duration::from_millis(50);
 /// The minimum number of messages that get probes in one period. Two that lost all their symbols at
 /// once do not wait for each other.
@@ -46,8 +46,8 @@ pub(super) enum Resume {
 }
 
 impl Liveness {
-    /// Records that a symbol that requests an ACK is being sent. Returns whether it is the first one
-    /// since the peer was last heard from.
+    /// Records that a symbol that requests an ACK is being sent. Returns whether it is the first
+    /// one since the peer was last heard from.
     pub(super) fn on_ack_request(&mut self, now: Instant) -> bool {
         let is_first = self.unanswered_since.is_none();
         self.unanswered_since.get_or_insert(now);

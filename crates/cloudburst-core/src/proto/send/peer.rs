@@ -34,10 +34,10 @@ pub(super) struct Peer {
     /// The port at which it accepts messages: the one that it is known by, or the one that it has
     /// announced.
     pub(super) port: u16,
-    /// The address by which it knows this end, if this end has several.
-    pub(super) local: Option<IpAddr>,
     /// The number of ports at which it does, as far as announced: `port` and those right after it.
     pub(super) ports: u16,
+    /// The address by which it knows this end, if this end has several.
+    pub(super) local: Option<IpAddr>,
     /// How many times its paths were regenerated because it did not answer.
     pub(super) path_generation: u32,
     pub(super) rtt: Rtt,
@@ -88,8 +88,8 @@ pub(super) struct OpenSession {
 }
 
 impl Peer {
-    /// A peer that is known by `port`, to which packets leave from `local` and have `headers` bytes of
-    /// headers.
+    /// A peer that is known by `port`, to which packets leave from `local` and have `headers` bytes
+    /// of headers.
     pub(super) fn new(paths: PathSet, headers: usize, port: u16, local: Option<IpAddr>) -> Self {
         Self {
             paths,
@@ -199,11 +199,12 @@ impl Peer {
         self.last_heard = now;
         self.counts.last_heard = Some(now);
         let was_usable = core::mem::replace(&mut self.usable, self.session.is_some());
-        let after_silence = self.liveness.reset();
-        if self.usable && !was_usable { Resume::All } else { after_silence }
+        let resumed = self.liveness.reset();
+        if self.usable && !was_usable { Resume::All } else { resumed }
     }
 
-    /// Records the peer's report that it has ended the session. Returns whether that stops messages.
+    /// Records the peer's report that it has ended the session. Returns whether the session was
+    /// usable until now.
     pub(super) fn end_session(&mut self) -> bool {
         if let Some(session) = &mut self.session {
             session.ended = true;
@@ -354,7 +355,8 @@ impl Peer {
         self.is_idle().then_some(self.last_heard)
     }
 
-    /// Whether a retry of the handshake is due at `now`, or a handshake because the peer does not answer.
+    /// Whether a retry of the handshake is due at `now`, or a handshake because the peer does not
+    /// answer.
     pub(super) fn needs_handshake(&self, now: Instant) -> bool {
         match &self.opening {
             Some(opening) => opening.is_due(now),

@@ -33,11 +33,11 @@ impl Sender {
         if self.peers.get(&address).is_some_and(|peer| peer.needs_handshake(now)) {
             let opening = self.peers.get(&address).and_then(|peer| peer.opening.as_ref());
             if opening.is_some_and(Opening::is_unanswered) {
-                // Routes and regenerated paths take turns until something is answered.
+                // Routes and regenerated paths alternate until something is answered.
                 if !self.try_routes(address) {
                     // With three of four spines dead, all of 16 hashed ports lead over dead ones
-                    // for one pair of hosts in a hundred. p99 is 1.8 ms with spare ports, and was
-                    // 25 without.
+                    // for one pair of hosts in a hundred. p99 is 1.8 ms with regenerated paths, and
+                    // was 25 ms without.
                     self.regenerate_paths(address);
                 }
             }
@@ -72,9 +72,9 @@ impl Sender {
         }
     }
 
-    /// From now on, our own paths to the peer leave from `local`: the peer has opened a session
-    /// with that address, and firewalls on the way let no other pass. Routes have local addresses
-    /// of their own.
+    /// Has our own paths to the peer leave from `local` from now on: the peer has opened a session
+    /// with that address, and firewalls on the way may let no other pass. Routes have local
+    /// addresses of their own.
     pub(super) fn learn_local(&mut self, address: SocketAddr, local: Option<IpAddr>) {
         let Some(peer) = self.peers.get_mut(&address).filter(|_| !is_alias(&address)) else {
             return;
@@ -152,8 +152,8 @@ impl Sender {
         tries
     }
 
-    /// Redraws the paths to a peer, if the path map has others: all that it had may be dead. Routes
-    /// by which its packets arrive are kept if any packet sent by them was answered.
+    /// Regenerates the paths to a peer, if the path map has others: all that it had may be dead.
+    /// Routes by which its packets arrive are kept if any packet sent by them was answered.
     fn regenerate_paths(&mut self, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address).filter(|_| !is_alias(&address)) else {
             return;
@@ -161,12 +161,12 @@ impl Sender {
         let answered = peer.session.as_ref().is_some_and(|session| session.answered);
         let port = peer.port;
         let ports = peer.ports;
-        let draw = peer.path_generation.wrapping_add(1).max(1);
-        let others = self.resolver.regenerate(with_port(address, port), ports, draw);
+        let generation = peer.path_generation.wrapping_add(1).max(1);
+        let others = self.resolver.regenerate(with_port(address, port), ports, generation);
         let works = peer.by_routes && answered;
         if !others.is_empty() && !works {
-            tracing::debug!(peer = %address, draw, "no answer: using other paths");
-            peer.path_generation = draw;
+            tracing::debug!(peer = %address, generation, "no answer: using other paths");
+            peer.path_generation = generation;
             peer.by_routes = false;
             self.use_ports(address, port, ports);
         }
@@ -249,7 +249,7 @@ pub(super) fn longest_headers(paths: &PathSet, resolver: &dyn PathResolver) -> u
     paths.stats().iter().filter(|path| !path.removed).map(of).max().unwrap_or_default()
 }
 
-/// The slots of the order and the paths, to `to` from `local`, of the path generation `generation`.
+/// The slots of the order and the paths to `to` from `local`, of generation `generation`.
 pub(super) fn slots_and_paths(
     resolver: &dyn PathResolver,
     to: SocketAddr,

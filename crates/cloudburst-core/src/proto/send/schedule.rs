@@ -20,7 +20,8 @@ pub(super) type ScheduleKey = fair_queue::Key<Rank>;
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     ready: FairQueue<Rank, MessageId>,
-    /// Others, which have only probes to send. They are served in turn, whatever their ranks.
+    /// Others, which have only probes to send. The one that has waited longest goes first, whatever
+    /// its rank.
     probing: FairQueue<Rank, MessageId>,
 }
 

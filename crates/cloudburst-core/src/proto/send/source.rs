@@ -9,11 +9,11 @@ use crate::wire::symbol::NO_AGE;
 use crate::wire::{Role, SymbolHeader};
 use bytes::Bytes;
 
-/// The capacity for digests, at most, that a message that has ended leaves to another, which may
-/// have fewer.
+/// The maximum capacity for digests that a message that has ended leaves to another, which may have
+/// fewer.
 const KEPT_DIGESTS: usize = 64;
-/// The capacity for a block's last symbols, in bytes, that it leaves at most: about 9,000 for each
-/// symbol.
+/// The maximum capacity that it leaves for the last symbols of a block, in bytes: two symbols of
+/// about 9,000.
 const KEPT_BYTES: usize = 18 << 10;
 
 #[derive(Debug)]

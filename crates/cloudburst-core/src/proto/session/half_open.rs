@@ -18,7 +18,8 @@ pub(in crate::proto) type HandshakeKey = (IpAddr, u64);
 pub(in crate::proto) struct Pending<T> {
     /// The session; `None` once it has been confirmed.
     pub(in crate::proto) session: Option<Box<T>>,
-    /// The number of the newest authentic packet that was refused for lack of capacity for the session.
+    /// The number of the newest authentic packet that was refused for lack of capacity for the
+    /// session.
     pub(in crate::proto) refused: Option<u64>,
     opened_by: HandshakeKey,
     message: [u8; ACCEPT_MESSAGE_LEN],
@@ -61,20 +62,20 @@ impl<T> HalfOpen<T> {
         self.pending.get(self.by_handshake.get(&opened_by)?)
     }
 
-    /// Whether a session has this name.
-    pub(in crate::proto) fn contains(&self, name: SessionId) -> bool {
-        self.pending.contains_key(&name)
+    /// Whether a session has this id.
+    pub(in crate::proto) fn contains(&self, id: SessionId) -> bool {
+        self.pending.contains_key(&id)
     }
 
-    /// The session of this name, unless it was confirmed.
-    pub(in crate::proto) fn get(&self, name: SessionId) -> Option<&T> {
-        self.pending.get(&name)?.session.as_deref()
+    /// The session with this id, unless it was confirmed.
+    pub(in crate::proto) fn get(&self, id: SessionId) -> Option<&T> {
+        self.pending.get(&id)?.session.as_deref()
     }
 
     pub(in crate::proto) fn insert(
         &mut self,
         now: Instant,
-        name: SessionId,
+        id: SessionId,
         opened_by: HandshakeKey,
         session: T,
         key: usize,
@@ -83,11 +84,11 @@ impl<T> HalfOpen<T> {
         if self.pending.len() >= MAX_HALF_OPEN {
             self.pop();
         }
-        self.by_handshake.insert(opened_by, name);
+        self.by_handshake.insert(opened_by, id);
         let session = Some(Box::new(session));
         let mut pending = Pending { session, refused: None, opened_by, message, key, since: None };
-        self.order.set(&mut pending.since, Some(now), name);
-        self.pending.insert(name, pending);
+        self.order.set(&mut pending.since, Some(now), id);
+        self.pending.insert(id, pending);
     }
 
     /// A handshake that can still be confirmed. Checks its age, because a process that slept may be
@@ -95,18 +96,18 @@ impl<T> HalfOpen<T> {
     pub(in crate::proto) fn get_mut(
         &mut self,
         now: Instant,
-        name: SessionId,
+        id: SessionId,
     ) -> Option<&mut Pending<T>> {
         let lives = |since: Instant| now < since + HALF_OPEN_FOR;
-        self.pending.get_mut(&name).filter(|pending| pending.since.is_some_and(lives))
+        self.pending.get_mut(&id).filter(|pending| pending.since.is_some_and(lives))
     }
 
-    /// Records that an authentic packet, newer than all before, was refused for lack of capacity for
-    /// the session. The handshake's lifetime starts over.
-    pub(in crate::proto) fn refuse(&mut self, now: Instant, name: SessionId, number: u64) {
-        if let Some(pending) = self.pending.get_mut(&name) {
+    /// Records that an authentic packet, newer than all before, was refused for lack of capacity
+    /// for the session. The handshake's lifetime starts over.
+    pub(in crate::proto) fn refuse(&mut self, now: Instant, id: SessionId, number: u64) {
+        if let Some(pending) = self.pending.get_mut(&id) {
             pending.refused = Some(number);
-            self.order.set(&mut pending.since, Some(now), name);
+            self.order.set(&mut pending.since, Some(now), id);
         }
     }
 
@@ -130,10 +131,10 @@ impl<T> HalfOpen<T> {
         let handshakes = self.pending.len();
         assert!(handshakes <= MAX_HALF_OPEN, "{handshakes} handshakes");
         assert_eq!((self.by_handshake.len(), self.order.len()), (handshakes, handshakes));
-        for (name, pending) in &self.pending {
+        for (id, pending) in &self.pending {
             let found = self.by_handshake.get(&pending.opened_by);
-            assert_eq!(found, Some(name), "found by its OPEN");
-            assert!(self.order.is_set(pending.since, *name), "{name:?} is in order");
+            assert_eq!(found, Some(id), "{id:?} is not found by its OPEN");
+            assert!(self.order.is_set(pending.since, *id), "{id:?} is not in the order");
         }
     }
 

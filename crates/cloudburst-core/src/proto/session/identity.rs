@@ -57,16 +57,17 @@ impl Identity {
         self.preshared[key].bytes()
     }
 
-    /// A session id that is not 0 and not `taken`. `count` must be new for each choice of a half.
+    /// A session id that is not 0 and not `taken`. `count` must differ in each choice by the same
+    /// half.
     pub(in crate::proto) fn choose_session(
         &self,
         chooser: Chooser,
         count: u64,
         taken: impl Fn(SessionId) -> bool,
     ) -> SessionId {
-        // Each half chooses without a lock that both would need. Drawn at random, so that packets
-        // for an earlier incarnation mostly name no session, and are dropped before any cipher
-        // runs.
+        // The low bit differs, so that neither half needs to know the ids that the other has
+        // chosen. The rest is drawn at random, so that packets for an earlier incarnation mostly
+        // name no session, and are dropped before any cipher runs.
         let (purpose, low_bit) = match chooser {
             Chooser::Initiator => ("initiator's session id", 0),
             Chooser::Responder => ("responder's session id", 1),
@@ -91,7 +92,7 @@ pub(in crate::proto) struct Remote {
 /// A peer that one half of an endpoint has met, to which the other half needs no handshake.
 #[derive(Clone, Debug)]
 pub(in crate::proto) struct Peering {
-    /// The name that the peer is known by.
+    /// The address or alias that the peer is known by.
     pub(in crate::proto) peer: SocketAddr,
     /// The peer's incarnation.
     pub(in crate::proto) incarnation: Incarnation,

@@ -166,7 +166,10 @@ impl Opening {
     /// Records that a packet is being sent on `path`. Returns how many were sent before.
     pub(in crate::proto) fn on_sent(&mut self, now: Instant, path: PathId) -> u8 {
         match self.sent.iter_mut().find(|(known, ..)| *known == path) {
-            Some((_, at, times)) => (*at, *times) = (now, *times + 1),
+            Some((_, at, times)) => {
+                *at = now;
+                *times += 1;
+            }
             None => self.sent.push((path, now, 1)),
         }
         self.copies = self.copies.saturating_sub(1);

@@ -3,7 +3,7 @@
 
 use arrayvec::ArrayVec;
 
-/// ACK requests whose place in the burst is remembered.
+/// ACK requests whose position in the burst is remembered.
 const REMEMBERED: usize = 16;
 
 #[derive(Debug)]
@@ -67,7 +67,7 @@ mod tests {
         policy.on_ack_request(9, 10);
         assert_eq!(policy.on_feedback(9, 2), Some(14), "2 needed, 6 of 10 arrived: 2 / 0.6");
         assert_eq!(policy.on_feedback(9, 8), Some(28), "no more than half counts as lost");
-        assert_eq!(policy.on_feedback(8, 2), None, "nobody asked that");
+        assert_eq!(policy.on_feedback(8, 2), None, "packet 8 requested no ACK");
     }
 
     #[test]

@@ -243,7 +243,7 @@ impl Recovery {
         self.wake_at = None;
         self.unanswered = self.unanswered.saturating_add(1);
         let much = oblivious_opening(self.source_symbols).max(MIN_BURST);
-        // If all paths are well, the first timeout is mostly a late answer.
+        // If all paths are healthy, the first timeout is mostly a late answer.
         let late = all_healthy && self.unanswered == 1;
         // Under a flood, one symbol for each path after each late answer cost 4.6 to 5.2 packets
         // for messages of four; two cost 4.0 to 4.3.
@@ -257,8 +257,8 @@ impl Recovery {
         self.wake_at = None;
     }
 
-    /// Grants one symbol, so that a receiver that had no capacity can be probed again. Probes are slow
-    /// and end with the deadline, so they do not count towards the cap.
+    /// Grants one symbol, so that a receiver that had no capacity can be probed again. Probes are
+    /// slow and end with the deadline, so they do not count towards the cap.
     pub(super) fn probe(&mut self) {
         self.credit.probe();
     }
@@ -276,8 +276,8 @@ impl Recovery {
         self.credit.grant_extra();
     }
 
-    /// Continues the burst as if it began, because the receiver has capacity again. A pulled message
-    /// waits for a PULL instead.
+    /// Continues the burst as if it began, because the receiver has capacity again. A pulled
+    /// message waits for a PULL instead.
     pub(super) fn resume(&mut self, now: Instant, rto: Duration) {
         self.wake_at = None;
         if matches!(self.policy, Policy::Pulled(_)) {
@@ -293,8 +293,8 @@ pub(super) fn probes(paths: usize) -> u32 {
     u32::try_from(paths).unwrap_or(u32::MAX).clamp(ACK_REQUESTS, MAX_PROBES)
 }
 
-/// How long to wait for an answer, after `unanswered` RTOs in a row without one.
-/// Each timeout is tried twice before it doubles, because the first may well be bad luck.
+/// How long to wait for an answer, after `unanswered` RTOs in a row without one. Each timeout is
+/// tried twice before it doubles, because the first may well be bad luck.
 pub(super) fn backoff(rto: Duration, unanswered: u32) -> Duration {
     let doublings = (unanswered / 2).min(8);
     rto.saturating_mul(1 << doublings).min(MAX_BACKOFF)

@@ -96,7 +96,7 @@ mod tests {
     fn a_receiver_that_forgot_the_message_restarts_its_credit() {
         let mut pulled = Pulled::default();
         assert_eq!(pulled.on_pull(3, 20, 9, false), 9);
-        assert_eq!(pulled.on_pull(19, 30, 0, false), 0, "it answers what it got before it asked");
+        assert_eq!(pulled.on_pull(19, 30, 0, false), 0, "packet 19 is older than the credit");
         assert_eq!(pulled.on_pull(20, 30, 0, false), 0);
         assert_eq!(pulled.on_pull(NONE_ACKNOWLEDGED, 30, 2, false), 2);
     }

@@ -18,16 +18,16 @@ fn a_budgeted_burst_opens_with_a_margin_requests_acks_at_its_end_and_sends_missi
     let policy = BurstPolicy::Budgeted { margin: 0.25 };
     let mut recovery = Recovery::new(policy, 8, 8, 32, 4, false);
     assert_eq!(recovery.allowance(), 10);
-    let asks: Vec<bool> = (0..10)
+    let requests: Vec<bool> = (0..10)
         .map(|number| {
-            let asks = recovery.requests_ack();
+            let requests_ack = recovery.requests_ack();
             recovery.on_sent(Instant::ZERO, number, RTO);
-            asks
+            requests_ack
         })
         .collect();
-    assert_eq!(asks.iter().filter(|asks| **asks).count(), 2);
+    assert_eq!(requests.iter().filter(|requests_ack| **requests_ack).count(), 2);
     assert_eq!(recovery.next_wake(), Some(Instant::ZERO + RTO));
-    // The last packet requested an ACK; 8 of 10 arrived, 2 of them repaired nothing yet: 2 missing.
+    // The last packet requested an ACK; 6 of 10 arrived: 2 missing.
     recovery.on_feedback(9, 2);
     assert_eq!(recovery.allowance(), 4, "2 needed, 6 of 10 arrived: 2 / 0.6, rounded up");
     assert_eq!(recovery.next_wake(), None);
@@ -54,24 +54,24 @@ fn an_answer_to_an_early_ack_request_counts_symbols_sent_since() {
     recovery.on_feedback(next - 2, 4);
     assert_eq!(recovery.allowance(), 0);
     recovery.on_feedback(12_345, 8);
-    assert_eq!(recovery.allowance(), 0, "nobody asked that");
+    assert_eq!(recovery.allowance(), 0, "no such packet requested an ACK");
 }
 
 #[test]
 fn an_unanswered_burst_slows_down_and_ends_at_its_cap() {
     let mut recovery = Recovery::new(BurstPolicy::default(), 4, 4, 2, 4, false);
     let mut number = send_all(&mut recovery, Instant::ZERO, 0);
-    let mut pauses = Vec::new();
+    let mut timeouts = Vec::new();
     let mut now = Instant::ZERO;
     while let Some(at) = recovery.next_wake() {
-        pauses.push(at.saturating_since(now));
+        timeouts.push(at.saturating_since(now));
         now = at;
         recovery.on_timeout(now, true, u32::MAX);
         number = send_all(&mut recovery, now, number);
     }
     assert_eq!(number, 2 * 4 + 256);
-    assert!(pauses.is_sorted());
-    assert_eq!(pauses.last(), Some(&Duration::from_millis(100)));
+    assert!(timeouts.is_sorted());
+    assert_eq!(timeouts.last(), Some(&Duration::from_millis(100)));
 }
 
 #[test]

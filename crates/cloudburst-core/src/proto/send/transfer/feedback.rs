@@ -162,7 +162,8 @@ impl Transfer {
     }
 
     /// Takes what is known of packets that were missing when the message was delivered, because
-    /// they may only be late, and the number of paths for which an answer to one of them has capacity.
+    /// they may only be late, and the number of paths for which an answer to one of them has
+    /// capacity.
     pub(in crate::proto::send) fn take_missing(&mut self) -> Option<(ArrivalLog, usize)> {
         let capacity = arrivals_capacity(self.layout.symbol_size());
         self.arrivals.is_missing_any().then(|| (core::mem::take(&mut self.arrivals), capacity))

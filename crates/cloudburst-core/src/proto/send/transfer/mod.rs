@@ -1,4 +1,5 @@
-//! The transfer of a source to one receiver: the progress of its blocks, its reports, and its ending.
+//! The transfer of a source to one receiver: the progress of its blocks, the reports on it, and its
+//! receipt.
 
 mod arrivals;
 mod busy;
@@ -34,7 +35,8 @@ pub(super) struct Transfer {
     pub(super) last_train: u64,
     /// The number of packets sent when the host last did not take one, and why.
     pub(super) not_sent: Option<(usize, LocalError)>,
-    /// Whether the receiver has reported on this message. Reset only if the message starts over.
+    /// Whether the receiver has reported on this message. Reset only if the message starts
+    /// over in a new session.
     pub(super) answered: bool,
     arrivals: ArrivalLog,
     /// The class of the last packet, counted from the most urgent one.
@@ -148,8 +150,8 @@ impl Transfer {
         }
     }
 
-    /// Reuses the memory of a transfer that has ended and was [cleared](Self::clear). This one has not
-    /// begun.
+    /// Reuses the memory of a transfer that has ended and was [cleared](Self::clear). This one has
+    /// not begun.
     pub(super) fn reuse(&mut self, ended: Self) {
         self.active = ended.active;
         self.arrivals = ended.arrivals;
@@ -223,8 +225,9 @@ impl Transfer {
         let active: usize = self.active.iter().map(|block| block.recovery.needed() as usize).sum();
         let to_begin = self.layout.blocks() - self.begun;
         let symbols = self.layout.source_symbols();
-        // Needed as reported and not still to be sent: else the end of every burst would be more
-        // urgent than its beginning, and overtake it.
+        // Symbols that are needed by the last report, not those that are still to be sent:
+        // otherwise the end of every burst would be more urgent than its beginning, and overtake
+        // it.
         let left = active + to_begin * symbols / self.layout.blocks();
         left as u64 * self.payload as u64 / symbols as u64
     }
@@ -348,7 +351,8 @@ impl Transfer {
     }
 
     /// Grants the symbols that are due, at most `limit`, and returns how many. The caller handles
-    /// the deadline. For `all_healthy`, see [`PathSet::all_healthy`](crate::path::PathSet::all_healthy).
+    /// the deadline. For `all_healthy`, see
+    /// [`PathSet::all_healthy`](crate::path::PathSet::all_healthy).
     pub(super) fn on_timeout(&mut self, now: Instant, all_healthy: bool, limit: u32) -> u32 {
         let Some(until) = self.busy.until() else {
             if let Some(pulls) = &mut self.pulls

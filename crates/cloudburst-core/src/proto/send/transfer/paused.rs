@@ -4,8 +4,8 @@ use super::Transfer;
 use crate::time::Instant;
 
 impl Transfer {
-    /// Pauses the message, because the peer is unresponsive: only what [`probe`](Self::probe) grants
-    /// is sent.
+    /// Pauses the message, because the peer is unresponsive: only what [`probe`](Self::probe)
+    /// grants is sent.
     pub(in crate::proto::send) const fn pause(&mut self) {
         self.paused = Some(0);
     }

@@ -91,7 +91,7 @@ impl SentLog {
         self.exempt(self.trains.len());
     }
 
-    /// Forgives the oldest `trains`, which are then never accounted for.
+    /// Exempts the packets of the oldest `trains` trains, which are then never accounted for.
     fn exempt(&mut self, trains: usize) {
         for train in self.trains.drain(..trains) {
             counts_of(&mut self.counts, train.path).exempt += train.packets;

@@ -1,10 +1,9 @@
-//! Tests of messages that start over, and of pauses.
+//! Tests of messages that start over, and of packets that never count as missing.
 
 use super::*;
 use crate::id::{MessageId, SessionId};
 use crate::path::{Order, Via};
-use crate::wire::keys::SessionKeys;
-use crate::wire::keys::SessionSecrets;
+use crate::wire::keys::{SessionKeys, SessionSecrets};
 use crate::wire::{Arrivals, Capabilities, Role};
 use bytes::Bytes;
 
@@ -59,7 +58,7 @@ fn a_message_that_begins_again_is_still_known_by_its_digest() {
     assert!(source.is(key.message(MessageId(9), &digests), &key));
     let first =
         transfer.block_to_send(&mut source, &key, &paths(), Capabilities::default()).unwrap().index;
-    assert_eq!(first, 0, "else it begins with the first");
+    assert_eq!(first, 0, "it starts over with the first block");
     assert!(source.block(0).is_some() && source.block(1).is_none());
 }
 
@@ -104,7 +103,7 @@ fn a_message_begins_again_when_its_receiver_lacks_a_block_that_was_done() {
 #[test]
 fn packets_overtaken_by_a_more_urgent_class_do_not_count_as_missing() {
     // 20 packets in class 1, then 2 in class `second`. The answer acknowledges the last.
-    let degraded_by = |second: u8| {
+    let loss_with = |second: u8| {
         let (_, mut transfer) = message(300_000);
         let mut paths = paths();
         let path = PathId(0);
@@ -119,7 +118,7 @@ fn packets_overtaken_by_a_more_urgent_class_do_not_count_as_missing() {
         );
         paths.stats()[0].loss_permille
     };
-    assert!(degraded_by(1) > 900);
-    assert_eq!(degraded_by(0), 0, "they wait behind it");
-    assert!(degraded_by(2) > 900, "nothing less urgent overtakes");
+    assert!(loss_with(1) > 900);
+    assert_eq!(loss_with(0), 0, "the first packets wait behind the more urgent ones");
+    assert!(loss_with(2) > 900, "less urgent packets overtake nothing");
 }

@@ -5,7 +5,7 @@ mod probe;
 mod train;
 
 pub(super) use self::probe::ProbeDue;
-use self::train::{Limits, Part, Train};
+use self::train::{Part, Train, TrainLimits};
 use super::{Outgoing, Quantum, Sender};
 use crate::config::Parameters;
 use crate::error::LocalError;
@@ -26,7 +26,7 @@ const QUANTUM_TIME: Duration = Duration::from_micros(200);
 /// The maximum number of bytes in a train: what one system call takes (a UDP datagram), less an
 /// answer that leaves with it.
 const MAX_TRAIN_BYTES: usize = 65_507 - 1_472;
-/// The number of parts of trains that are remembered, for trains that the host does not take: those
+/// The number of parts of trains that are remembered, in case the host does not take a train: those
 /// of at least eight trains.
 pub(super) const MAX_PARTS: usize = 512;
 /// Messages that are examined for one that fits a train.
@@ -129,8 +129,8 @@ impl Sender {
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let transmit = self.transmit_train(now, quantum.message, buffer)?;
-        // A quantum that takes long on the wire gives way early, to messages that are more urgent by
-        // then.
+        // A quantum that takes long on the wire ends early, because other messages may be more
+        // urgent by then.
         let is_long = self.pacer.ready_at() > now + QUANTUM_TIME;
         let trains = if is_long { 0 } else { quantum.trains - 1 };
         self.quantum = (trains > 0).then_some(Quantum { trains, ..quantum });
@@ -187,9 +187,9 @@ impl Sender {
 
     /// How long a train may be: what one system call carries, and no more than the link sends
     /// within [`QUANTUM_TIME`].
-    fn train_limits(&self) -> Limits {
+    fn train_limits(&self) -> TrainLimits {
         let in_time = self.pacer.bytes_within(QUANTUM_TIME).max(SHORTEST_TRAIN * self.config.mtu);
-        Limits { packets: self.config.train, bytes: in_time.min(MAX_TRAIN_BYTES) }
+        TrainLimits { packets: self.config.train, bytes: in_time.min(MAX_TRAIN_BYTES) }
     }
 
     /// The next message to `peer` that has packets for the train, of those that are the most urgent.

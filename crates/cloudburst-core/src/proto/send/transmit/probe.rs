@@ -1,10 +1,10 @@
 //! Probes: packets without a symbol, which request a report on the symbols sent before them
 //! (Aeolus).
 
-use super::super::{Outgoing, Sender};
 use crate::id::{MessageId, PathId};
 use crate::path::Via;
 use crate::proto::observe::{Observation, emit};
+use crate::proto::send::{Outgoing, Sender};
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
 use crate::wire::{Capabilities, Kind, Prefix};

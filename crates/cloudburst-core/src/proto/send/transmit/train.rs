@@ -44,7 +44,7 @@ pub(super) struct Part {
 
 /// How long a train may be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct TrainLimits {
     pub(super) packets: usize,
     /// Bytes of all its packets.
     pub(super) bytes: usize,
@@ -56,7 +56,7 @@ impl Train {
         now: Instant,
         Outgoing { source, transfer }: &mut Outgoing,
         peer: &mut Peer,
-        limits: Limits,
+        limits: TrainLimits,
         marking: Marking,
     ) -> Option<(Self, Part)> {
         if !transfer.is_ready() || !peer.usable {
@@ -204,12 +204,12 @@ impl Train {
         peer.counts.symbols_sent += part.packets as u64;
         peer.counts.retries += if part.is_retry { part.packets as u64 } else { 0 };
         // An answer is due from the first ACK request on.
-        let falls_silent = requested && peer.liveness.on_ack_request(now);
+        let is_first_request = requested && peer.liveness.on_ack_request(now);
         let waits = transfer.on_probed(part.packets);
         if waits {
             peer.liveness.push_again(now, &mut transfer.probe_key, source.id);
         }
-        falls_silent || waits
+        is_first_request || waits
     }
 }
 
