@@ -35,6 +35,7 @@ mod calls;
 mod coupling;
 mod fair_queue;
 mod idle;
+mod indexed;
 mod layout;
 mod limits;
 mod marking;
@@ -46,7 +47,6 @@ mod send;
 mod session;
 mod stats;
 mod steps;
-mod timers;
 mod transceiver;
 
 pub use calls::{CallCounters, CallId, CallTable, IncomingRequest, Prepared, RequestId, response};

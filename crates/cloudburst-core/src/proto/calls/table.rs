@@ -6,12 +6,12 @@ use super::frame::{
 use crate::error::{CallFailure, Outcome};
 use crate::id::MessageId;
 use crate::proto::Message;
-use crate::proto::timers::Timers;
+use crate::proto::indexed::Indexed;
 use crate::rng::Seed;
 use crate::time::Instant;
 use bytes::Bytes;
 use core::time::Duration;
-use foldhash::{HashMap, HashMapExt};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -56,12 +56,14 @@ pub struct CallTable {
     waiting: HashMap<CallId, Waiting>,
     /// The calls whose requests are being sent.
     requests: HashMap<MessageId, CallId>,
-    timers: Timers<CallId>,
+    /// Calls whose deadlines have not passed.
+    timers: Indexed<CallId, Instant>,
     ended: VecDeque<(CallId, Result<Bytes, CallFailure>)>,
-    /// Requests that the application has taken and not yet replied to, and when their callers stop
-    /// waiting; `None` once they have stopped. A token stays in use until its request is released.
-    open: HashMap<RequestId, Option<Instant>>,
-    open_timers: Timers<RequestId>,
+    /// Requests that the application has taken and not yet replied to, by when their callers stop
+    /// waiting.
+    open: Indexed<RequestId, Instant>,
+    /// Others of which the callers have stopped. A token stays in use until its request is released.
+    given_up: HashSet<RequestId>,
     withdrawn: VecDeque<RequestId>,
     counters: CallCounters,
 }
@@ -71,8 +73,6 @@ struct Waiting {
     peer: SocketAddr,
     request: MessageId,
     until: Instant,
-    /// The timer; `None` once it has fired.
-    deadline: Option<Instant>,
     /// Whether the callee has the request.
     delivered: bool,
 }
@@ -94,10 +94,10 @@ impl CallTable {
             timeout,
             waiting: HashMap::new(),
             requests: HashMap::new(),
-            timers: Timers::default(),
+            timers: Indexed::default(),
             ended: VecDeque::new(),
-            open: HashMap::new(),
-            open_timers: Timers::default(),
+            open: Indexed::default(),
+            given_up: HashSet::new(),
             withdrawn: VecDeque::new(),
             counters: CallCounters::default(),
         }
@@ -122,9 +122,8 @@ impl CallTable {
         request: MessageId,
     ) {
         let until = now + call.timeout;
-        let mut waiting = Waiting { peer, request, until, deadline: None, delivered: false };
-        self.timers.set(&mut waiting.deadline, Some(until), call.id);
-        self.waiting.insert(call.id, waiting);
+        self.timers.set(call.id, Some(until));
+        self.waiting.insert(call.id, Waiting { peer, request, until, delivered: false });
         self.requests.insert(request, call.id);
     }
 
@@ -155,8 +154,7 @@ impl CallTable {
             Outcome::Delivered(_) => {
                 let Some(waiting) = self.waiting.get_mut(&id) else { return };
                 waiting.delivered = true;
-                // Without a timer, the deadline has passed.
-                if waiting.deadline.is_some() {
+                if self.timers.contains(id) {
                     return;
                 }
                 CallFailure::Deadline
@@ -183,9 +181,7 @@ impl CallTable {
     /// `None` if it has expired or is malformed.
     pub(crate) fn accept(&mut self, now: Instant, message: Message) -> Option<IncomingRequest> {
         let request = self.parse(now, message)?;
-        let mut timer = None;
-        self.open_timers.set(&mut timer, Some(request.deadline), request.id());
-        self.open.insert(request.id(), timer);
+        self.open.set(request.id(), Some(request.deadline));
         self.counters.requests_received += 1;
         Some(request)
     }
@@ -203,8 +199,8 @@ impl CallTable {
     }
 
     fn parse(&mut self, now: Instant, message: Message) -> Option<IncomingRequest> {
-        let request = IncomingRequest::parse(message)
-            .filter(|request| !self.open.contains_key(&request.id()));
+        let is_in_use = |id| self.open.contains(id) || self.given_up.contains(&id);
+        let request = IncomingRequest::parse(message).filter(|request| !is_in_use(request.id()));
         let Some(request) = request else {
             self.counters.malformed += 1;
             return None;
@@ -219,30 +215,28 @@ impl CallTable {
     /// Releases a request: the application has replied to it, has dropped it, or knows that its
     /// caller no longer waits.
     pub(crate) fn release(&mut self, id: RequestId) {
-        match self.open.remove(&id) {
-            Some(mut timer @ Some(_)) => self.open_timers.set(&mut timer, None, id),
-            Some(None) => self.withdrawn.retain(|withdrawn| *withdrawn != id),
-            None => {}
+        self.open.remove(id);
+        if self.given_up.remove(&id) {
+            self.withdrawn.retain(|withdrawn| *withdrawn != id);
         }
     }
 
     /// Whether the application has this request and its caller still waits.
     #[cfg(test)]
     pub(crate) fn is_open(&self, id: RequestId) -> bool {
-        self.open.get(&id).is_some_and(Option::is_some)
+        self.open.contains(id)
     }
 
     /// The number of requests that the application has and whose callers still wait.
     pub(crate) fn open_requests(&self) -> usize {
-        self.open_timers.len()
+        self.open.len()
     }
 
     /// Releases all requests that the application has. Returns those whose callers still wait, with
     /// their deadlines, the most urgent one first.
     pub(in crate::proto) fn release_all(&mut self) -> Vec<(RequestId, Instant)> {
-        let mut open = core::mem::take(&mut self.open);
-        let awaited = core::mem::take(&mut self.open_timers).into_iter();
-        awaited.filter_map(|id| Some((id, open.remove(&id)??))).collect()
+        self.given_up.clear();
+        core::mem::take(&mut self.open).iter().collect()
     }
 
     /// The request that a message withdraws. Counts a message that is malformed.
@@ -255,11 +249,9 @@ impl CallTable {
     /// Handles the withdrawal of a request by its caller. If the application has the request, it
     /// learns of it.
     pub(in crate::proto) fn on_withdrawn(&mut self, id: RequestId, was_queued: bool) {
-        let timer = self.open.get_mut(&id).filter(|timer| timer.is_some());
-        let was_open = timer.is_some();
-        if let Some(timer) = timer {
-            self.open_timers.set(timer, None, id);
-            self.withdrawn.push_back(id);
+        let was_open = self.open.remove(id).is_some();
+        if was_open {
+            self.on_given_up(id);
         }
         self.counters.requests_withdrawn += u64::from(was_queued || was_open);
     }
@@ -274,23 +266,18 @@ impl CallTable {
     /// about requests whose callers have stopped waiting.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(id) = self.timers.pop_due(now) {
-            let Some(waiting) = self.waiting.get_mut(&id) else { continue };
-            waiting.deadline = None;
-            if waiting.delivered {
+            if self.waiting.get(&id).is_some_and(|waiting| waiting.delivered) {
                 self.end(id, Err(CallFailure::Deadline));
             }
         }
-        while let Some(id) = self.open_timers.pop_due(now) {
-            if let Some(timer) = self.open.get_mut(&id) {
-                *timer = None;
-            }
-            self.withdrawn.push_back(id);
+        while let Some(id) = self.open.pop_due(now) {
+            self.on_given_up(id);
         }
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is next due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        [self.timers.next(), self.open_timers.next()].into_iter().flatten().min()
+        [self.timers.first_rank(), self.open.first_rank()].into_iter().flatten().min()
     }
 
     /// The next call that ended, and how.
@@ -331,14 +318,21 @@ impl CallTable {
     /// When they do not.
     pub fn check_invariants(&self) {
         for (id, waiting) in &self.waiting {
-            let ends = waiting.deadline.is_some() || self.requests.contains_key(&waiting.request);
+            let ends = self.timers.contains(*id) || self.requests.contains_key(&waiting.request);
             assert!(ends, "{id:?} has neither a deadline nor a request under way");
         }
-        let timed = self.waiting.values().filter(|waiting| waiting.deadline.is_some()).count();
-        assert_eq!(timed, self.timers.len(), "calls with a deadline, and timers");
-        let timed = self.open.iter().all(|(id, at)| self.open_timers.has(*at, *id));
-        let awaited = self.open.values().flatten().count();
-        assert!(timed && awaited == self.open_timers.len(), "requests, and timers");
+        for (id, _) in self.timers.iter() {
+            assert!(self.waiting.contains_key(&id), "{id:?} has ended");
+        }
+        for id in &self.given_up {
+            assert!(!self.open.contains(*id), "the caller of {id:?} waits and does not");
+        }
+    }
+
+    /// Tells the application that the caller of a request that it has no longer waits.
+    fn on_given_up(&mut self, id: RequestId) {
+        self.given_up.insert(id);
+        self.withdrawn.push_back(id);
     }
 
     /// Ends a call. Returns `false` if no such call waits.
@@ -351,8 +345,8 @@ impl CallTable {
     }
 
     fn remove(&mut self, id: CallId) -> Option<Waiting> {
-        let mut waiting = self.waiting.remove(&id)?;
-        self.timers.set(&mut waiting.deadline, None, id);
+        let waiting = self.waiting.remove(&id)?;
+        self.timers.remove(id);
         self.requests.remove(&waiting.request);
         Some(waiting)
     }

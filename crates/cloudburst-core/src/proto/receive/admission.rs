@@ -9,7 +9,6 @@ use crate::proto::limits::{
 use crate::proto::steps::step;
 use crate::time::Instant;
 use crate::wire::Role;
-use std::collections::BTreeMap;
 
 /// A message that was refused for lack of capacity. Its sender keeps retrying. Once enough messages
 /// have overtaken it, capacity that becomes free is kept for it.
@@ -21,17 +20,6 @@ pub(super) struct Waiter {
     last_requested: Instant,
     /// How many messages of the peer, and of all peers, had begun before.
     before: [u64; 2],
-    /// Its key in the queue for shared capacity.
-    queue_key: Option<u64>,
-}
-
-/// Peers with a message that waits for shared capacity, oldest first.
-#[derive(Debug, Default)]
-pub(super) struct AdmissionQueue {
-    queue: BTreeMap<u64, PeerKey>,
-    entered: u64,
-    /// How many messages have begun.
-    begun: u64,
 }
 
 /// A message that is to begin.
@@ -62,33 +50,6 @@ impl Waiter {
     }
 }
 
-impl AdmissionQueue {
-    fn enter(&mut self, peer: PeerKey) -> u64 {
-        self.entered += 1;
-        self.queue.insert(self.entered, peer);
-        self.entered
-    }
-
-    pub(super) fn leave(&mut self, waiter: &Waiter) {
-        if let Some(key) = waiter.queue_key {
-            self.queue.remove(&key);
-        }
-    }
-
-    /// Panics unless the queue matches the waiters that are in it.
-    pub(super) fn check_invariants<'a>(
-        &self,
-        waiters: impl Iterator<Item = (&'a PeerKey, &'a Waiter)>,
-    ) {
-        let keys = waiters.filter_map(|(key, waiter)| Some((waiter.queue_key?, *key)));
-        for (number, peer) in &self.queue {
-            assert!(*number <= self.entered, "{peer:?} has entered");
-        }
-        let there = keys.filter(|(number, peer)| self.queue.get(number) == Some(peer)).count();
-        assert_eq!(self.queue.len(), there, "each key belongs to a waiter");
-    }
-}
-
 impl Receiver {
     /// Whether a message may begin. One that is refused for lack of memory waits for it from now on.
     pub(super) fn admit(&mut self, now: Instant, candidate: &Candidate) -> bool {
@@ -106,7 +67,7 @@ impl Receiver {
                 // block the waiter, keeping others out would not help it.
                 if usage.backlog.iter().sum::<usize>() + kept > limit { 0 } else { kept }
             };
-        let begun = [peer.begun, self.admission_queue.begun];
+        let begun = [peer.begun, self.begun];
         let kept_own =
             kept(waiter, begun, 0, &peer.usage, self.config.limits.decode_bytes_per_peer);
         let kept_all = kept(first, begun, 1, &self.usage, self.config.limits.decode_bytes);
@@ -148,25 +109,24 @@ impl Receiver {
 
     /// The message that has waited longest for shared capacity.
     fn first_waiter(&mut self, now: Instant) -> Option<Waiter> {
-        while let Some((&number, peer)) = self.admission_queue.queue.first_key_value() {
+        while let Some(first) = self.admission_queue.first() {
             step();
-            let waiter = self.peers.get(peer).and_then(|peer| peer.waiter);
-            match waiter.filter(|waiter| waiter.is_waiting(now) && waiter.queue_key == Some(number))
-            {
-                Some(waiter) => return Some(waiter),
-                None => drop(self.admission_queue.queue.remove(&number)),
+            let waiter = self.peers.get(&first).and_then(|peer| peer.waiter);
+            if let Some(waiter) = waiter.filter(|waiter| waiter.is_waiting(now)) {
+                return Some(waiter);
             }
+            self.admission_queue.remove(first);
         }
         None
     }
 
     /// Handles the admission of a message: it stops waiting, and overtakes those that wait.
     fn on_admitted(&mut self, candidate: &Candidate) {
-        self.admission_queue.begun += 1;
+        self.begun += 1;
         let Some(peer) = self.peers.get_mut(&candidate.peer) else { return };
         peer.begun += 1;
-        if let Some(waiter) = peer.waiter.take_if(|waiter| waiter.is(candidate)) {
-            self.admission_queue.leave(&waiter);
+        if peer.waiter.take_if(|waiter| waiter.is(candidate)).is_some() {
+            self.admission_queue.remove(candidate.peer);
         }
     }
 
@@ -175,16 +135,15 @@ impl Receiver {
     fn on_refused(&mut self, now: Instant, candidate: &Candidate, has_shared: bool) {
         let Candidate { peer: key, session, id, memory, .. } = *candidate;
         let Some(peer) = self.peers.get_mut(&key) else { return };
-        if let Some(gone) = peer.waiter.take_if(|waiter| !waiter.is_waiting(now)) {
-            self.admission_queue.leave(&gone);
+        if peer.waiter.take_if(|waiter| !waiter.is_waiting(now)).is_some() {
+            self.admission_queue.remove(key);
         }
         let waiter = peer.waiter.get_or_insert(Waiter {
             session,
             id,
             memory,
             last_requested: now,
-            before: [peer.begun, self.admission_queue.begun],
-            queue_key: None,
+            before: [peer.begun, self.begun],
         });
         if waiter.session != session || waiter.id < id {
             return;
@@ -192,11 +151,10 @@ impl Receiver {
         waiter.id = id;
         waiter.memory = memory;
         waiter.last_requested = now;
-        if !has_shared && waiter.queue_key.is_none() {
-            waiter.queue_key = Some(self.admission_queue.enter(key));
-        } else if has_shared {
-            self.admission_queue.leave(waiter);
-            waiter.queue_key = None;
+        if has_shared {
+            self.admission_queue.remove(key);
+        } else if !self.admission_queue.contains(key) {
+            self.admission_queue.push_back(key);
         }
     }
 }

@@ -11,14 +11,11 @@ use core::time::Duration;
 /// packet.
 pub(super) const IDLE_GRAIN: Duration = Duration::from_secs(1);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct MessageTimer(pub(super) SessionId, pub(super) MessageId);
-
 impl Receiver {
     /// Forgets expired messages, handshakes and sessions, and delivers messages that waited for the
     /// capacity that this frees. Events and answers can be polled right after.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        while let Some(MessageTimer(session, id)) = self.timers.pop_due(now) {
+        while let Some((session, id)) = self.timers.pop_due(now) {
             step();
             self.message_timeout(now, session, id);
         }
@@ -34,7 +31,7 @@ impl Receiver {
     /// When [`handle_timeout`](Self::handle_timeout) is next due, or `poll_transmit` has something
     /// to send.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let timers = self.timers.next();
+        let timers = self.timers.first_rank();
         let pool = self.recycler.poll_timeout();
         let half_open = self.half_open.next_expiry();
         let pull = self.next_pull();
@@ -47,10 +44,9 @@ impl Receiver {
     fn message_timeout(&mut self, now: Instant, name: SessionId, id: MessageId) {
         let Some(session) = self.sessions.get_mut(&name) else { return };
         let Some(incoming) = session.window.unended(id) else { return };
-        incoming.timer = None;
         let deadline = incoming.last_wanted() + self.config.decode_timeout;
         if deadline > now {
-            self.timers.set(&mut incoming.timer, Some(deadline), MessageTimer(name, id));
+            self.timers.set((name, id), Some(deadline));
         } else {
             self.forget_message(name, id);
         }
@@ -58,13 +54,13 @@ impl Receiver {
 
     /// When the session that has been idle for the longest is forgotten.
     fn idle_expiry(&self) -> Option<Instant> {
-        self.idle.next().map(|heard| heard + IDLE_AFTER)
+        self.idle.first_rank().map(|heard| heard + IDLE_AFTER)
     }
 
     /// Makes capacity for another session. Forgets the session that has been idle longest, if it has
     /// been idle for so long that its peer checks it before using it again.
     pub(super) fn evict_idle_session(&mut self, now: Instant) -> bool {
-        let quiet = self.idle.next().map(|heard| now.saturating_since(heard));
+        let quiet = self.idle.first_rank().map(|heard| now.saturating_since(heard));
         let stale = quiet.is_some_and(|quiet| quiet > STALE_AFTER + IDLE_GRAIN);
         if stale {
             step();

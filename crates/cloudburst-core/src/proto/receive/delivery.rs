@@ -1,7 +1,6 @@
 //! How messages end at the receiver: delivered into the application's queue, rejected or forgotten.
 
 use super::answers::{Answer, Report, Verdict};
-use super::deadlines::MessageTimer;
 use super::incoming::Incoming;
 use super::session::Session;
 use super::window::Ending;
@@ -48,7 +47,7 @@ impl Receiver {
 
     /// Delivers the waiting messages for which there is capacity, oldest first.
     pub(super) fn deliver_waiting(&mut self, role: Role) {
-        while let Some((session, id)) = self.inboxes[role as usize].first_waiting() {
+        while let Some((session, id)) = self.inboxes[role as usize].waiting.first() {
             let length = self.sessions.get(&session).and_then(|s| s.window.whole_length(id));
             if !length.is_some_and(|length| self.has_capacity(role, length)) {
                 break;
@@ -73,7 +72,7 @@ impl Receiver {
 
     /// Whether no earlier message of `role` is waiting.
     fn is_next(&self, role: Role) -> bool {
-        self.inboxes[role as usize].first_waiting().is_none()
+        self.inboxes[role as usize].waiting.is_empty()
     }
 
     /// Delivers a complete message. If there is no capacity for it, it waits; if no more may wait, it
@@ -92,7 +91,7 @@ impl Receiver {
         }
         if self.has_backlog_capacity(&peer, role) {
             self.update(name, |session| session.window.complete(id));
-            self.wait_for_capacity(role, name, id);
+            self.inboxes[role as usize].waiting.push_back((name, id));
         } else {
             self.forget_message(name, id);
         }
@@ -134,14 +133,6 @@ impl Receiver {
         Some(Verdict::Delivered { digest, arrivals })
     }
 
-    /// Makes a complete message wait until the application has taken others.
-    fn wait_for_capacity(&mut self, role: Role, name: SessionId, id: MessageId) {
-        let session = self.sessions.get_mut(&name);
-        if let Some(whole) = session.and_then(|session| session.window.whole(id)) {
-            whole.inbox_key = Some(self.inboxes[role as usize].wait(name, id));
-        }
-    }
-
     /// Ends a message and remembers how. Returns its state.
     pub(super) fn end(
         &mut self,
@@ -156,11 +147,9 @@ impl Receiver {
 
     /// Removes the deadline, the pulls and the queue entry of a message that is no longer held.
     pub(super) fn detach(&mut self, name: SessionId, id: MessageId, incoming: &mut Incoming) {
-        self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
+        self.timers.remove((name, id));
         self.pulls.leave(incoming, (name, id));
-        if let Some(place) = incoming.inbox_key.take() {
-            self.inboxes[incoming.role as usize].remove(place);
-        }
+        self.inboxes[incoming.role as usize].waiting.remove((name, id));
     }
 
     /// Rejects all messages of some roles that have not ended, because the endpoint is closing.

@@ -2,7 +2,8 @@
 
 use super::Message;
 use crate::id::{MessageId, SessionId};
-use std::collections::{BTreeMap, VecDeque};
+use crate::proto::indexed::Indexed;
+use std::collections::VecDeque;
 
 /// Messages of one role, and complete messages that wait for capacity among them.
 #[derive(Debug, Default)]
@@ -10,8 +11,7 @@ pub(super) struct Inbox {
     messages: VecDeque<Message>,
     bytes: usize,
     /// Complete messages for which there is no capacity yet, oldest first.
-    waiting: BTreeMap<u64, (SessionId, MessageId)>,
-    waited: u64,
+    pub(super) waiting: Indexed<(SessionId, MessageId), u64>,
 }
 
 impl Inbox {
@@ -47,32 +47,11 @@ impl Inbox {
         self.messages.len()
     }
 
-    /// Adds a message that waits for capacity. Returns its key.
-    pub(super) fn wait(&mut self, session: SessionId, id: MessageId) -> u64 {
-        self.waited += 1;
-        self.waiting.insert(self.waited, (session, id));
-        self.waited
-    }
-
-    /// Removes a message that no longer waits.
-    pub(super) fn remove(&mut self, key: u64) {
-        self.waiting.remove(&key);
-    }
-
-    pub(super) fn at(&self, key: Option<u64>) -> Option<(SessionId, MessageId)> {
-        self.waiting.get(&key?).copied()
-    }
-
     /// Panics unless `waiting` messages wait, and no more than `messages` were delivered.
     pub(super) fn check_invariants(&self, waiting: usize, messages: usize) {
         assert_eq!(self.waiting.len(), waiting, "only whole messages wait");
         assert!(self.len() <= messages, "{} messages of {messages}", self.len());
         let bytes: usize = self.messages.iter().map(|message| message.bytes.len()).sum();
         assert_eq!(bytes, self.bytes, "bytes of the messages in the queue");
-    }
-
-    /// The message that has waited for the longest.
-    pub(super) fn first_waiting(&self) -> Option<(SessionId, MessageId)> {
-        self.waiting.first_key_value().map(|(_, first)| *first)
     }
 }

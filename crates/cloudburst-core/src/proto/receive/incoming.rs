@@ -37,15 +37,9 @@ pub(super) struct Incoming {
     pub(super) pulling: Option<Box<Pulling>>,
     /// The probe that is still to be answered, if the message is not pulled.
     pub(super) probed: Option<PendingProbe>,
-    /// The entry of this message in the timers of pulls and probes.
-    pub(super) pull_timer: Option<Instant>,
     pub(super) last_progress: Instant,
     /// When the last symbol arrived after the message was complete.
     pub(super) last_late: Instant,
-    /// Its key in the receiver's deadlines.
-    pub(super) timer: Option<Instant>,
-    /// Its key in the queue of those that wait for the application.
-    pub(super) inbox_key: Option<u64>,
     began: Instant,
 }
 
@@ -100,11 +94,8 @@ impl Incoming {
             pulled: prefix.pulled,
             pulling: prefix.pulled.then(Box::default),
             probed: None,
-            pull_timer: None,
             last_progress: now,
             last_late: now,
-            timer: None,
-            inbox_key: None,
             began: now,
         })
     }

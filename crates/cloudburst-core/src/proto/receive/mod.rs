@@ -26,10 +26,8 @@ mod symbols;
 mod trimmed;
 mod window;
 
-use self::admission::AdmissionQueue;
 use self::answers::Outbound;
 pub use self::counters::ReceiverCounters;
-use self::deadlines::MessageTimer;
 use self::handshake::{HandshakeReply, Unconfirmed};
 use self::inbox::Inbox;
 use self::peers::Peer;
@@ -38,10 +36,10 @@ use self::quota::{PeerKey, Usage};
 use self::recycler::Recycler;
 use self::round_robin::RoundRobin;
 use self::session::Session;
+use super::indexed::Indexed;
 use super::limits::{MAX_ANSWERS, MAX_REPLIES};
 use super::session::{HalfOpen, Identity};
 use super::stats::ReceivedFrom;
-use super::timers::Timers;
 use crate::config::Parameters;
 use crate::id::{MessageId, SessionId};
 use crate::latency::LatencyHistogram;
@@ -118,7 +116,10 @@ pub(crate) struct Receiver {
     peers: HashMap<PeerKey, Peer>,
     /// The state held for all sessions.
     usage: Usage,
-    admission_queue: AdmissionQueue,
+    /// Peers with a message that waits for shared capacity, oldest first.
+    admission_queue: Indexed<PeerKey, u64>,
+    /// How many messages have begun.
+    begun: u64,
     recycler: Recycler,
     pulls: PullQueue,
     /// The number of the last answer to a handshake, which selects its return path.
@@ -137,9 +138,9 @@ pub(crate) struct Receiver {
     pacer: Pacer,
     events: VecDeque<ReceiverEvent>,
     /// Deadlines of messages.
-    timers: Timers<MessageTimer>,
+    timers: Indexed<(SessionId, MessageId), Instant>,
     /// Sessions of which no message is being received, by when they were last heard from.
-    idle: Timers<SessionId>,
+    idle: Indexed<SessionId, Instant>,
     last_symbol: Option<Instant>,
     closing: bool,
     /// Whether the sessions have ended. Answers to handshakes would say that they are alive.
@@ -173,7 +174,8 @@ impl Receiver {
             inboxes: Default::default(),
             peers: HashMap::new(),
             usage: Usage::default(),
-            admission_queue: AdmissionQueue::default(),
+            admission_queue: Indexed::default(),
+            begun: 0,
             return_path: 0,
             replies: RoundRobin::new(MAX_REPLIES),
             replies_are_next: true,
@@ -181,8 +183,8 @@ impl Receiver {
             overdue: false,
             pacer,
             events: VecDeque::new(),
-            timers: Timers::default(),
-            idle: Timers::default(),
+            timers: Indexed::default(),
+            idle: Indexed::default(),
             last_symbol: None,
             closing: false,
             ended: false,

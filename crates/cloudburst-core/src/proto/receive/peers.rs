@@ -26,11 +26,12 @@ impl Receiver {
     ) -> Option<T> {
         let session = self.sessions.get_mut(&name)?;
         let before = session.window.usage();
+        let was_idle = session.window.is_idle();
         let result = change(session);
         let after = session.window.usage();
-        let quiet = session.window.is_idle().then_some(session.last_heard);
-        if quiet.is_some() != session.idle_key.is_some() {
-            self.idle.set(&mut session.idle_key, quiet, name);
+        let is_idle = session.window.is_idle();
+        if was_idle != is_idle {
+            self.idle.set(name, is_idle.then_some(session.last_heard));
         }
         if before != after {
             self.usage.replace(before, after);
@@ -42,8 +43,8 @@ impl Receiver {
     }
 
     /// Adds a session that remembers nothing yet.
-    pub(super) fn insert_session(&mut self, name: SessionId, mut session: Session) {
-        self.idle.set(&mut session.idle_key, Some(session.last_heard), name);
+    pub(super) fn insert_session(&mut self, name: SessionId, session: Session) {
+        self.idle.set(name, Some(session.last_heard));
         self.peers.entry(session.key()).or_default().sessions += 1;
         self.sessions.insert(name, session);
     }
@@ -57,7 +58,7 @@ impl Receiver {
             peer.usage.replace(usage, Usage::default());
             peer.sessions -= 1;
             if peer.sessions == 0 {
-                peer.waiter.iter().for_each(|waiter| self.admission_queue.leave(waiter));
+                self.admission_queue.remove(session.key());
                 self.peers.remove(&session.key());
             }
         }

@@ -3,7 +3,6 @@
 use super::Receiver;
 use super::admission::Candidate;
 use super::answers::{Counted, Verdict};
-use super::deadlines::MessageTimer;
 use super::incoming::{Incoming, Step};
 use super::pulling::{Arrival, PullCredit};
 use super::routes::Routes;
@@ -154,10 +153,9 @@ impl Receiver {
         now: Instant,
         name: SessionId,
         id: MessageId,
-        mut incoming: Incoming,
+        incoming: Incoming,
     ) {
-        let deadline = now + self.config.decode_timeout;
-        self.timers.set(&mut incoming.timer, Some(deadline), MessageTimer(name, id));
+        self.timers.set((name, id), Some(now + self.config.decode_timeout));
         if self.observer.is_some()
             && let Some(session) = self.sessions.get(&name)
         {

@@ -1,6 +1,5 @@
 //! The state of a message that its receiver pulls: which symbols are in flight, and which are lost.
 
-use crate::proto::fair_queue;
 use crate::proto::layout::Layout;
 use crate::proto::limits::{MAX_BACKOFF, MAX_BLOCKS_IN_FLIGHT};
 use crate::proto::round_trip::RoundTrip;
@@ -41,8 +40,6 @@ pub(super) struct Pulling {
     since: Instant,
     /// Stalls since the last arrival.
     stalls: u32,
-    /// The entry of this message in the queue of pulls.
-    pub(super) queue_key: Option<fair_queue::Key<u32>>,
 }
 
 /// One block of a pulled message. Counts are of symbols.

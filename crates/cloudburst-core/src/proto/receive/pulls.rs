@@ -7,8 +7,8 @@ use super::pulling::PullCredit;
 use crate::config::{Parameters, PullOrder};
 use crate::id::{MessageId, SessionId};
 use crate::proto::fair_queue::FairQueue;
+use crate::proto::indexed::Indexed;
 use crate::proto::send::headers_to;
-use crate::proto::timers::Timers;
 use crate::rate::{Downlink, Share};
 use crate::time::Instant;
 use crate::wire::answer::NONE_ACKNOWLEDGED;
@@ -34,9 +34,9 @@ pub(super) struct PullQueue {
     /// How long symbols sent before a probe may arrive after it.
     grace: Duration,
     /// Ranked by the number of symbols missing from each.
-    wanting: FairQueue<u32, Key>,
+    wanting: FairQueue<Key, u32>,
     /// When messages stall, or their probes are due.
-    pub(super) timers: Timers<Key>,
+    timers: Indexed<Key, Instant>,
 }
 
 impl PullQueue {
@@ -51,7 +51,7 @@ impl PullQueue {
             grace: downlink.time_of(GRACE_PACKETS * packet).max(MIN_GRACE),
             downlink,
             wanting: FairQueue::default(),
-            timers: Timers::default(),
+            timers: Indexed::default(),
         }
     }
 
@@ -62,7 +62,7 @@ impl PullQueue {
 
     /// When the next symbol may be pulled; `None` if no message wants one.
     pub(super) fn ready_at(&self) -> Option<Instant> {
-        (!self.wanting.is_empty()).then(|| self.downlink.ready_at())
+        (!self.wanting.ranked.is_empty()).then(|| self.downlink.ready_at())
     }
 
     /// The message of which the next symbol is pulled.
@@ -78,20 +78,17 @@ impl PullQueue {
         let mut due = incoming.probed.map(|probed| probed.due);
         if let Some((pulling, layout)) = incoming.pulling() {
             // `None` means that no symbol of it may be pulled.
-            let missing = pulling.missing(layout);
-            self.wanting.set(&mut pulling.queue_key, missing, key);
+            self.wanting.set(key, pulling.missing(layout));
             due =
                 [pulling.stalls_at(rto, layout), pulling.probes_due()].into_iter().flatten().min();
         }
-        self.timers.hasten(&mut incoming.pull_timer, due, key);
+        self.timers.hasten(key, due);
     }
 
     /// Removes a message that is no longer pulled.
     pub(super) fn leave(&mut self, incoming: &mut Incoming, key: Key) {
-        if let Some(pulling) = &mut incoming.pulling {
-            self.wanting.set(&mut pulling.queue_key, None, key);
-        }
-        self.timers.set(&mut incoming.pull_timer, None, key);
+        self.wanting.set(key, None);
+        self.timers.remove(key);
         incoming.pulling = None;
         incoming.probed = None;
     }
@@ -102,16 +99,14 @@ impl PullQueue {
         let mut ranked = 0;
         let mut timers = 0;
         for (key, incoming) in messages {
-            timers += usize::from(incoming.pull_timer.is_some());
-            assert!(self.timers.has(incoming.pull_timer, key), "{key:?}: its timer");
+            timers += usize::from(self.timers.contains(key));
             let Some(pulling) = &incoming.pulling else { continue };
             pulling.check_invariants(incoming.layout());
             let missing = pulling.missing(incoming.layout());
-            assert_eq!(pulling.queue_key.map(|key| key.rank()), missing, "{key:?}: its rank");
-            assert!(self.wanting.has(pulling.queue_key, key), "{key:?} is not in the queue");
-            ranked += usize::from(pulling.queue_key.is_some());
+            assert_eq!(self.wanting.ranked.rank(key), missing, "{key:?}: its rank");
+            ranked += usize::from(missing.is_some());
         }
-        assert_eq!(self.wanting.len(), ranked, "messages in the queue");
+        assert_eq!(self.wanting.ranked.len(), ranked, "messages in the queue");
         assert_eq!(self.timers.len(), timers, "timers of messages that are pulled");
     }
 }
@@ -139,7 +134,7 @@ impl Receiver {
         let packet = incoming.packet_len();
         let (pulling, layout) = incoming.pulling()?;
         let credit = pulling.pull(now, layout)?;
-        self.pulls.wanting.served(&mut pulling.queue_key, key);
+        self.pulls.wanting.served(key);
         self.pulls.update(incoming, rto, key);
         // Openings are not charged. They leave the queue of an incast full, which loses 17 of 400
         // pulled symbols, but to charge them would idle the link for up to a window after each
@@ -170,7 +165,6 @@ impl Receiver {
         let session = self.sessions.get_mut(&name)?;
         let rto = session.pull_round_trip.rto();
         let incoming = session.window.receiving(id)?;
-        incoming.pull_timer = None;
         if let Some((pulling, layout)) = incoming.pulling() {
             self.counters.symbols_lost += u64::from(pulling.on_probes_due(now));
             // The timer is not moved by every symbol, so it may expire early.
@@ -184,6 +178,6 @@ impl Receiver {
 
     /// When the queue of pulls next needs attention.
     pub(super) fn next_pull(&self) -> Option<Instant> {
-        [self.pulls.ready_at(), self.pulls.timers.next()].into_iter().flatten().min()
+        [self.pulls.ready_at(), self.pulls.timers.first_rank()].into_iter().flatten().min()
     }
 }

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 ///
 /// The incarnation alone is not enough, because a third party could claim it and use up the quota.
 /// Ports are ignored, because one endpoint has many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct PeerKey {
     pub(super) incarnation: Incarnation,
     // Not by session: a peer may open any number, and three of them once held 96,592 bytes of a

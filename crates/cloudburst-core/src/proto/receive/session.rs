@@ -8,12 +8,12 @@ use super::window::Window;
 use crate::id::{Incarnation, MessageId, PathId, SessionId};
 use crate::naming::address_of;
 use crate::path::{PathResolver, Via};
+use crate::proto::indexed::Indexed;
 use crate::proto::limits::KEPT_ARRIVALS;
 use crate::proto::marking::Class;
 use crate::proto::round_trip::RoundTrip;
 use crate::proto::session::{Discovery, Peering};
 use crate::proto::stats::ReceivedFrom;
-use crate::proto::timers::Timers;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys, HEADER_TAG_LEN};
 use crate::wire::seal::{Opener, Sealer};
@@ -40,8 +40,6 @@ pub(super) struct Session {
     pub(super) sealer: Sealer,
     pub(super) digest: DigestKey,
     pub(super) last_heard: Instant,
-    /// Its key in the order of idle sessions: less than `IDLE_GRAIN` before `last_heard`.
-    pub(super) idle_key: Option<Instant>,
     pub(super) counts: ReceivedFrom,
     pub(super) window: Window,
     pub(super) routes: Routes,
@@ -74,7 +72,6 @@ impl Session {
             sealer: Sealer::new(flow.answers),
             digest: flow.digest,
             last_heard: now,
-            idle_key: None,
             counts: ReceivedFrom { session_since: Some(now), ..ReceivedFrom::default() },
             window: Window::new(),
             routes: Routes::default(),
@@ -96,10 +93,15 @@ impl Session {
     /// Records that an authentic packet arrived. `idle` is the order of idle sessions, in which
     /// this one is `name`.
     #[inline]
-    pub(super) fn heard(&mut self, now: Instant, name: SessionId, idle: &mut Timers<SessionId>) {
+    pub(super) fn heard(
+        &mut self,
+        now: Instant,
+        name: SessionId,
+        idle: &mut Indexed<SessionId, Instant>,
+    ) {
         self.last_heard = now;
-        if self.idle_key.is_some_and(|at| now.saturating_since(at) >= IDLE_GRAIN) {
-            idle.set(&mut self.idle_key, Some(now), name);
+        if idle.rank(name).is_some_and(|at| now.saturating_since(at) >= IDLE_GRAIN) {
+            idle.set(name, Some(now));
         }
     }
 

@@ -2,7 +2,6 @@
 
 use super::Receiver;
 use super::answers::{Answer, Verdict};
-use super::deadlines::MessageTimer;
 use super::routes::PathPosition;
 use super::session::Session;
 use crate::id::{MessageId, SessionId};
@@ -164,8 +163,7 @@ impl Receiver {
         let dropped =
             self.update(name, |session| session.window.raise_low_watermark(low_watermark));
         for (id, mut incoming) in dropped.into_iter().flatten() {
-            self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
-            self.pulls.leave(&mut incoming, (name, id));
+            self.detach(name, id, &mut incoming);
             self.recycler.put_message(incoming);
         }
     }

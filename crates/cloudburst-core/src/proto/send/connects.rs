@@ -13,8 +13,6 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub(super) struct Connect {
     pub(super) peer: SocketAddr,
-    /// Its deadline, which is its key in the timers.
-    pub(super) timer_key: Option<Instant>,
 }
 
 impl Sender {
@@ -40,10 +38,9 @@ impl Sender {
         self.enter_peer(address, None)?;
         let id = ConnectId(self.next_connect);
         self.next_connect += 1;
-        let mut connect = Connect { peer: address, timer_key: None };
         let deadline = now + deadline.unwrap_or(self.config.deadline);
-        self.timers.set(&mut connect.timer_key, Some(deadline), Timer::Connect(id));
-        self.connects.insert(id, connect);
+        self.timers.set(Timer::Connect(id), Some(deadline));
+        self.connects.insert(id, Connect { peer: address });
         if let Some(peer) = self.peers.get_mut(&address) {
             peer.connects.insert(id);
         }
@@ -59,8 +56,7 @@ impl Sender {
     }
 
     pub(super) fn connect_timeout(&mut self, id: ConnectId) {
-        let Some(connect) = self.connects.get_mut(&id) else { return };
-        connect.timer_key = None;
+        let Some(connect) = self.connects.get(&id) else { return };
         let peer = self.peers.get(&connect.peer);
         let rejection = peer.map_or(Rejection::NoAnswer, Peer::unreached_reason);
         self.end_connect(id, Err(rejection));
@@ -87,12 +83,11 @@ impl Sender {
     }
 
     fn end_connect(&mut self, id: ConnectId, result: Result<(), Rejection>) {
-        let Some(mut connect) = self.connects.remove(&id) else { return };
-        self.timers.set(&mut connect.timer_key, None, Timer::Connect(id));
+        let Some(connect) = self.connects.remove(&id) else { return };
+        self.timers.remove(Timer::Connect(id));
         if let Some(peer) = self.peers.get_mut(&connect.peer) {
             peer.connects.remove(&id);
-            let idle_since = peer.idle_since();
-            self.idle.set(&mut peer.idle_key, idle_since, connect.peer);
+            self.idle.set(connect.peer, peer.idle_since());
         }
         self.events.push_back(SenderEvent::Connected(id, result));
     }

@@ -50,7 +50,6 @@ impl Sender {
 
     pub(super) fn message_timeout(&mut self, now: Instant, id: MessageId) {
         let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else { return };
-        transfer.timer_key = None;
         if transfer.deadline <= now {
             let peer = self.peers.get(&transfer.peer);
             let connected = peer.is_some_and(|peer| peer.usable);
@@ -69,7 +68,7 @@ impl Sender {
         }
         let Some(peer) = self.peers.get_mut(&transfer.peer) else { return };
         if peer.liveness.is_overdue(now, peer.rtt.rto()) {
-            peer.liveness.push(now, &mut transfer.probe_key, id);
+            peer.liveness.waiting.set(id, Some(now));
             let address = transfer.peer;
             self.probe_peer(now, address);
         } else {
@@ -81,19 +80,18 @@ impl Sender {
     pub(super) fn finish(&mut self, id: MessageId, outcome: Outcome) {
         let Some(mut message) = self.messages.remove(&id) else { return };
         let Outgoing { source, transfer } = &mut message;
-        self.schedule.set_ready(&mut transfer.schedule_key, None, id);
-        self.timers.set(&mut transfer.timer_key, None, Timer::Message(id));
+        self.schedule.set(id, None);
+        self.timers.remove(Timer::Message(id));
         self.bytes -= source.len();
         if let Some(peer) = self.peers.get_mut(&transfer.peer) {
-            peer.liveness.remove(&mut transfer.probe_key, id);
+            peer.liveness.waiting.remove(id);
             peer.finish_message(id, &outcome);
             if let (Outcome::Delivered(_), Some((log, capacity))) =
                 (&outcome, transfer.take_missing())
             {
                 peer.keep_missing(id, log, capacity);
             }
-            let idle_since = peer.idle_since();
-            self.idle.set(&mut peer.idle_key, idle_since, transfer.peer);
+            self.idle.set(transfer.peer, peer.idle_since());
         }
         let peer = transfer.peer;
         let end = &outcome;

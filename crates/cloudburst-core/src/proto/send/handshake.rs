@@ -108,8 +108,7 @@ impl Sender {
         // The path has delivered the packet.
         peer.paths.heard(now, retry.path, 0);
         let attempt = opening.on_retry(retry.path, retry.return_path);
-        let rank = Some(HelloRank { attempt, since: now });
-        self.hellos.set(&mut peer.hello_key, rank, address);
+        self.hellos.due.set(address, Some(HelloRank { attempt, since: now }));
         self.reschedule_peer(address);
         Some(())
     }
@@ -335,7 +334,7 @@ impl Sender {
     pub(super) fn seek_session(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let stops = peer.check_stale(now);
-        self.idle.set(&mut peer.idle_key, None, address);
+        self.idle.remove(address);
         if !peer.usable {
             self.begin_handshake(now, address);
         }
@@ -382,7 +381,7 @@ impl Sender {
         if opening.is_due(now) {
             opening.attempt(peer.paths.len());
             let rank = opening.attempt_to_send().map(|attempt| HelloRank { attempt, since: now });
-            self.hellos.set(&mut peer.hello_key, rank, address);
+            self.hellos.due.set(address, rank);
         }
         self.reschedule_peer(address);
     }
@@ -412,7 +411,7 @@ impl Sender {
         let peer = self.peers.get_mut(&address)?;
         let opening = peer.opening.take()?;
         self.openings.remove(&opening.nonce);
-        self.hellos.set(&mut peer.hello_key, None, address);
+        self.hellos.due.remove(address);
         Some(opening)
     }
 }

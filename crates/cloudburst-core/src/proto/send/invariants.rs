@@ -2,6 +2,7 @@
 
 use super::connects::Connect;
 use super::peer::Peer;
+use super::transfer::Transfer;
 use super::{Outgoing, Sender, Timer};
 use crate::id::{ConnectId, MessageId};
 use std::net::SocketAddr;
@@ -32,30 +33,31 @@ impl Sender {
         let peers = |has: fn(&Peer) -> bool| self.peers.values().filter(|peer| has(peer)).count();
         assert_eq!(self.sessions.len(), peers(|peer| peer.session.is_some()), "sessions");
         assert_eq!(self.openings.len(), peers(|peer| peer.opening.is_some()), "handshakes");
-        assert_eq!(self.hellos.len(), peers(|peer| peer.hello_key.is_some()), "HELLOs due");
-        assert_eq!(self.idle.len(), peers(|peer| peer.idle_key.is_some()), "idle peers");
-        let transfers = || self.messages.values().map(|message| &message.transfer);
-        let ready = transfers().filter(|transfer| transfer.schedule_key.is_some()).count();
+        let sends_hello = |peer: &Peer| attempt_to_send(peer).is_some();
+        assert_eq!(self.hellos.due.len(), peers(sends_hello), "HELLOs due");
+        assert_eq!(self.idle.len(), peers(|peer| peer.idle_since().is_some()), "idle peers");
+        let usable = |transfer: &Transfer| self.peers[&transfer.peer].usable;
+        let transfers = self.messages.values().map(|message| &message.transfer);
+        let ready = transfers.filter(|transfer| usable(transfer) && transfer.is_ready()).count();
         assert_eq!(self.schedule.len(), ready, "messages that are scheduled");
-        let timers = transfers().filter(|transfer| transfer.timer_key.is_some()).count();
-        let timers = timers + peers(|peer| peer.timer_key.is_some()) + self.connects.len();
-        assert_eq!(self.timers.len(), timers, "timers");
+        for (timer, _) in self.timers.iter() {
+            let exists = match timer {
+                Timer::Message(id) => self.messages.contains_key(&id),
+                Timer::Peer(address) => self.peers.contains_key(&address),
+                Timer::Connect(id) => self.connects.contains_key(&id),
+            };
+            assert!(exists, "{timer:?}: it has ended");
+        }
     }
 
     fn check_peer(&self, at: SocketAddr, peer: &Peer) {
-        let timer = Timer::Peer(at);
-        assert!(self.timers.has(peer.timer_key, timer), "{at}: its timer is not in the queue");
         if let Some(due) = peer.liveness_at() {
-            assert!(
-                peer.timer_key.is_some_and(|key| key <= due),
-                "{at}: nothing wakes it at {due:?}"
-            );
+            let timer = self.timers.rank(Timer::Peer(at));
+            assert!(timer.is_some_and(|timer| timer <= due), "{at}: nothing wakes it at {due:?}");
         }
-        assert_eq!(peer.idle_key, peer.idle_since(), "{at}: its key among idle peers");
-        assert!(self.idle.has(peer.idle_key, at), "{at}: it is not among idle peers");
-        assert!(self.hellos.has(peer.hello_key, at), "{at}: its HELLO is not in the queue");
-        let attempt = peer.opening.as_ref().and_then(|opening| opening.attempt_to_send());
-        assert_eq!(peer.hello_key.map(|rank| rank.attempt), attempt, "{at}: pending HELLOs");
+        assert_eq!(self.idle.rank(at), peer.idle_since(), "{at}: its rank among idle peers");
+        let attempt = self.hellos.due.rank(at).map(|rank| rank.attempt);
+        assert_eq!(attempt, attempt_to_send(peer), "{at}: pending HELLOs");
         if let Some(opening) = &peer.opening {
             assert_eq!(self.openings.get(&opening.nonce), Some(&at), "{at}: handshake not found");
         }
@@ -71,10 +73,9 @@ impl Sender {
             let known = self.messages.get(&id).is_some_and(|message| message.transfer.peer == at);
             assert!(known, "{at}: message {id:?} is not under way to it");
         }
-        let waiting = peer.unfinished().into_iter().filter(|id| {
-            self.messages.get(id).is_some_and(|message| message.transfer.probe_key.is_some())
-        });
-        assert_eq!(peer.liveness.waiting(), waiting.count(), "{at}: messages that wait for probes");
+        let unfinished = peer.unfinished();
+        let mut waiting = peer.liveness.waiting.iter();
+        assert!(waiting.all(|(id, _)| unfinished.contains(&id)), "{at}: a probe for nothing");
     }
 
     fn check_message(&self, id: MessageId, Outgoing { source, transfer }: &Outgoing) {
@@ -82,28 +83,15 @@ impl Sender {
         let Some(peer) = self.peers.get(&transfer.peer) else {
             panic!("{id:?}: its peer is forgotten")
         };
-        let timer = Timer::Message(id);
-        assert!(
-            self.timers.has(transfer.timer_key, timer),
-            "{id:?}: its timer is not in the queue"
-        );
+        let wake_at = transfer.wake_at(peer.liveness.waiting.contains(id));
         assert_eq!(
-            transfer.timer_key,
-            Some(transfer.wake_at()),
+            self.timers.rank(Timer::Message(id)),
+            Some(wake_at),
             "{id:?}: its timer is not set to when it needs attention"
         );
-        assert!(transfer.wake_at() <= transfer.deadline, "{id:?}: nothing ends it at its deadline");
+        assert!(wake_at <= transfer.deadline, "{id:?}: nothing ends it at its deadline");
         let rank = (peer.usable && transfer.is_ready()).then(|| transfer.rank());
-        assert_eq!(
-            transfer.schedule_key.map(|key| key.rank()),
-            rank,
-            "{id:?}: its rank in the schedule"
-        );
-        assert!(self.schedule.has(transfer.schedule_key, id), "{id:?}: it is not in the schedule");
-        assert!(
-            peer.liveness.has(transfer.probe_key, id),
-            "{id:?}: it is not among those that wait for probes"
-        );
+        assert!(self.schedule.agrees(id, rank), "{id:?}: its rank in the schedule");
         assert_eq!(
             transfer.is_paused(),
             peer.liveness.is_unresponsive(),
@@ -122,7 +110,14 @@ impl Sender {
         };
         assert!(peer.connects.contains(&id), "{id:?}: its peer does not know of it");
         assert!(!peer.is_connected(), "{id:?}: it waits for a session that may be used");
-        let is_timed = self.timers.is_set(connect.timer_key, Timer::Connect(id));
-        assert!(is_timed, "{id:?}: nothing ends it at its deadline");
+        assert!(
+            self.timers.contains(Timer::Connect(id)),
+            "{id:?}: nothing ends it at its deadline"
+        );
     }
+}
+
+/// The attempt of the handshake with a peer of which packets are to be sent.
+fn attempt_to_send(peer: &Peer) -> Option<u32> {
+    peer.opening.as_ref()?.attempt_to_send()
 }

@@ -2,7 +2,7 @@
 
 use super::recovery::{backoff, probes};
 use crate::id::MessageId;
-use crate::proto::timers::Timers;
+use crate::proto::indexed::Indexed;
 use crate::time::Instant;
 use core::time::Duration;
 
@@ -31,7 +31,7 @@ pub(super) struct Liveness {
     credit: u32,
     next_period_at: Option<Instant>,
     /// Messages that wait for a probe, by when they may have one.
-    waiting: Timers<MessageId>,
+    pub(super) waiting: Indexed<MessageId, Instant>,
 }
 
 /// The messages that may continue because a peer was heard from.
@@ -57,14 +57,15 @@ impl Liveness {
     /// Starts over: the peer was heard from, or nothing waits for it any more.
     pub(super) fn reset(&mut self) -> Resume {
         self.unanswered_since = None;
-        if !self.unresponsive && self.waiting.next().is_none() {
+        if !self.unresponsive && self.waiting.is_empty() {
             self.periods = 0;
             self.credit = 0;
             self.next_period_at = None;
             return Resume::None;
         }
         let Self { unresponsive, waiting, .. } = core::mem::take(self);
-        if unresponsive { Resume::All } else { Resume::Waiting(waiting.into_iter().collect()) }
+        let waiting = waiting.iter().map(|(id, _)| id);
+        if unresponsive { Resume::All } else { Resume::Waiting(waiting.collect()) }
     }
 
     /// Whether an answer is overdue.
@@ -88,29 +89,9 @@ impl Liveness {
         self.unresponsive = true;
     }
 
-    /// Messages that wait for a probe.
-    pub(super) fn waiting(&self) -> usize {
-        self.waiting.len()
-    }
-
-    /// Whether a message is queued at `key`. True if there is no key.
-    pub(super) fn has(&self, key: Option<Instant>, id: MessageId) -> bool {
-        self.waiting.has(key, id)
-    }
-
-    /// Queues a message, whose key is `key`, for a probe.
-    pub(super) fn push(&mut self, now: Instant, key: &mut Option<Instant>, id: MessageId) {
-        self.waiting.set(key, Some(now), id);
-    }
-
     /// Queues a message that has already had probes in this period.
-    pub(super) fn push_again(&mut self, now: Instant, key: &mut Option<Instant>, id: MessageId) {
-        self.waiting.set(key, Some(self.next_period_at.unwrap_or(now)), id);
-    }
-
-    /// Removes a message, whose key is `key`, from those that wait for a probe.
-    pub(super) fn remove(&mut self, key: &mut Option<Instant>, id: MessageId) {
-        self.waiting.set(key, None, id);
+    pub(super) fn push_again(&mut self, now: Instant, id: MessageId) {
+        self.waiting.set(id, Some(self.next_period_at.unwrap_or(now)));
     }
 
     /// The message that may send probes now, and how many: at most the credit that is left. The
@@ -121,7 +102,10 @@ impl Liveness {
         rto: Duration,
         paths: usize,
     ) -> Option<(MessageId, u32)> {
-        let id = self.waiting.first_due(now)?;
+        let id = self.waiting.first()?;
+        if self.waiting.first_rank().is_some_and(|at| at > now) {
+            return None;
+        }
         if self.next_period_at.is_none_or(|at| at <= now) {
             self.periods = self.periods.saturating_add(1);
             self.next_period_at = Some(now + backoff(rto, self.periods));
@@ -137,7 +121,7 @@ impl Liveness {
 
     /// When a message may have probes, if any waits for some.
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        let waiting = self.waiting.next()?;
+        let waiting = self.waiting.first_rank()?;
         let next_period_at = self.next_period_at.filter(|_| self.credit == 0);
         Some(next_period_at.map_or(waiting, |at| at.max(waiting)))
     }
@@ -150,29 +134,27 @@ mod tests {
     const RTO: Duration = Duration::from_millis(1);
     const START: Instant = Instant::from_nanos(1_000_000_000);
 
-    fn waiting(messages: u64) -> (Liveness, Vec<Option<Instant>>) {
+    fn waiting(messages: u64) -> Liveness {
         let mut liveness = Liveness::default();
         liveness.on_ack_request(START);
-        let mut keys = vec![None; messages as usize];
-        for (id, key) in keys.iter_mut().enumerate() {
-            liveness.push(START, key, MessageId(id as u64));
+        for id in 0..messages {
+            liveness.waiting.set(MessageId(id), Some(START));
         }
-        (liveness, keys)
+        liveness
     }
 
     /// The number of probes in 10 s, if each of `messages` messages takes 4 of them and waits
     /// again.
     fn probes_sent(messages: u64) -> u32 {
-        let (mut liveness, mut keys) = waiting(messages);
+        let mut liveness = waiting(messages);
         let mut sent = 0;
         let mut now = START + RTO;
         while now < START + Duration::from_secs(10) {
             while let Some((id, credit)) = liveness.next_probe(now, RTO, 4) {
-                let key = &mut keys[id.0 as usize];
-                liveness.remove(key, id);
+                liveness.waiting.remove(id);
                 liveness.on_granted(credit.min(4));
                 sent += credit.min(4);
-                liveness.push_again(now, key, id);
+                liveness.push_again(now, id);
             }
             now = liveness.wake_at().unwrap();
         }
@@ -189,12 +171,12 @@ mod tests {
 
     #[test]
     fn an_answer_resumes_messages_that_waited_for_probes_and_all_of_an_unresponsive_peer() {
-        let (mut liveness, _) = waiting(0);
+        let mut liveness = waiting(0);
         assert_eq!(liveness.reset(), Resume::None);
-        let (mut liveness, _) = waiting(2);
+        let mut liveness = waiting(2);
         assert_eq!(liveness.reset(), Resume::Waiting(vec![MessageId(0), MessageId(1)]));
         assert_eq!(liveness.reset(), Resume::None);
-        let (mut liveness, _) = waiting(2);
+        let mut liveness = waiting(2);
         assert_eq!(liveness.unresponsive_at(RTO), Some(START + MIN_UNRESPONSIVE));
         liveness.set_unresponsive();
         assert_eq!(liveness.reset(), Resume::All);

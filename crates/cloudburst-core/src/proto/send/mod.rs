@@ -35,11 +35,11 @@ use self::source::Source;
 use self::transfer::Transfer;
 use self::transmit::{MAX_PARTS, ProbeDue};
 pub(super) use self::transmit::{headers, headers_to};
+use super::indexed::Indexed;
 use super::limits::MESSAGE_WINDOW;
 use super::session::Identity;
 use super::stats::SentTo;
 use super::steps::step;
-use super::timers::Timers;
 use crate::config::{BurstPolicy, Parameters};
 use crate::error::{Outcome, Rejection, StartError};
 use crate::id::{ConnectId, MessageId, SessionId};
@@ -83,14 +83,14 @@ pub(crate) struct Sender {
     /// The peer of the handshake with the nonce.
     openings: HashMap<u64, SocketAddr>,
     /// Peers that nothing waits for, by when each was last heard from.
-    idle: Timers<SocketAddr>,
+    idle: Indexed<SocketAddr, Instant>,
     messages: HashMap<MessageId, Outgoing>,
     recycler: Recycler,
     connects: HashMap<ConnectId, Connect>,
     /// Bytes of all messages.
     bytes: usize,
     schedule: Schedule,
-    timers: Timers<Timer>,
+    timers: Indexed<Timer, Instant>,
     pacer: Pacer,
     /// The limit below the configured rate, if the configuration asks for one.
     limit: Option<Box<RateLimit>>,
@@ -123,7 +123,7 @@ pub(crate) struct Sender {
 }
 
 /// What a timer of a sender is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Timer {
     Message(MessageId),
     Peer(SocketAddr),
@@ -176,13 +176,13 @@ impl Sender {
             peers: HashMap::new(),
             sessions: HashMap::new(),
             openings: HashMap::new(),
-            idle: Timers::default(),
+            idle: Indexed::default(),
             messages: HashMap::new(),
             recycler: Recycler::default(),
             connects: HashMap::new(),
             bytes: 0,
             schedule: Schedule::default(),
-            timers: Timers::default(),
+            timers: Indexed::default(),
             rate_changes: 0,
             quantum: None,
             trains: 0,
@@ -449,7 +449,7 @@ impl Sender {
 
     /// When the next timer is due.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
-        [self.timers.next(), self.recycler.poll_timeout()].into_iter().flatten().min()
+        [self.timers.first_rank(), self.recycler.poll_timeout()].into_iter().flatten().min()
     }
 
     /// The next event for the driver.
@@ -464,12 +464,12 @@ impl Sender {
 
     fn reschedule(&mut self, id: MessageId) {
         step();
-        let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else { return };
-        let usable = self.peers.get(&transfer.peer).is_some_and(|peer| peer.usable);
-        let ready = (usable && transfer.is_ready()).then(|| transfer.rank());
-        let wake_at = Some(transfer.wake_at());
-        self.schedule.set_ready(&mut transfer.schedule_key, ready, id);
-        self.timers.set(&mut transfer.timer_key, wake_at, Timer::Message(id));
+        let Some(Outgoing { transfer, .. }) = self.messages.get(&id) else { return };
+        let Some(peer) = self.peers.get(&transfer.peer) else { return };
+        let ready = (peer.usable && transfer.is_ready()).then(|| transfer.rank());
+        let wake_at = transfer.wake_at(peer.liveness.waiting.contains(id));
+        self.schedule.set(id, ready);
+        self.timers.set(Timer::Message(id), Some(wake_at));
     }
 }
 

@@ -1,6 +1,5 @@
 //! The state of one peer at a sender: paths, session, handshake, round-trip time.
 
-use super::hellos::HelloRank;
 use super::liveness::{Liveness, Resume};
 use super::rtt::Rtt;
 use super::transfer::ArrivalLog;
@@ -61,11 +60,6 @@ pub(super) struct Peer {
     pub(super) connects: BTreeSet<ConnectId>,
     last_heard: Instant,
     pub(super) liveness: Liveness,
-    /// The keys of this peer in the timers, among the peers that may be forgotten, and among those
-    /// to which a HELLO is due.
-    pub(super) timer_key: Option<Instant>,
-    pub(super) idle_key: Option<Instant>,
-    pub(super) hello_key: Option<HelloRank>,
 }
 
 #[derive(Debug)]
@@ -114,9 +108,6 @@ impl Peer {
             connects: BTreeSet::new(),
             last_heard: Instant::ZERO,
             liveness: Liveness::default(),
-            timer_key: None,
-            idle_key: None,
-            hello_key: None,
         }
     }
 

@@ -14,7 +14,6 @@ use std::net::{IpAddr, SocketAddr};
 impl Sender {
     pub(super) fn peer_timeout(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        peer.timer_key = None;
         peer.rtt.on_timeout(now);
         if peer.is_idle() {
             // No caller waits for an answer any more. A handshake still completes its current
@@ -215,9 +214,9 @@ impl Sender {
         let Some(address) = self.idle.first() else { return false };
         tracing::debug!(peer = %address, "idle peer forgotten");
         self.end_handshake(address);
-        if let Some(mut peer) = self.peers.remove(&address) {
-            self.timers.set(&mut peer.timer_key, None, Timer::Peer(address));
-            self.idle.set(&mut peer.idle_key, None, address);
+        if let Some(peer) = self.peers.remove(&address) {
+            self.timers.remove(Timer::Peer(address));
+            self.idle.remove(address);
             if let Some(session) = peer.session {
                 self.sessions.remove(&session.opener.session());
             }
@@ -235,11 +234,9 @@ impl Sender {
 
     pub(super) fn reschedule_peer(&mut self, address: SocketAddr) {
         step();
-        let Some(peer) = self.peers.get_mut(&address) else { return };
-        let wake_at = peer.wake_at();
-        let idle_since = peer.idle_since();
-        self.timers.hasten(&mut peer.timer_key, wake_at, Timer::Peer(address));
-        self.idle.set(&mut peer.idle_key, idle_since, address);
+        let Some(peer) = self.peers.get(&address) else { return };
+        self.timers.hasten(Timer::Peer(address), peer.wake_at());
+        self.idle.set(address, peer.idle_since());
     }
 }
 

@@ -23,7 +23,7 @@ impl Sender {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else { return };
         transfer.pause();
-        peer.liveness.push(now, &mut transfer.probe_key, id);
+        peer.liveness.waiting.set(id, Some(now));
         self.reschedule(id);
     }
 
@@ -34,7 +34,7 @@ impl Sender {
             let paths = peer.paths.len();
             let Some((id, credit)) = peer.liveness.next_probe(now, rto, paths) else { break };
             let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else { break };
-            peer.liveness.remove(&mut transfer.probe_key, id);
+            peer.liveness.waiting.remove(id);
             let granted = transfer.probe(now, peer.paths.all_healthy(), credit, probes(paths));
             peer.liveness.on_granted(granted);
             self.reschedule(id);

@@ -2,8 +2,8 @@
 //! proved that it holds a key and receives at its address.
 
 use crate::id::{PathId, SessionId};
+use crate::proto::indexed::Indexed;
 use crate::proto::limits::{HALF_OPEN_FOR, MAX_HALF_OPEN};
-use crate::proto::timers::Timers;
 use crate::time::Instant;
 use crate::wire::handshake::{ACCEPT_MESSAGE_LEN, Accept};
 use foldhash::HashMap;
@@ -25,8 +25,6 @@ pub(in crate::proto) struct Pending<T> {
     message: [u8; ACCEPT_MESSAGE_LEN],
     /// The index of the key that the handshake is under.
     key: usize,
-    /// Its key in the order: when it began, or when the newest packet was refused.
-    since: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -34,8 +32,8 @@ pub(in crate::proto) struct HalfOpen<T> {
     pending: HashMap<SessionId, Pending<T>>,
     /// By initiator and nonce, so that a repeated OPEN gets the same answer.
     by_handshake: HashMap<HandshakeKey, SessionId>,
-    /// Oldest first.
-    order: Timers<SessionId>,
+    /// By when each began, or its newest packet was refused.
+    order: Indexed<SessionId, Instant>,
 }
 
 impl<T> Pending<T> {
@@ -52,7 +50,7 @@ impl<T> Default for HalfOpen<T> {
     fn default() -> Self {
         let pending = HashMap::default();
         let by_handshake = HashMap::default();
-        Self { pending, by_handshake, order: Timers::default() }
+        Self { pending, by_handshake, order: Indexed::default() }
     }
 }
 
@@ -86,9 +84,8 @@ impl<T> HalfOpen<T> {
         }
         self.by_handshake.insert(opened_by, id);
         let session = Some(Box::new(session));
-        let mut pending = Pending { session, refused: None, opened_by, message, key, since: None };
-        self.order.set(&mut pending.since, Some(now), id);
-        self.pending.insert(id, pending);
+        self.order.set(id, Some(now));
+        self.pending.insert(id, Pending { session, refused: None, opened_by, message, key });
     }
 
     /// A handshake that can still be confirmed. Checks its age, because a process that slept may be
@@ -98,8 +95,8 @@ impl<T> HalfOpen<T> {
         now: Instant,
         id: SessionId,
     ) -> Option<&mut Pending<T>> {
-        let lives = |since: Instant| now < since + HALF_OPEN_FOR;
-        self.pending.get_mut(&id).filter(|pending| pending.since.is_some_and(lives))
+        let since = self.order.rank(id)?;
+        self.pending.get_mut(&id).filter(|_| now < since + HALF_OPEN_FOR)
     }
 
     /// Records that an authentic packet, newer than all before, was refused for lack of capacity
@@ -107,13 +104,13 @@ impl<T> HalfOpen<T> {
     pub(in crate::proto) fn refuse(&mut self, now: Instant, id: SessionId, number: u64) {
         if let Some(pending) = self.pending.get_mut(&id) {
             pending.refused = Some(number);
-            self.order.set(&mut pending.since, Some(now), id);
+            self.order.set(id, Some(now));
         }
     }
 
     /// When the oldest handshake is forgotten.
     pub(in crate::proto) fn next_expiry(&self) -> Option<Instant> {
-        self.order.next().map(|since| since + HALF_OPEN_FOR)
+        self.order.first_rank().map(|since| since + HALF_OPEN_FOR)
     }
 
     pub(in crate::proto) fn expire(&mut self, now: Instant) {
@@ -134,7 +131,7 @@ impl<T> HalfOpen<T> {
         for (id, pending) in &self.pending {
             let found = self.by_handshake.get(&pending.opened_by);
             assert_eq!(found, Some(id), "{id:?} is not found by its OPEN");
-            assert!(self.order.is_set(pending.since, *id), "{id:?} is not in the order");
+            assert!(self.order.contains(*id), "{id:?} is not in the order");
         }
     }
 

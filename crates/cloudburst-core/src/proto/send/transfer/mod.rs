@@ -11,7 +11,7 @@ pub(super) use self::arrivals::ArrivalLog;
 use self::busy::Busy;
 use super::SendOptions;
 use super::recovery::{PERSISTENT, Pull, Recovery, window};
-use super::schedule::{Rank, ScheduleKey};
+use super::schedule::Rank;
 use super::source::Source;
 use crate::config::{BurstPolicy, Classes, Parameters};
 use crate::error::{LocalError, Receipt};
@@ -70,11 +70,6 @@ pub(super) struct Transfer {
     restarted_at: u64,
     /// While the peer is unresponsive, the number of symbols that may still be sent.
     paused: Option<u32>,
-    /// Its keys in the schedule and in the timers.
-    pub(super) schedule_key: Option<ScheduleKey>,
-    pub(super) timer_key: Option<Instant>,
-    /// Its key among the messages that wait for a probe of their unresponsive peer.
-    pub(super) probe_key: Option<Instant>,
 }
 
 /// The state of pulls of a message, besides the credit of its blocks.
@@ -144,9 +139,6 @@ impl Transfer {
             earlier_remotes: Vec::new(),
             restarted_at: 0,
             paused: None,
-            schedule_key: None,
-            timer_key: None,
-            probe_key: None,
         }
     }
 
@@ -337,9 +329,10 @@ impl Transfer {
         self.done > 0
     }
 
-    /// The next moment at which the message itself needs attention.
-    pub(super) fn wake_at(&self) -> Instant {
-        if self.paused.is_some() || self.probe_key.is_some() {
+    /// The next moment at which the message itself needs attention. One that waits for a probe gets
+    /// it from its peer.
+    pub(super) fn wake_at(&self, waits_for_probe: bool) -> Instant {
+        if self.paused.is_some() || waits_for_probe {
             return self.deadline;
         }
         let recovery = || {

@@ -54,15 +54,14 @@ impl Transfer {
         self.paused == Some(0)
     }
 
-    /// Resumes the message at once if it was paused or waited for a probe, because the peer was
+    /// Resumes the message at once if it was paused or something of it is due, because the peer was
     /// heard from.
     pub(in crate::proto::send) fn resume(&mut self, now: Instant, all_healthy: bool) {
-        let waited = self.probe_key.take().is_some();
         if self.paused.take().is_some() && self.busy.until().is_none() {
             for block in self.active.iter_mut().filter(|block| block.recovery.allowance() == 0) {
                 block.recovery.grant_probes(all_healthy, u32::MAX);
             }
-        } else if waited {
+        } else {
             self.on_timeout(now, all_healthy, u32::MAX);
         }
     }

@@ -14,7 +14,8 @@ impl Sender {
     /// The peer whose HELLO may be sent now.
     fn next_hello(&mut self, now: Instant) -> Option<(HelloRank, SocketAddr)> {
         while self.hellos.ready_at()? <= now {
-            let (rank, address) = self.hellos.next()?;
+            let address = self.hellos.due.first()?;
+            let rank = self.hellos.due.first_rank()?;
             let waited_for = self.peers.get(&address).is_some_and(|peer| !peer.is_idle());
             if waited_for || !rank.is_retry() {
                 return Some((rank, address));
@@ -52,7 +53,7 @@ impl Sender {
             via.remote = with_port(address, opening.port);
         }
         if opening.attempt_to_send().is_none() {
-            self.hellos.set(&mut peer.hello_key, None, address);
+            self.hellos.due.remove(address);
         }
         let key = self.identity.hello_key();
         if let Some(Invitation { initiation, token, .. }) = opening.invitation.as_deref() {

@@ -140,8 +140,8 @@ impl Sender {
     /// Begins a quantum of the message that the schedule chooses.
     fn begin_quantum(&mut self) -> Option<Quantum> {
         let id = self.schedule.next_quantum()?;
-        let Outgoing { transfer, .. } = self.messages.get_mut(&id)?;
-        self.schedule.served(&mut transfer.schedule_key, id);
+        self.schedule.served(id);
+        let Outgoing { transfer, .. } = self.messages.get(&id)?;
         let peer = self.peers.get(&transfer.peer)?;
         Some(Quantum { message: id, trains: peer.paths.len() })
     }

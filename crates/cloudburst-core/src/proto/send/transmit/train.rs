@@ -207,7 +207,7 @@ impl Train {
         let is_first_request = requested && peer.liveness.on_ack_request(now);
         let waits = transfer.on_probed(part.packets);
         if waits {
-            peer.liveness.push_again(now, &mut transfer.probe_key, source.id);
+            peer.liveness.push_again(now, source.id);
         }
         is_first_request || waits
     }
