@@ -21,8 +21,8 @@ pub struct Tuning {
     /// several senders meet. A queue of 8 packets hardly ever drops from trains of 4 if each path has
     /// links of its own. With hashed paths, which collide, and in an incast, it drops at any length.
     pub train: usize,
-    /// The most packets sent for one block: this many times its source symbols, plus 256. Default
-    /// 32, 2 to 1,000.
+    /// The most packets of one block in bursts: this many times its source symbols, plus 256.
+    /// Beyond that, a few leave every 100 ms until the deadline. Default 32, 2 to 1,000.
     pub max_redundancy: u32,
     /// Blocks of one message in flight at a time. Default 2, at most 8.
     pub blocks_in_flight: usize,

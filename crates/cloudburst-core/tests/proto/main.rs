@@ -5,6 +5,7 @@
 mod addresses;
 mod aeolus;
 mod allocations;
+mod away;
 mod blackhole;
 mod class_queues;
 mod classes;

@@ -66,18 +66,19 @@ fn an_oblivious_burst_that_nobody_hears_ends_at_its_caps() {
 }
 
 #[test]
-fn packets_are_capped_even_where_the_deadline_is_far() {
+fn packets_are_bounded_in_rate_even_where_the_deadline_is_far() {
     let mut setup = Setup::default();
     setup.a.tuning.max_redundancy = 2;
     let mut pair = Pair::new(setup);
     pair.deliver(message(1, 0));
     pair.set_links(Side::A, None, &dead());
-    let options = SendOptions::default().deadline(Duration::from_secs(300));
+    let seconds = 300;
+    let options = SendOptions::default().deadline(Duration::from_secs(seconds));
     let before = pair.a.counters().sender.symbols_sent;
     let id = pair.send_from(Side::A, message(93_000, 1), options);
     pair.outcome(id);
     let sent = pair.a.counters().sender.symbols_sent - before;
-    assert_eq!(sent, 2 * 66 + 256);
+    assert!((10 * seconds..2 * 66 + 256 + 80 * seconds).contains(&sent), "{sent}");
 }
 
 #[test]

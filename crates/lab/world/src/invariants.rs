@@ -44,7 +44,7 @@ fn check_host(world: &World, number: usize) {
 
     let counters = host.counters();
     let smallest = config.mtu - LONGEST_HEADER;
-    if let Some(cap) = world.log.messages.packet_cap(number, life, smallest) {
+    if let Some(cap) = world.log.messages.packet_cap(number, life, smallest, world.now) {
         let cap = cap as u64 + path_probes(cap as u64, world.setup.egresses.into());
         assert!(counters.sender.symbols_sent <= cap, "more than {cap} symbols: {counters:?}");
     }

@@ -30,7 +30,7 @@ const MAX_STEPS: usize = 400;
 ///   host, it sends at most three times the bytes that came from there; this is checked only where
 ///   [`Faults::forged_addresses`] is set.
 /// - Messages being received stay within the configured memory, and delivered ones within the
-///   limits of the application's queue. A block costs no more packets than its cap.
+///   limits of the application's queue. A block costs no more packets in bursts than its cap.
 /// - An endpoint that has handled its timeouts is not due again at the same moment: it does not
 ///   spin.
 /// - When the network heals, new messages arrive within [`DELIVERY_LIMIT`](crate::DELIVERY_LIMIT) at the first

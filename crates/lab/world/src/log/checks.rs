@@ -73,7 +73,7 @@ fn check_receipt(sent: &Sent, receipt: &Receipt) {
     let Receipt { bytes, blocks, source_symbols, packets, ref arrivals, .. } = *receipt;
     assert_eq!(bytes, sent.bytes.len());
     assert_eq!(blocks, source_symbols.div_ceil(128));
-    let cap = source_symbols * sent.max_redundancy + blocks * 256;
+    let cap = sent.packet_cap(source_symbols, receipt.completed_in);
     assert!(packets >= source_symbols && (packets <= cap || sent.uncapped), "{receipt:?}");
     let arrived: usize = arrivals.iter().map(|on| usize::from(on.count)).sum();
     assert!(arrived <= packets, "{receipt:?}");

@@ -6,6 +6,7 @@ use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::Message;
 use cloudburst_core::rng::SplitMix64;
 use cloudburst_core::time::Instant;
+use core::time::Duration;
 use std::sync::LazyLock;
 
 /// Identifies a send: the host, its life, and the endpoint's message ID.
@@ -101,11 +102,21 @@ impl MessageLog {
         open.for_each(|sent| sent.uncapped = true);
     }
 
-    /// The maximum number of packets that the sends of a host's life may cost; `None` if some have
-    /// no cap.
-    pub(crate) fn packet_cap(&self, host: usize, life: u8, max_symbol: usize) -> Option<usize> {
+    /// The maximum number of packets that the sends of a host's life may have cost by `now`; `None`
+    /// if some have no cap.
+    pub(crate) fn packet_cap(
+        &self,
+        host: usize,
+        life: u8,
+        max_symbol: usize,
+        now: Instant,
+    ) -> Option<usize> {
         let of_life = |sent: &&Sent| (sent.name.0, sent.name.1) == (host, life);
-        let cap = |sent: &Sent| (!sent.uncapped).then(|| sent.packet_cap(max_symbol));
+        let cap = |sent: &Sent| {
+            let symbols = sent.bytes.len().div_ceil(max_symbol).max(1);
+            let time = now.min(sent.deadline).saturating_since(sent.sent_at);
+            (!sent.uncapped).then(|| sent.packet_cap(symbols, time))
+        };
         self.0.iter().filter(of_life).map(cap).sum()
     }
 
@@ -115,9 +126,18 @@ impl MessageLog {
 }
 
 impl Sent {
-    fn packet_cap(&self, max_symbol: usize) -> usize {
-        let symbols = self.bytes.len().div_ceil(max_symbol).max(1);
-        symbols * self.max_redundancy + symbols.div_ceil(128) * 256
+    /// The maximum number of packets that it may cost within `time`, if it has `symbols` source
+    /// symbols.
+    pub(crate) fn packet_cap(&self, symbols: usize, time: Duration) -> usize {
+        /// The shortest time in which a peer becomes unresponsive, or is sent probing symbols.
+        const PERIOD: Duration = Duration::from_millis(50);
+        /// Probing symbols in that time.
+        const PROBES: usize = 16;
+        /// The most symbols that a policy opens with, for each source symbol.
+        const OPENING: usize = 8;
+        let periods = (time.as_nanos() / PERIOD.as_nanos()) as usize;
+        let bursts = symbols * self.max_redundancy + symbols.div_ceil(128) * 256;
+        bursts + periods * (PROBES + OPENING * symbols)
     }
 }
 

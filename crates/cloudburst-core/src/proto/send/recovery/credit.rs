@@ -7,7 +7,7 @@ pub(super) struct Credit {
     sent: u32,
     /// Symbols that may have been sent by now.
     granted: u32,
-    /// Symbols that may ever be sent: the packet cap.
+    /// The packet cap: symbols that may be sent in bursts. Probing symbols raise it.
     cap: u32,
     /// Symbols that the policy opens with.
     opening: u32,
@@ -29,7 +29,7 @@ impl Credit {
         self.sent
     }
 
-    /// Whether all symbols that may ever be sent have been sent.
+    /// Whether nothing but probing symbols may be sent any more.
     pub(super) const fn is_exhausted(&self) -> bool {
         self.sent >= self.cap
     }
@@ -73,10 +73,16 @@ impl Credit {
         self.granted = self.granted.saturating_add(1);
     }
 
-    /// Ensures that one symbol may be sent, which does not count towards the cap.
-    pub(super) fn probe(&mut self) {
-        self.cap = self.cap.saturating_add(1);
-        self.grant(1);
+    /// Ensures that `symbols` probing symbols may be sent, which do not count towards the cap.
+    /// Returns how many may be sent.
+    pub(super) fn probe(&mut self, symbols: u32) -> u32 {
+        self.cap = self.cap.saturating_add(symbols.saturating_sub(self.left()));
+        self.grant(symbols)
+    }
+
+    /// Ensures that the cap leaves as many symbols as the policy opens with.
+    pub(super) fn renew(&mut self) {
+        self.cap = self.cap.max(self.sent.saturating_add(self.opening));
     }
 
     /// Grants as many symbols as at first, from here on.
@@ -98,11 +104,15 @@ mod tests {
         credit.resume();
         assert!(!credit.grant_up_to(100));
         assert_eq!(credit.grant(1), 0);
-        credit.probe();
-        assert_eq!(credit.left(), 1);
+        assert_eq!(credit.probe(1), 1);
         credit.grant_extra();
         assert_eq!(credit.left(), 2);
         credit.revoke();
         assert_eq!((credit.left(), credit.is_exhausted()), (0, false));
+        assert_eq!(credit.probe(5), 5);
+        assert_eq!(credit.probe(3), 5, "those that are left are enough");
+        credit.renew();
+        assert!(credit.grant_up_to(4 + 9));
+        assert!(!credit.grant_up_to(4 + 10));
     }
 }

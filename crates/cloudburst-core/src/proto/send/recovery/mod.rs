@@ -189,10 +189,12 @@ impl Recovery {
         }
     }
 
-    /// Waits for an answer, if more symbols may be sent without one.
+    /// Waits for an answer. Beyond the cap, the waits alone bound what is sent: the message has
+    /// until its deadline.
     fn wake_in(&mut self, now: Instant, rto: Duration) {
-        let timeout = self.timeout(rto);
-        self.wake_at = (!self.credit.is_exhausted()).then(|| now + timeout);
+        let exhausted = self.credit.is_exhausted();
+        let timeout = if exhausted { MAX_BACKOFF } else { self.timeout(rto) };
+        self.wake_at = Some(now + timeout);
     }
 
     /// How long to wait when all is sent.
@@ -235,11 +237,28 @@ impl Recovery {
         if limit == 0 || self.next_wake().is_none_or(|at| at > now) {
             return 0;
         }
-        self.grant_probes(all_healthy, limit)
+        let few = self.few(all_healthy).min(limit);
+        if self.credit.is_exhausted() { self.credit.probe(few) } else { self.credit.grant(few) }
     }
 
-    /// Grants a few more symbols, at most `limit`, without waiting any longer. Returns how many.
+    /// Grants a few symbols to a peer that was unresponsive until now.
+    pub(super) fn on_return(&mut self, all_healthy: bool) {
+        // The outage may have swallowed a whole burst, and with it the cap.
+        self.credit.renew();
+        self.grant_probes(all_healthy, u32::MAX);
+    }
+
+    /// Grants a few probing symbols, at most `limit`, to a peer that is unresponsive. Returns how
+    /// many.
+    // The cap does not count them: the peer's credit bounds them in rate, and a message within its
+    // deadline goes out whenever its peer is back.
     pub(super) fn grant_probes(&mut self, all_healthy: bool, limit: u32) -> u32 {
+        let few = self.few(all_healthy).min(limit);
+        self.credit.probe(few)
+    }
+
+    /// Counts a wait without an answer. Returns the number of symbols to grant after it.
+    fn few(&mut self, all_healthy: bool) -> u32 {
         self.wake_at = None;
         self.unanswered = self.unanswered.saturating_add(1);
         let much = oblivious_opening(self.source_symbols).max(MIN_BURST);
@@ -247,8 +266,7 @@ impl Recovery {
         let late = all_healthy && self.unanswered == 1;
         // Under a flood, one symbol for each path after each late answer cost 4.6 to 5.2 packets
         // for messages of four; two cost 4.0 to 4.3.
-        let few = if late || self.credit.sent() > much { ACK_REQUESTS } else { self.probes };
-        self.credit.grant(few.min(limit))
+        if late || self.credit.sent() > much { ACK_REQUESTS } else { self.probes }
     }
 
     /// Takes back symbols that were granted but not sent, because the receiver has no capacity.
@@ -257,10 +275,9 @@ impl Recovery {
         self.wake_at = None;
     }
 
-    /// Grants one symbol, so that a receiver that had no capacity can be probed again. Probes are
-    /// slow and end with the deadline, so they do not count towards the cap.
+    /// Grants one symbol, so that a receiver that had no capacity can be probed again.
     pub(super) fn probe(&mut self) {
-        self.credit.probe();
+        self.credit.probe(1);
     }
 
     /// Grants the credit of a PULL that arrived before the block began.

@@ -58,12 +58,13 @@ fn an_answer_to_an_early_ack_request_counts_symbols_sent_since() {
 }
 
 #[test]
-fn an_unanswered_burst_slows_down_and_ends_at_its_cap() {
+fn an_unanswered_burst_slows_down_and_is_a_trickle_beyond_its_cap() {
     let mut recovery = Recovery::new(BurstPolicy::default(), 4, 4, 2, 4, false);
     let mut number = send_all(&mut recovery, Instant::ZERO, 0);
     let mut timeouts = Vec::new();
     let mut now = Instant::ZERO;
-    while let Some(at) = recovery.next_wake() {
+    while number < 2 * 4 + 256 {
+        let at = recovery.next_wake().unwrap();
         timeouts.push(at.saturating_since(now));
         now = at;
         recovery.on_timeout(now, true, u32::MAX);
@@ -71,7 +72,15 @@ fn an_unanswered_burst_slows_down_and_ends_at_its_cap() {
     }
     assert_eq!(number, 2 * 4 + 256);
     assert!(timeouts.is_sorted());
-    assert_eq!(timeouts.last(), Some(&Duration::from_millis(100)));
+    assert_eq!(timeouts.last(), Some(&MAX_BACKOFF));
+    // Answers do not speed it up again.
+    for _ in 0..100 {
+        recovery.on_feedback(number - 1, 4);
+        assert_eq!(recovery.next_wake(), Some(now + MAX_BACKOFF));
+        now = now + MAX_BACKOFF;
+        assert_eq!(recovery.on_timeout(now, true, u32::MAX), 2);
+        number = send_all(&mut recovery, now, number);
+    }
 }
 
 #[test]

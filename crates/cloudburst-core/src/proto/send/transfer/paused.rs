@@ -59,7 +59,7 @@ impl Transfer {
     pub(in crate::proto::send) fn resume(&mut self, now: Instant, all_healthy: bool) {
         if self.paused.take().is_some() && self.busy.until().is_none() {
             for block in self.active.iter_mut().filter(|block| block.recovery.allowance() == 0) {
-                block.recovery.grant_probes(all_healthy, u32::MAX);
+                block.recovery.on_return(all_healthy);
             }
         } else {
             self.on_timeout(now, all_healthy, u32::MAX);
