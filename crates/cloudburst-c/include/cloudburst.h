@@ -15,7 +15,8 @@
 // Threads. Any number of threads may use one endpoint at a time, but not while `cbrst_close` frees it:
 // `cbrst_shutdown` makes them return first. A message or a request is for one thread at a time.
 //
-// Forks. An endpoint belongs to the process that opened it. In a fork of that process, functions fail.
+// Forks. An endpoint belongs to the process that opened it. A fork of that process must not use it, nor free
+// it: open endpoints after the fork.
 //
 // Addresses are text: an IP address and a port, such as 10.0.0.2:7000 or [2001:db8::2]:7000.
 

@@ -1,4 +1,4 @@
-// What the header promises: arguments that make no sense, errors and their text, time limits, threads, forks.
+// What the header promises: arguments that make no sense, errors and their text, time limits, threads.
 
 #include <cloudburst.h>
 #include <arpa/inet.h>
@@ -188,23 +188,6 @@ static void errors_say_what_is_certain_and_shutdown_ends_those_who_wait(cbrst_en
     cbrst_close(caller);
 }
 
-static void a_fork_cannot_use_the_endpoint(cbrst_endpoint *endpoint, const char *address)
-{
-    pid_t child = fork();
-    EXPECT(child >= 0);
-    if (child == 0) {
-        cbrst_message *message;
-        FAILS(cbrst_send(endpoint, address, "x", 1), CBRST_INDETERMINATE, "fork");
-        EXPECT(cbrst_recv(endpoint, -1, &message) == CBRST_CLOSED);
-        cbrst_close(endpoint);
-        // Not by `exit`: valgrind would find what a fork has to leave behind, and give it another status.
-        raise(SIGKILL);
-    }
-    int status;
-    EXPECT(waitpid(child, &status, 0) == child);
-    EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-}
-
 int main(void)
 {
     EXPECT(cbrst_version()[0] != '\0' && cbrst_last_error()[0] == '\0');
@@ -215,7 +198,6 @@ int main(void)
     null_is_an_error_or_does_nothing(endpoint);
     nothing_comes_in_time(endpoint);
     a_message_arrives_with_its_sender_and_may_be_empty_or_long(endpoint, address);
-    a_fork_cannot_use_the_endpoint(endpoint, address);
     errors_say_what_is_certain_and_shutdown_ends_those_who_wait(endpoint, address);
     cbrst_close(endpoint);
     return EXIT_SUCCESS;

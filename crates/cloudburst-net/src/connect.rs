@@ -60,9 +60,7 @@ struct Connecting<'a> {
 impl Drop for Connecting<'_> {
     fn drop(&mut self) {
         // If it has ended, this does nothing.
-        if let Some(engine) = self.inner.engine_here() {
-            engine.cancel_connect(self.id);
-        }
+        self.inner.engine.cancel_connect(self.id);
     }
 }
 
@@ -110,7 +108,7 @@ impl Endpoint {
         let _ = self.inner.join_runtime();
         let begin = |options: &SendOptions| self.begin_connect(peer, options.deadline);
         let (connecting, ended) = self.inner.retry_while_full(options, begin).await?;
-        let ended = self.inner.process.wait(ended).await?;
+        let ended = ended.await;
         drop(connecting);
         match ended {
             Ok(result) => result.map_err(SendError::from),
@@ -124,7 +122,6 @@ impl Endpoint {
         peer: SocketAddr,
         deadline: Option<Duration>,
     ) -> Result<(Connecting<'_>, Receiver<Result<(), Rejection>>), SendError> {
-        self.inner.check_process()?;
         let (sender, ended) = oneshot::channel();
         let on_connect = Box::new(move |result| {
             // This fails if the caller no longer waits.

@@ -1,6 +1,6 @@
 //! The async endpoint.
 
-use crate::driver::{Inner, contained};
+use crate::driver::Inner;
 use crate::error::{Closed, SendError};
 use crate::io::{GrantedBuffers, IoCounters};
 use crate::outgoing::{BoxFuture, Outgoing};
@@ -34,8 +34,8 @@ use tokio::sync::oneshot;
 /// a task panics once, which aborts programs that are built with `panic = "abort"`. See the
 /// [documentation of the crate](crate).
 ///
-/// In a fork of the process, an endpoint can neither send nor receive, and its state is not
-/// visible: build endpoints after forking.
+/// A fork of the process must not use or drop an endpoint, whose threads it does not have: build endpoints after
+/// forking.
 ///
 /// # Example
 ///
@@ -110,12 +110,12 @@ impl Endpoint {
     }
 
     /// Whether `address` is this endpoint's own, one that it is [known as](crate::Builder::known_as), or
-    /// neither. In a fork, no address is its own.
+    /// neither.
     ///
     /// A handshake to any other address is not accepted: its initiator reports [`SendError::NotAccepted`].
     /// Addresses of interfaces are looked up at most five times a second.
     pub fn naming(&self, address: SocketAddr) -> Naming {
-        self.inner.naming(address)
+        self.inner.paths.addresses().naming(address)
     }
 
     /// The sizes of the socket buffers that the system granted.
@@ -123,9 +123,9 @@ impl Endpoint {
         self.inner.engine.io().granted_buffers()
     }
 
-    /// The counters so far. In a fork, those of the protocol are zero.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
-        let core = self.inner.engine_here().map(|engine| engine.counters()).unwrap_or_default();
+        let core = self.inner.engine.counters();
         let io = self.inner.engine.io().counters();
         Counters { sender: core.sender, receiver: core.receiver, io, calls: core.calls }
     }
@@ -133,19 +133,19 @@ impl Endpoint {
     /// The claimed source address of the last handshake under an unknown key. For logs only: the address is
     /// not verified, and nothing was sent to it. The counter `refused_handshakes` counts such handshakes.
     pub fn refused_from(&self) -> Option<SocketAddr> {
-        self.inner.engine_here().and_then(|engine| engine.refused_from()).map(crate::io::canonical)
+        self.inner.engine.refused_from().map(crate::io::canonical)
     }
 
     /// The latencies of messages so far: a copy of about 54 KB. Taking it delays sending and receiving by a
     /// few microseconds each.
     pub fn latencies(&self) -> Latencies {
-        self.inner.engine_here().map(|engine| engine.latencies()).unwrap_or_default()
+        self.inner.engine.latencies()
     }
 
     /// The traffic with each peer that this endpoint remembers, sorted by address. There are at most three
     /// times [`Limits::max_peers`](crate::Limits::max_peers) peers.
     pub fn peers(&self) -> Vec<PeerStats> {
-        self.inner.engine_here().map(|engine| engine.peers()).unwrap_or_default()
+        self.inner.engine.peers()
     }
 
     /// The traffic with `peer`; `None` if the endpoint does not remember it.
@@ -175,10 +175,7 @@ impl Endpoint {
     /// # });
     /// ```
     pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
-        self.inner
-            .engine_here()
-            .map(|engine| engine.paths(crate::io::canonical(peer)))
-            .unwrap_or_default()
+        self.inner.engine.paths(crate::io::canonical(peer))
     }
 
     /// Replaces the paths, also for messages under way: removed paths carry no more packets, and
@@ -257,7 +254,7 @@ impl Endpoint {
             if let Some(message) = self.try_recv()? {
                 return Ok(message);
             }
-            self.inner.process.wait(contained(readable)).await.map_err(|_forked| Closed)?;
+            readable.await;
         }
     }
 
@@ -267,7 +264,7 @@ impl Endpoint {
     ///
     /// See [`recv`](Self::recv).
     pub fn try_recv(&self) -> Result<Option<Message>, Closed> {
-        let closed = self.inner.is_closed()?;
+        let closed = self.inner.is_closed();
         let message = self.inner.engine.recv();
         if message.is_none() && closed { Err(Closed) } else { Ok(message) }
     }
@@ -312,23 +309,21 @@ impl Endpoint {
             let _ = done.send(drained);
         };
         match thread::Builder::new().name("cbrst-shutdown".into()).spawn(shutdown) {
-            Ok(_) => matches!(self.inner.process.wait(wait).await, Ok(Ok(true))),
+            Ok(_) => matches!(wait.await, Ok(true)),
             Err(_) => self.inner.shutdown(within),
         }
     }
 
-    /// Whether the endpoint is closed, because it was shut down: nothing more arrives. Always `true` in a fork.
+    /// Whether the endpoint is closed, because it was shut down: nothing more arrives.
     pub fn is_closed(&self) -> bool {
-        self.inner.is_closed().unwrap_or(true)
+        self.inner.is_closed()
     }
 
     /// Waits until the endpoint is [closed](Self::is_closed), for tasks that must end with it.
     pub async fn closed(&self) {
-        if !self.is_closed() {
-            let mut closed = self.inner.closed.subscribe();
-            // An error says that this is a fork, where the endpoint is closed.
-            let _ = self.inner.process.wait(contained(closed.wait_for(|closed| *closed))).await;
-        }
+        let mut closed = self.inner.closed.subscribe();
+        // The sender lives as long as `self`.
+        let _ = closed.wait_for(|closed| *closed).await;
     }
 }
 

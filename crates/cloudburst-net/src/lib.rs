@@ -87,7 +87,7 @@
 //! | info | an endpoint opened, the interface's speed, a reloaded path file | |
 //! | warn | conditions that the operator should fix: small buffers, packets with another DSCP, an unknown link speed, an invalid path file, a qlog file that cannot be written, a thread that does not start | |
 //! | warn | a handler or service failed, its response was too long, its caller refused the response, or it was dropped at the shutdown | `peer`, `error` or `rejection` |
-//! | error | a handler, a waker, or the destructor of a payload panicked | `peer` of a handler |
+//! | error | a handler, a callback, or the destructor of a payload panicked | `peer` of a handler |
 //!
 //! `outcome` is `delivered`, the text of the error, or `dropped`. The bytes of messages are never
 //! logged. Some events are emitted while the endpoint holds locks: a subscriber must neither call into it nor

@@ -294,11 +294,11 @@ impl Metrics {
     /// Delays sending and receiving by a few microseconds, or by more with thousands of peers. If a peer is
     /// forgotten between two calls, the last counts of the paths to it are lost.
     pub fn publish(&mut self) -> bool {
-        let endpoint = self.endpoint.upgrade().map(|inner| Endpoint { inner });
-        let Some(endpoint) = endpoint.filter(|endpoint| endpoint.inner.is_closed().is_ok()) else {
+        let Some(inner) = self.endpoint.upgrade() else {
             self.clear_gauges();
             return false;
         };
+        let endpoint = Endpoint { inner };
         let peers = endpoint.peers();
         let counters = endpoint.counters();
         for (family, series) in COUNTERS {
@@ -328,7 +328,7 @@ impl Metrics {
         self.publish_paths(&endpoint, &view.peers);
         self.counters = counters;
         self.latencies = latencies;
-        let goes_on = !endpoint.inner.is_closed().unwrap_or(true);
+        let goes_on = !endpoint.is_closed();
         if !goes_on {
             self.clear_gauges();
         }

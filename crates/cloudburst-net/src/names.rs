@@ -1,6 +1,5 @@
 //! Name resolution.
 
-use crate::driver::Process;
 use crate::endpoint::Endpoint;
 use crate::path_map::reaches;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -27,8 +26,8 @@ impl Endpoint {
         // system's resolver blocks, hence a thread.
         let resolve = move || drop(found.send(resolve(&name, local)));
         thread::Builder::new().name("cbrst-resolve".into()).spawn(resolve)?;
-        let found = Process::this().wait(wait).await.map_err(io::Error::other)?;
-        found.map_err(|_| io::Error::other("the thread that resolves the name has panicked"))?
+        let panicked = |_| io::Error::other("the thread that resolves the name has panicked");
+        wait.await.map_err(panicked)?
     }
 }
 

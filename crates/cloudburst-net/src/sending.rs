@@ -1,6 +1,6 @@
 //! A send under way.
 
-use crate::driver::{Inner, Process};
+use crate::driver::Inner;
 use crate::error::SendError;
 use crate::io::canonical;
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use cloudburst_core::proto::SendOptions;
 use cloudburst_core::wire::Role;
 use core::future::Future;
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, ready};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use tokio::sync::oneshot::{self, Receiver};
@@ -27,7 +27,6 @@ pub struct Sending {
     outcome: Receiver<Outcome>,
     /// Weak: sends under way do not keep an endpoint alive.
     endpoint: Weak<Inner>,
-    process: Process,
     span: Span,
     ended: bool,
 }
@@ -39,9 +38,7 @@ impl Sending {
         endpoint: &Arc<Inner>,
         span: Span,
     ) -> Self {
-        let process = endpoint.process.clone();
-        let endpoint = Arc::downgrade(endpoint);
-        Self { id, outcome, endpoint, process, span, ended: false }
+        Self { id, outcome, endpoint: Arc::downgrade(endpoint), span, ended: false }
     }
 
     /// The message's id, unique within this endpoint.
@@ -94,13 +91,7 @@ impl Future for Sending {
     type Output = Result<Receipt, SendError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Poll::Ready(outcome) = Pin::new(&mut self.outcome).poll(cx) else {
-            // In a fork, no thread will ever report the outcome.
-            return match self.process.check() {
-                Ok(()) => Poll::Pending,
-                Err(forked) => Poll::Ready(Err(forked)),
-            };
-        };
+        let outcome = ready!(Pin::new(&mut self.outcome).poll(cx));
         self.ended = true;
         let result = match outcome {
             Ok(Outcome::Delivered(receipt)) => Ok(receipt),
@@ -122,7 +113,7 @@ impl Drop for Sending {
         if !self.ended {
             self.span.record("outcome", "dropped");
             if let Some(endpoint) = self.endpoint.upgrade() {
-                endpoint.cancel(self.id);
+                endpoint.engine.cancel(self.id);
             }
         }
     }

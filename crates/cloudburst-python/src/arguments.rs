@@ -2,10 +2,9 @@
 
 use cloudburst::SendOptions;
 use core::time::Duration;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::net::SocketAddr;
-use std::process;
 
 pub(crate) fn address(text: &str) -> PyResult<SocketAddr> {
     text.parse().map_err(|_| {
@@ -34,16 +33,4 @@ pub(crate) fn options(timeout: Option<f64>, priority: u8) -> PyResult<SendOption
     let mut options = SendOptions::default().priority(priority);
     options.deadline = deadline(timeout)?;
     Ok(options)
-}
-
-/// Fails in a fork of the process that opened the endpoint.
-pub(crate) fn check_process(opened_in: u32) -> PyResult<()> {
-    let here = process::id();
-    if opened_in == here {
-        return Ok(());
-    }
-    Err(PyRuntimeError::new_err(format!(
-        "the endpoint belongs to process {opened_in}, and this is its fork {here}: open endpoints after \
-         the fork"
-    )))
 }

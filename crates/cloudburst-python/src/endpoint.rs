@@ -1,19 +1,18 @@
 //! An endpoint, and the thread that runs its operations.
 
-use crate::arguments::{address, check_process, deadline, options, seconds};
+use crate::arguments::{address, deadline, options, seconds};
 use crate::failure::{Failure, not_opened};
 use crate::inbox::Inbox;
 use crate::operation::{Operation, Outcome, Value};
+use crate::process::Owned;
 use crate::request::Request;
 use cloudburst::{Bytes, Closed, Config, Message, PathMap, PathMapError, Security, SendError};
-use core::mem;
 use core::time::Duration;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use std::net::SocketAddr;
-use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -22,7 +21,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     /// `None` once it is closed.
-    open: Mutex<Option<Open>>,
+    open: Owned<Mutex<Option<Open>>>,
     local_address: SocketAddr,
 }
 
@@ -33,8 +32,6 @@ struct Open {
     runtime: Option<Runtime>,
     messages: Arc<Inbox<Message>>,
     requests: Arc<Inbox<cloudburst::Request>>,
-    /// The process that opened the endpoint. A fork has the runtime, but not its thread.
-    process: u32,
 }
 
 impl Open {
@@ -47,19 +44,15 @@ impl Open {
             .build()?;
         let messages = Inbox::new();
         let requests = Inbox::new();
-        let process = process::id();
-        Ok(Self { endpoint, runtime: Some(runtime), messages, requests, process })
+        Ok(Self { endpoint, runtime: Some(runtime), messages, requests })
     }
 }
 
 impl Drop for Open {
     /// Does not wait for the thread: it may be waiting for the interpreter, which the caller holds.
     fn drop(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
-        if self.process == process::id() {
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
-        } else {
-            mem::forget(runtime);
         }
     }
 }
@@ -77,16 +70,15 @@ impl Endpoint {
         // Unlocked before Python code runs: meanwhile another thread may wait for the lock while it holds the
         // interpreter.
         let begun = {
-            let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            let open = self.open.get()?.lock().unwrap_or_else(PoisonError::into_inner);
             open.as_ref().and_then(|open| {
                 let runtime = open.runtime.as_ref()?.handle().clone();
-                Some((open.process, runtime, future(open, open.endpoint.clone())))
+                Some((runtime, future(open, open.endpoint.clone())))
             })
         };
-        let Some((process, runtime, future)) = begun else {
+        let Some((runtime, future)) = begun else {
             return Err(Failure::Closed.into_exception(py));
         };
-        check_process(process)?;
         Ok(Operation::begin(py, &runtime, wake, closed, future))
     }
 }
@@ -116,7 +108,7 @@ impl Endpoint {
         let builder = builder.known_as(known_as);
         let endpoint = py.detach(|| builder.build()).map_err(|error| not_opened(&error))?;
         let local_address = endpoint.local_addr();
-        Ok(Self { open: Mutex::new(Some(Open::new(endpoint)?)), local_address })
+        Ok(Self { open: Owned::new(Mutex::new(Some(Open::new(endpoint)?))), local_address })
     }
 
     /// The address that peers send to.
@@ -226,12 +218,12 @@ impl Endpoint {
     }
 
     /// Stops at once. Afterwards, no thread of the endpoint is left, unless one does not end within a second.
+    /// Does nothing in a fork.
     fn close(&self, py: Python<'_>) {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Ok(open) = self.open.get() else { return };
+        let open = open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut open) = open else { return };
-        if open.process == process::id()
-            && let Some(runtime) = open.runtime.take()
-        {
+        if let Some(runtime) = open.runtime.take() {
             // Its thread may be waiting for the interpreter.
             py.detach(|| runtime.shutdown_timeout(Duration::from_secs(1)));
         }

@@ -7,6 +7,7 @@
 //! | `request` | a request that has arrived |
 //! | `operation` | operations under way, and how they notify Python |
 //! | `inbox` | arrivals that an operation received, but its caller did not take |
+//! | `process` | what only the process that made it may use |
 //! | `arguments` | conversion and checks of what Python passes |
 //! | `failure` | errors, as the exceptions of the package |
 //!
@@ -17,6 +18,7 @@ mod endpoint;
 mod failure;
 mod inbox;
 mod operation;
+mod process;
 mod request;
 
 /// The module that the package imports as `cloudburst._native`.

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::inbox::Arrival;
+use crate::process::Owned;
 use cloudburst::{Bytes, Message, Receipt};
 use core::mem;
 use core::task::{Context, Poll, Waker};
@@ -72,7 +73,9 @@ enum Slot {
 #[pyclass(frozen, module = "cloudburst._native")]
 // One mechanism for both kinds of endpoints: asyncio has its loop woken, and blocking methods wait
 // for a lock of Python, so that signals interrupt them.
-pub(crate) struct Operation {
+pub(crate) struct Operation(Owned<Begun>);
+
+struct Begun {
     slot: Arc<Mutex<Slot>>,
     /// `None` if it ended at once.
     abort: Option<AbortHandle>,
@@ -105,7 +108,7 @@ impl Operation {
                 Some(runtime.spawn(async move { ending.end(future.await) }).abort_handle())
             }
         };
-        Self { slot, abort }
+        Self(Owned::new(Begun { slot, abort }))
     }
 }
 
@@ -114,7 +117,7 @@ impl Operation {
     /// Returns the result, or raises an exception. Call it once, after the callable was called.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let slot = {
-            let mut slot = lock(&self.slot);
+            let mut slot = lock(&self.0.get()?.slot);
             match *slot {
                 Slot::UnderWay(_) => {
                     return Err(PyRuntimeError::new_err("the operation has not ended yet"));
@@ -130,7 +133,15 @@ impl Operation {
     }
 
     /// Stops the operation, unless its result was taken. An arrival that it has received goes to the next
-    /// receiver.
+    /// receiver. Does nothing in a fork.
+    fn cancel(&self) {
+        if let Ok(begun) = self.0.get() {
+            begun.cancel();
+        }
+    }
+}
+
+impl Begun {
     fn cancel(&self) {
         if let Some(abort) = &self.abort {
             abort.abort();
@@ -140,7 +151,7 @@ impl Operation {
     }
 }
 
-impl Drop for Operation {
+impl Drop for Begun {
     fn drop(&mut self) {
         self.cancel();
     }

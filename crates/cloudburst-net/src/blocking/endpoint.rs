@@ -379,11 +379,11 @@ impl Endpoint {
     }
 
     fn block_on<F: Future>(&self, future: F) -> F::Output {
-        block_on(self.endpoint.inner.engine_here().cloned(), future)
+        block_on(Some(self.endpoint.inner.engine.clone()), future)
     }
 
     fn block_on_for<F: Future>(&self, timeout: Duration, future: F) -> Option<F::Output> {
-        block_on_for(self.endpoint.inner.engine_here().cloned(), timeout, future)
+        block_on_for(Some(self.endpoint.inner.engine.clone()), timeout, future)
     }
 
     /// Shuts the endpoint down gracefully. Returns whether everything under way ended in time. See

@@ -1,6 +1,6 @@
 //! One call, from the caller's side.
 
-use crate::driver::{Inner, Permit};
+use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
 use crate::outgoing::{BoxFuture, Outgoing};
@@ -12,7 +12,7 @@ use core::fmt;
 use core::future::IntoFuture;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// A call in flight. Dropping it forgets the call, and either stops the burst of the request or withdraws the
 /// request.
@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 pub(super) struct InFlight {
     call: CallId,
     endpoint: Weak<Inner>,
-    _permit: Permit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Drop for InFlight {
@@ -104,13 +104,11 @@ impl Endpoint {
         bytes: Bytes,
         options: SendOptions,
     ) -> Result<Bytes, SendError> {
-        self.inner.check_process()?;
-        let Inner { call_limit, process, .. } = &*self.inner;
-        match call_limit.try_acquire(process) {
+        let call_limit = &self.inner.call_limit;
+        match call_limit.try_acquire() {
             Err(SendError::TooManyCalls { .. }) => {
                 let until = self.inner.deadline_of(&options);
-                let permit = call_limit.acquire(process);
-                let permit = self.inner.until_deadline(until, permit).await??;
+                let permit = self.inner.until_deadline(until, call_limit.acquire()).await??;
                 self.call_permitted(permit, peer, bytes, left(options, until)).await
             }
             permit => self.call_permitted(permit?, peer, bytes, options).await,
@@ -120,12 +118,11 @@ impl Endpoint {
     /// Makes a call that has a permit already.
     pub(crate) async fn call_permitted(
         &self,
-        permit: Permit,
+        permit: OwnedSemaphorePermit,
         peer: SocketAddr,
         bytes: Bytes,
         options: SendOptions,
     ) -> Result<Bytes, SendError> {
-        self.inner.check_process()?;
         let (mut request, mut call) = self.prepare(&bytes, &options, permit);
         let mut claimed = options.deadline.unwrap_or(self.inner.default_deadline);
         let begin = |options: &SendOptions| {
@@ -146,9 +143,8 @@ impl Endpoint {
         };
         let ended = self.inner.retry_while_full(options, begin).await?;
         drop(request);
-        let ended = self.inner.process.wait(ended).await?;
         // Dropped without an answer: the engine was stopped.
-        ended.map_or(Err(SendError::Closed), |result| result.map_err(SendError::from))
+        ended.await.map_or(Err(SendError::Closed), |result| result.map_err(SendError::from))
     }
 
     /// A request that is ready to be sent, and the guard of its call.
@@ -156,7 +152,7 @@ impl Endpoint {
         &self,
         bytes: &Bytes,
         options: &SendOptions,
-        permit: Permit,
+        permit: OwnedSemaphorePermit,
     ) -> (Prepared, InFlight) {
         let engine = &self.inner.engine;
         let request = engine.calls(|calls| calls.prepare(options.deadline, bytes));
@@ -173,7 +169,6 @@ impl Endpoint {
         options: &SendOptions,
         on_answer: OnAnswer,
     ) -> Result<(), SendError> {
-        self.inner.check_process()?;
         let span = tracing::debug_span!("call", %peer, bytes = request.len());
         let peer = crate::io::canonical(peer);
         let called = span.in_scope(|| self.inner.call(peer, request, options, on_answer));

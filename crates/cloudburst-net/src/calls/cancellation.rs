@@ -1,17 +1,15 @@
 //! Whether the response to a request is still awaited.
 
-use crate::driver::{Process, contained};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use tokio::sync::Notify;
 
 /// Cancelled when the caller withdraws the request, its deadline passes, the application has answered or
 /// dropped the request, or the endpoint stops.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Cancellation {
     is_cancelled: AtomicBool,
     notify: Notify,
-    process: Process,
 }
 
 /// Cancels when it is dropped, with the request that the application holds.
@@ -25,27 +23,20 @@ impl Drop for CancelOnDrop {
 }
 
 impl Cancellation {
-    pub(super) fn new(process: Process) -> Self {
-        Self { is_cancelled: AtomicBool::new(false), notify: Notify::new(), process }
-    }
-
     pub(super) fn cancel(&self) {
         self.is_cancelled.store(true, SeqCst);
-        // In a fork, nobody waits, and a thread that does not exist may have held the lock.
-        if self.process.check().is_ok() {
-            self.notify.notify_waiters();
-        }
+        self.notify.notify_waiters();
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(SeqCst)
     }
 
-    /// Waits until the response is no longer awaited. Returns at once in a fork.
+    /// Waits until the response is no longer awaited.
     pub(super) async fn cancelled(&self) {
         let cancelled = self.notify.notified();
         if !self.is_cancelled() {
-            let _ = self.process.wait(contained(cancelled)).await;
+            cancelled.await;
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Calls to one peer, as a `tower` service.
 
-use crate::driver::Permit;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
 use crate::outgoing::BoxFuture;
@@ -9,6 +8,7 @@ use cloudburst_core::proto::SendOptions;
 use core::fmt;
 use core::task::{Context, Poll, ready};
 use std::net::SocketAddr;
+use tokio::sync::OwnedSemaphorePermit;
 use tower_service::Service;
 
 /// Calls one peer: a `tower` [`Service`], made by [`Endpoint::client`].
@@ -24,8 +24,8 @@ pub struct Client {
     endpoint: Endpoint,
     peer: SocketAddr,
     options: SendOptions,
-    permit: Option<Permit>,
-    waiting: Option<BoxFuture<Result<Permit, SendError>>>,
+    permit: Option<OwnedSemaphorePermit>,
+    waiting: Option<BoxFuture<Result<OwnedSemaphorePermit, SendError>>>,
 }
 
 impl Endpoint {
@@ -84,10 +84,7 @@ impl Service<Bytes> for Client {
             let endpoint = &self.endpoint;
             let waiting = self.waiting.get_or_insert_with(|| {
                 let inner = endpoint.inner.clone();
-                Box::pin(async move {
-                    inner.check_process()?;
-                    inner.call_limit.acquire(&inner.process).await
-                })
+                Box::pin(async move { inner.call_limit.acquire().await })
             });
             let permit = ready!(waiting.as_mut().poll(context));
             self.waiting = None;

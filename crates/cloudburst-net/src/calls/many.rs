@@ -1,7 +1,7 @@
 //! Many calls with one deadline: partition and aggregate.
 
 use super::call::InFlight;
-use crate::driver::{Inner, Process};
+use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
 use crate::outgoing::Outgoing;
@@ -11,7 +11,7 @@ use cloudburst_core::proto::SendOptions;
 use core::fmt;
 use core::future::poll_fn;
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, ready};
 use futures_core::Stream;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
@@ -55,7 +55,6 @@ pub struct Calls {
     calls: Vec<(SocketAddr, Option<InFlight>)>,
     left: usize,
     endpoint: Weak<Inner>,
-    process: Process,
 }
 
 impl Calls {
@@ -94,19 +93,9 @@ impl Stream for Calls {
         if self.left == 0 {
             return Poll::Ready(None);
         }
-        let (index, result) = match (self.ended.poll_recv(context), self.process.check()) {
-            (Poll::Ready(Some(ended)), _) => ended,
-            // Every call holds a sender until it ends.
-            (Poll::Ready(None), _) => return Poll::Ready(None),
-            (Poll::Pending, Ok(())) => return Poll::Pending,
-            // The results that were there at the fork have been returned, and no thread of this
-            // process ends the other calls.
-            (Poll::Pending, Err(forked)) => {
-                let Some(index) = self.calls.iter().position(|(_, call)| call.is_some()) else {
-                    return Poll::Ready(None);
-                };
-                (index, Err(forked))
-            }
+        // Every call holds a sender until it ends.
+        let Some((index, result)) = ready!(self.ended.poll_recv(context)) else {
+            return Poll::Ready(None);
         };
         self.left -= 1;
         let Some((peer, call)) = self.calls.get_mut(index) else { return Poll::Ready(None) };
@@ -193,8 +182,7 @@ impl Endpoint {
             calls.push((peer, call));
         }
         let endpoint = Arc::downgrade(&self.inner);
-        let process = self.inner.process.clone();
-        Calls { ended, left: calls.len(), calls, endpoint, process }
+        Calls { ended, left: calls.len(), calls, endpoint }
     }
 
     fn try_call(
@@ -205,10 +193,9 @@ impl Endpoint {
         options: &SendOptions,
         end: UnboundedSender<Ended>,
     ) -> Result<InFlight, SendError> {
-        self.inner.check_process()?;
         // Calls beyond the limit are refused instead of waiting, as the deadlines of the others
         // would run meanwhile.
-        let permit = self.inner.call_limit.try_acquire(&self.inner.process)?;
+        let permit = self.inner.call_limit.try_acquire()?;
         let (request, call) = self.prepare(&bytes, options, permit);
         let on_answer = Box::new(move |result: Result<Bytes, CallFailure>| {
             drop(end.send((index, result.map_err(SendError::from))));

@@ -1,7 +1,7 @@
 //! One call, from the callee's side.
 
 use super::cancellation::{CancelOnDrop, Cancellation};
-use crate::driver::{Inner, contained};
+use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::{Closed, SendError};
 use crate::io::UdpIo;
@@ -207,23 +207,21 @@ impl Request {
     fn begun(&mut self, endpoint: &Endpoint, bytes: Option<&[u8]>) {
         self.release(endpoint);
         if bytes.is_none() {
-            endpoint.inner.count(CallTable::count_overloaded);
+            endpoint.inner.engine.calls(CallTable::count_overloaded);
         }
     }
 
     /// Releases the request: its response is under way, or there is none, so that a shutdown need not wait
     /// for it.
     fn release(&mut self, endpoint: &Endpoint) {
-        if core::mem::take(&mut self.registered)
-            && let Some(engine) = endpoint.inner.engine_here()
-        {
-            engine.release(self.request.id());
+        if core::mem::take(&mut self.registered) {
+            endpoint.inner.engine.release(self.request.id());
         }
     }
 
     fn count_unanswered(&self) {
         let Ok(endpoint) = self.upgrade() else { return };
-        endpoint.inner.count(CallTable::count_unanswered);
+        endpoint.inner.engine.calls(CallTable::count_unanswered);
     }
 
     /// The response with `bytes`, or the refusal of an overloaded application.
@@ -231,7 +229,6 @@ impl Request {
         if bytes.is_some() {
             return Ok(response(self.request.call, bytes));
         }
-        endpoint.inner.check_process()?;
         Ok(endpoint.inner.engine.overload_response(self.request.id()))
     }
 
@@ -347,7 +344,7 @@ impl Endpoint {
             if let Some(request) = self.try_recv_request()? {
                 return Ok(request);
             }
-            self.inner.process.wait(contained(readable)).await.map_err(|_forked| Closed)?;
+            readable.await;
         }
     }
 
@@ -357,8 +354,8 @@ impl Endpoint {
     ///
     /// See [`recv_request`](Self::recv_request).
     pub fn try_recv_request(&self) -> Result<Option<Request>, Closed> {
-        let closing = self.inner.is_closing()?;
-        let cancellation = Arc::new(Cancellation::new(self.inner.process.clone()));
+        let closing = self.inner.is_closing();
+        let cancellation = Arc::new(Cancellation::default());
         let watched = cancellation.clone();
         let watch = move |_: &_| -> OnWithdrawn { Box::new(move || watched.cancel()) };
         let Some(request) = self.inner.engine.recv_request(watch) else {

@@ -306,13 +306,13 @@ impl Endpoint {
                 }
             }
             Handled::Panicked => {
-                self.inner.count(CallTable::count_panicked);
+                self.inner.engine.calls(CallTable::count_panicked);
                 tracing::error!(%peer, "the handler of a request panicked: its caller gets no answer");
             }
             Handled::Failed(error) => {
                 tracing::warn!(%peer, %error, "a handler or service failed: its caller gets no answer");
             }
-            Handled::Cancelled if self.inner.is_closing().unwrap_or(true) => {
+            Handled::Cancelled if self.inner.is_closing() => {
                 tracing::warn!(%peer, "a handler was dropped: this endpoint shut down, or its caller gave up");
             }
             Handled::Cancelled => {

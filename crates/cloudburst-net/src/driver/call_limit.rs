@@ -1,7 +1,5 @@
 //! The limit on calls in flight.
 
-use super::process::Process;
-use super::wakers::contained;
 use crate::error::SendError;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
@@ -13,49 +11,22 @@ pub(crate) struct CallLimit {
     limit: usize,
 }
 
-/// A permit for one call, held until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Permit {
-    permit: Option<OwnedSemaphorePermit>,
-    process: Process,
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        if self.process.check().is_err()
-            && let Some(permit) = self.permit.take()
-        {
-            // Returning it takes a lock, which another thread may have held at the fork.
-            permit.forget();
-        }
-    }
-}
-
 impl CallLimit {
     pub(crate) fn new(limit: usize) -> Self {
         let limit = limit.min(Semaphore::MAX_PERMITS);
         Self { permits: Arc::new(Semaphore::new(limit)), limit }
     }
 
-    /// Waits until one more call may be in flight. Fails in a fork, and once the endpoint is closing.
-    pub(crate) async fn acquire(&self, process: &Process) -> Result<Permit, SendError> {
-        // Usually, a permit is free.
-        match self.try_acquire(process) {
-            Err(SendError::TooManyCalls { .. }) => {
-                let permit = contained(self.permits.clone().acquire_owned());
-                let permit = process.wait(permit).await?.map_err(|_| SendError::Closing)?;
-                Ok(Permit { permit: Some(permit), process: process.clone() })
-            }
-            other => other,
-        }
+    /// Waits until one more call may be in flight. Fails once the endpoint is closing.
+    pub(crate) async fn acquire(&self) -> Result<OwnedSemaphorePermit, SendError> {
+        self.permits.clone().acquire_owned().await.map_err(|_| SendError::Closing)
     }
 
-    pub(crate) fn try_acquire(&self, process: &Process) -> Result<Permit, SendError> {
-        match self.permits.clone().try_acquire_owned() {
-            Ok(permit) => Ok(Permit { permit: Some(permit), process: process.clone() }),
-            Err(TryAcquireError::Closed) => Err(SendError::Closing),
-            Err(TryAcquireError::NoPermits) => Err(SendError::TooManyCalls { calls: self.limit }),
-        }
+    pub(crate) fn try_acquire(&self) -> Result<OwnedSemaphorePermit, SendError> {
+        self.permits.clone().try_acquire_owned().map_err(|error| match error {
+            TryAcquireError::Closed => SendError::Closing,
+            TryAcquireError::NoPermits => SendError::TooManyCalls { calls: self.limit },
+        })
     }
 
     /// Admits no more calls, and ends the waits for permits.

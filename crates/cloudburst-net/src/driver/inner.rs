@@ -3,10 +3,9 @@
 use super::call_limit::CallLimit;
 use super::exact_timers::with_exact_timers;
 use super::notifier::Notifier;
-use super::process::Process;
 use super::timer::Timer;
 use super::waiters::Waiters;
-use crate::error::{BuildError, Closed, SendError};
+use crate::error::{BuildError, SendError};
 use crate::io::{UdpIo, canonical};
 use crate::path_map::{PathMap, PathMapError};
 use crate::paths::{Paths, Resolver};
@@ -17,8 +16,7 @@ use cloudburst_core::burst::{Driven, Engine, OnAnswer, OnEnd};
 use cloudburst_core::config::Config;
 use cloudburst_core::error::{Outcome, StartError};
 use cloudburst_core::id::MessageId;
-use cloudburst_core::naming::Naming;
-use cloudburst_core::proto::{self, CallTable, Prepared, SendOptions};
+use cloudburst_core::proto::{self, Prepared, SendOptions};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
 use core::future::{Future, poll_fn};
@@ -28,7 +26,7 @@ use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Weak};
-use std::{io, mem, time};
+use std::{io, time};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::watch;
 use tokio::task::yield_now;
@@ -37,7 +35,7 @@ use tokio::task::yield_now;
 /// all, so it ends with the last clone.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    /// Reference-counted, so that a fork can leak it, and so that callers that wait for sends can hold it.
+    /// Reference-counted, so that callers that wait for sends can hold it.
     pub(crate) engine: Arc<Engine<UdpIo>>,
     pub(crate) notifier: Arc<Notifier>,
     pub(crate) call_limit: CallLimit,
@@ -50,11 +48,11 @@ pub(crate) struct Inner {
     pub(crate) closed: watch::Sender<bool>,
     /// Whether a shutdown has begun, so that it takes no more requests.
     closing: AtomicBool,
-    pub(crate) process: Process,
     /// Whether a task of a tokio runtime receives the packets.
     pub(crate) has_reactor: AtomicBool,
     pub(crate) paths: Arc<Paths>,
-    qlog: Option<Qlog>,
+    /// Ends with this.
+    _qlog: Option<Qlog>,
 }
 
 impl Inner {
@@ -81,10 +79,9 @@ impl Inner {
             timer: Timer::default(),
             closed: watch::channel(false).0,
             closing: AtomicBool::new(false),
-            process: Process::this(),
             has_reactor: AtomicBool::new(false),
             paths: Arc::new(Paths::new(resolver, paths)),
-            qlog,
+            _qlog: qlog,
         })
     }
 
@@ -94,27 +91,18 @@ impl Inner {
     }
 
     pub(crate) fn set_paths(&self, map: PathMap) -> Result<(), PathMapError> {
-        if self.is_forked() {
-            return Err(PathMapError::Forked);
-        }
         self.paths.set(map, &self.engine)
     }
 
     /// See [`Engine::drive`]. Ends when a message has arrived or the endpoint is closed.
     pub(crate) fn drive_until_message(&self, until: Option<Instant>) -> Driven {
         let is_done = || self.engine.readable(Role::Plain) > 0 || *self.closed.borrow();
-        if self.is_forked() { Driven::Stopped } else { self.engine.drive(until, is_done) }
+        self.engine.drive(until, is_done)
     }
 
     /// The engine of an endpoint that may be gone. This does not keep the endpoint alive.
     pub(crate) fn engine_of(endpoint: &Weak<Self>) -> Option<Arc<Engine<UdpIo>>> {
-        endpoint.upgrade()?.engine_here().cloned()
-    }
-
-    /// The engine, if its threads belong to this process: in a fork, a thread that held one of its locks does
-    /// not exist.
-    pub(crate) fn engine_here(&self) -> Option<&Arc<Engine<UdpIo>>> {
-        (!self.is_forked()).then_some(&self.engine)
+        Some(endpoint.upgrade()?.engine.clone())
     }
 
     /// Begins to burst a message. `on_end` is called when the send has ended; it must not block.
@@ -126,7 +114,6 @@ impl Inner {
         options: &SendOptions,
         on_end: impl FnOnce(Outcome) + Send + 'static,
     ) -> Result<MessageId, SendError> {
-        self.check_process()?;
         self.send(canonical(peer), role, bytes, options, Box::new(on_end)).map_err(SendError::from)
     }
 
@@ -137,14 +124,12 @@ impl Inner {
         options: SendOptions,
         mut begin: impl FnMut(&SendOptions) -> Result<T, SendError>,
     ) -> Result<T, SendError> {
-        // In a fork, the senders that wait belong to another process, and so may the holder of the lock.
-        self.check_process()?;
         let is_full = |begun: &Result<T, SendError>| matches!(begun, Err(SendError::Full { .. }));
         let mut begun = begin(&options);
         if is_full(&begun) {
             let until = self.deadline_of(&options);
             // Joined before the retry, so that it learns of capacity that becomes free right after.
-            let waiter = self.waiters.join(self.process.clone());
+            let waiter = self.waiters.join();
             begun = begin(&options);
             while is_full(&begun) {
                 self.until_deadline(until, waiter.wait()).await?;
@@ -208,22 +193,7 @@ impl Inner {
         }));
     }
 
-    pub(crate) fn cancel(&self, id: MessageId) {
-        if let Some(engine) = self.engine_here() {
-            engine.cancel(id);
-        }
-    }
-
-    pub(crate) fn count(&self, count: impl FnOnce(&mut CallTable)) {
-        if let Some(engine) = self.engine_here() {
-            engine.calls(count);
-        }
-    }
-
     pub(crate) fn shutdown(&self, within: Duration) -> bool {
-        if self.is_forked() {
-            return false;
-        }
         let drained = self.engine.shutdown(within, || {
             self.closing.store(true, SeqCst);
             self.notifier.requests.notify_waiters();
@@ -258,47 +228,22 @@ impl Inner {
     ) -> Result<F::Output, SendError> {
         let Some(until) = until else { return Ok(future.await) };
         let mut future = pin!(future);
-        let mut late = pin!(self.process.wait(self.timer.sleep_until(until)));
+        let mut late = pin!(self.timer.sleep_until(until));
         poll_fn(|context| match future.as_mut().poll(context) {
             Poll::Ready(output) => Poll::Ready(Ok(output)),
-            Poll::Pending => late
-                .as_mut()
-                .poll(context)
-                .map(|late| Err(late.err().unwrap_or(SendError::NotStarted))),
+            Poll::Pending => late.as_mut().poll(context).map(|()| Err(SendError::NotStarted)),
         })
         .await
     }
 
     /// Whether the endpoint is closed, so that nothing more arrives.
-    ///
-    /// # Errors
-    ///
-    /// Fails in a fork, where the state of the endpoint is not visible.
-    pub(crate) fn is_closed(&self) -> Result<bool, Closed> {
-        if self.is_forked() { Err(Closed) } else { Ok(*self.closed.borrow()) }
+    pub(crate) fn is_closed(&self) -> bool {
+        *self.closed.borrow()
     }
 
     /// Whether the endpoint takes no more requests.
-    ///
-    /// # Errors
-    ///
-    /// See [`is_closed`](Self::is_closed).
-    pub(crate) fn is_closing(&self) -> Result<bool, Closed> {
-        Ok(self.is_closed()? || self.closing.load(SeqCst))
-    }
-
-    /// Whether `address` is this endpoint's own. In a fork, a thread of the parent may hold the lock of the
-    /// addresses.
-    pub(crate) fn naming(&self, address: SocketAddr) -> Naming {
-        if self.is_forked() { Naming::Foreign } else { self.paths.addresses().naming(address) }
-    }
-
-    pub(crate) fn check_process(&self) -> Result<(), SendError> {
-        self.process.check()
-    }
-
-    pub(crate) fn is_forked(&self) -> bool {
-        self.check_process().is_err()
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closed() || self.closing.load(SeqCst)
     }
 }
 
@@ -314,74 +259,9 @@ impl Drop for FlushOnDrop {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if self.is_forked() {
-            // The threads belong to the parent. Waiting for them here would never end, and they may have held
-            // any lock at the fork, so everything that has a lock is leaked.
-            mem::forget(self.engine.clone());
-            mem::forget(self.notifier.clone());
-            mem::forget(self.call_limit.clone());
-            mem::forget(self.waiters.clone());
-            mem::forget(self.timer.clone());
-            mem::forget(self.closed.clone());
-            mem::forget(self.paths.clone());
-            mem::forget(self.qlog.take());
-        } else {
-            self.call_limit.close();
-            self.timer.stop();
-            // Not left to `Drop`: a caller that waits for one of its sends may hold the engine, too.
-            self.engine.stop();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::blocking::Endpoint;
-    use cloudburst_core::config::Security;
-    use core::task::{Context, Waker};
-
-    fn inner() -> Inner {
-        let security = Security::pre_shared([7; 32]);
-        let loopback = "127.0.0.1:0".parse().unwrap();
-        let builder = crate::Endpoint::builder().bind(loopback).security(security);
-        Arc::into_inner(builder.build().unwrap().inner).unwrap()
-    }
-
-    #[test]
-    fn a_fork_of_the_process_can_neither_send_nor_receive_nor_hang() {
-        let original = inner();
-        let here = std::process::id();
-        // What a fork would see.
-        let fork = Inner {
-            engine: original.engine.clone(),
-            notifier: original.notifier.clone(),
-            call_limit: original.call_limit.clone(),
-            default_deadline: original.default_deadline,
-            waiters: original.waiters.clone(),
-            timer: original.timer.clone(),
-            closed: watch::channel(false).0,
-            closing: AtomicBool::new(false),
-            process: Process::other(here.wrapping_add(1)),
-            has_reactor: AtomicBool::new(false),
-            paths: original.paths.clone(),
-            qlog: None,
-        };
-        // The child wakes no task that waits in the parent at the fork.
-        let closed = fork.closed.subscribe();
-        let waiter = original.waiters.join(Process::this());
-        let mut wait = pin!(waiter.wait());
-        let mut context = Context::from_waker(Waker::noop());
-        assert_eq!(wait.as_mut().poll(&mut context), Poll::Pending);
-        let fork = Endpoint::from(crate::Endpoint { inner: Arc::new(fork) });
-        let forked = SendError::Forked { built_in: here.wrapping_add(1), here };
-        assert_eq!(fork.send(fork.local_addr(), "hello"), Err(forked));
-        assert_eq!((fork.recv(), fork.try_recv()), (Err(Closed), Err(Closed)));
-        assert!(!fork.shutdown(Duration::from_secs(60)));
-        assert_eq!(fork.set_paths(PathMap::ecmp(1)), Err(PathMapError::Forked));
-        drop(fork);
-        assert_eq!(wait.poll(&mut context), Poll::Pending);
-        assert!(closed.has_changed().is_ok(), "its end is not reported");
-        assert_eq!(Arc::strong_count(&original.engine), 2, "one is left behind on purpose");
+        self.call_limit.close();
+        self.timer.stop();
+        // Not left to `Drop`: a caller that waits for one of its sends may hold the engine, too.
+        self.engine.stop();
     }
 }

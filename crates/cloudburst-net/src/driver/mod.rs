@@ -10,8 +10,6 @@
 //! | `call_limit` | callers that wait until one more call may be in flight |
 //! | `timer` | a thread that wakes callers at their deadlines |
 //! | `exact_timers` | starts the threads of the engine, which wake up to the microsecond |
-//! | `wakers` | contains the panics of callers' wakers |
-//! | `process` | detects forks, in which none of the above threads exist |
 //!
 //! The threads of the engine, which receive and send when nobody else does, are in `cloudburst_core::burst`.
 
@@ -20,14 +18,9 @@ mod call_limit;
 mod exact_timers;
 mod inner;
 mod notifier;
-mod process;
 mod reactor;
 mod timer;
 mod waiters;
-mod wakers;
 
 pub(crate) use block_on::{block_on, block_on_for};
-pub(crate) use call_limit::Permit;
 pub(crate) use inner::Inner;
-pub(crate) use process::Process;
-pub(crate) use wakers::contained;

@@ -1,7 +1,6 @@
 //! Receives packets in a task, in the runtime of the tasks that wait for them.
 
 use super::inner::Inner;
-use super::wakers::contained;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::Poll;
@@ -29,10 +28,7 @@ impl Inner {
     /// is tried.
     pub(crate) fn join_runtime(self: &Arc<Self>) -> Option<Handle> {
         let runtime = Handle::try_current().ok()?;
-        if !self.has_reactor.load(Relaxed)
-            && !self.is_forked()
-            && !self.has_reactor.swap(true, Relaxed)
-        {
+        if !self.has_reactor.load(Relaxed) && !self.has_reactor.swap(true, Relaxed) {
             let guard = ReactorGuard(Arc::downgrade(self));
             let receive = self.receive_in_task();
             // Automatically, and before the first packet: with 64 messages of 5 KB in flight, a task of the
@@ -55,7 +51,7 @@ impl Inner {
         async move {
             #[expect(deprecated, reason = "unsound only for types that misreport their descriptor")]
             let fd = AsyncFd::<OwnedFd>::with_interest(fd?, Interest::READABLE)?;
-            let mut closed = pin!(contained(closed.wait_for(|closed| *closed)));
+            let mut closed = pin!(closed.wait_for(|closed| *closed));
             let take = || Inner::engine_of(&inner).is_some_and(|engine| engine.take());
             // Whether packets arrived within the time to busy-poll, so that more are likely to.
             let mut soon = false;

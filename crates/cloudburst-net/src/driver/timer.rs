@@ -1,6 +1,5 @@
 //! A timer for callers that wait for capacity, or until one more call may be in flight.
 
-use cloudburst_core::burst::contain;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
@@ -56,7 +55,7 @@ impl Timer {
         // A waker may drop the endpoint, and so call this from the thread itself.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id())
         {
-            // It contains the panics of wakers.
+            // Its panic, which is that of a waker, was reported.
             let _ = thread.join();
         }
     }
@@ -73,7 +72,7 @@ impl Shared {
                     let first = sleepers.wakers.pop_first();
                     // Without the lock: the waker may run the task that it wakes.
                     drop(sleepers);
-                    contain(|| first.into_iter().for_each(|(_, waker)| waker.wake()));
+                    first.into_iter().for_each(|(_, waker)| waker.wake());
                     self.lock()
                 }
                 Some(at) => {

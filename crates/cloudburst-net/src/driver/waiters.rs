@@ -1,7 +1,5 @@
 //! Senders that wait until there is capacity for their messages.
 
-use super::process::Process;
-use cloudburst_core::burst::contain;
 use core::future::poll_fn;
 use core::ops::Bound;
 use core::task::{Poll, Waker};
@@ -38,7 +36,6 @@ struct Entry {
 pub(crate) struct Waiter {
     waiters: Arc<Waiters>,
     number: u64,
-    process: Process,
 }
 
 impl Waiters {
@@ -52,12 +49,12 @@ impl Waiters {
         self.wake_next(Bound::Unbounded, usize::MAX);
     }
 
-    pub(super) fn join(self: &Arc<Self>, process: Process) -> Waiter {
+    pub(super) fn join(self: &Arc<Self>) -> Waiter {
         let mut queue = self.lock();
         let number = queue.next;
         queue.next += 1;
         queue.entries.insert(number, Entry::default());
-        Waiter { waiters: self.clone(), number, process }
+        Waiter { waiters: self.clone(), number }
     }
 
     fn wake_next(&self, after: Bound<u64>, most: usize) {
@@ -70,7 +67,7 @@ impl Waiters {
         }
         // Without the lock: a waker may run the task that it wakes.
         drop(queue);
-        wakers.into_iter().for_each(|waker| contain(|| waker.wake()));
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -80,17 +77,11 @@ impl Waiters {
 
 impl Waiter {
     /// Offers the capacity, which was too small for this sender, to the next one, and waits for more.
-    /// Does not wait in a fork, where no capacity becomes free.
     pub(super) async fn wait(&self) {
-        if self.process.check().is_ok() {
-            // There is not enough capacity for this sender, but perhaps for the next: without passing
-            // it on, a send that would have fitted waited 5.9 s instead of 0.3.
-            self.waiters.wake_next(Bound::Excluded(self.number), 1);
-        }
+        // There is not enough capacity for this sender, but perhaps for the next: without passing
+        // it on, a send that would have fitted waited 5.9 s instead of 0.3.
+        self.waiters.wake_next(Bound::Excluded(self.number), 1);
         poll_fn(|context| {
-            if self.process.check().is_err() {
-                return Poll::Ready(());
-            }
             // Cloned and dropped without the lock: a waker may own anything, even another `Waiter`.
             let waker = context.waker().clone();
             let mut queue = self.waiters.lock();
@@ -111,10 +102,6 @@ impl Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        if self.process.check().is_err() {
-            // The thread that held the lock at the fork does not exist here.
-            return;
-        }
         let entry = self.waiters.lock().entries.remove(&self.number);
         // Without the lock, as in `wait`.
         drop(entry);
@@ -137,10 +124,10 @@ mod tests {
     #[test]
     fn capacity_that_is_too_small_for_the_first_sender_is_offered_to_the_next() {
         let waiters = Arc::new(Waiters::default());
-        let first = waiters.join(Process::this());
+        let first = waiters.join();
         let mut one = pin!(first.wait());
         assert!(!is_woken(&mut one));
-        let second = waiters.join(Process::this());
+        let second = waiters.join();
         let mut two = pin!(second.wait());
         assert!(!is_woken(&mut two));
         waiters.wake_first();
@@ -155,9 +142,9 @@ mod tests {
     #[test]
     fn a_sender_that_is_not_polled_holds_up_nobody() {
         let waiters = Arc::new(Waiters::default());
-        let first = waiters.join(Process::this());
+        let first = waiters.join();
         assert!(!is_woken(&mut pin!(first.wait())));
-        let second = waiters.join(Process::this());
+        let second = waiters.join();
         let mut two = pin!(second.wait());
         assert!(!is_woken(&mut two));
         waiters.wake_first();
@@ -167,7 +154,7 @@ mod tests {
     #[test]
     fn capacity_that_becomes_free_before_a_sender_waits_is_not_missed() {
         let waiters = Arc::new(Waiters::default());
-        let waiter = waiters.join(Process::this());
+        let waiter = waiters.join();
         waiters.wake_first();
         assert!(is_woken(&mut pin!(waiter.wait())));
     }
@@ -175,13 +162,13 @@ mod tests {
     #[test]
     fn a_sender_that_leaves_the_queue_wakes_the_next() {
         let waiters = Arc::new(Waiters::default());
-        let first = waiters.join(Process::this());
-        let second = waiters.join(Process::this());
+        let first = waiters.join();
+        let second = waiters.join();
         let mut two = pin!(second.wait());
         assert!(!is_woken(&mut two));
         drop(first);
         assert!(is_woken(&mut two));
-        let third = waiters.join(Process::this());
+        let third = waiters.join();
         let mut three = pin!(third.wait());
         assert!(!is_woken(&mut three));
         waiters.wake_all();

@@ -185,18 +185,6 @@ pub enum SendError {
          calls under way to end"
     )]
     Closed,
-    /// This process is a fork of the one that built the endpoint, whose threads and nonces it
-    /// does not share.
-    #[error(
-        "not sent by this process: the endpoint belongs to process {built_in}, and this is its fork \
-         {here}; build endpoints after the fork"
-    )]
-    Forked {
-        /// The process that built the endpoint.
-        built_in: u32,
-        /// The process that tried to send, or to wait for a send of the other one.
-        here: u32,
-    },
 
     // Of calls alone: the callee's endpoint has the request.
     /// The callee has the request, but its response did not arrive before the deadline.
@@ -258,9 +246,6 @@ impl SendError {
     /// Whether the receiver may have the message: sending it again may deliver it, or run the call,
     /// twice. If this is `false`, the message was certainly not delivered and never will be; of a call, the
     /// callee's application has not acted on the request and never will.
-    ///
-    /// `true` for [`Forked`](Self::Forked), too: the process that built the endpoint may have sent
-    /// the message.
     pub const fn may_have_been_delivered(&self) -> bool {
         matches!(
             self,
@@ -270,7 +255,6 @@ impl SendError {
                 | Self::PeerRestarted
                 | Self::CancelledLate
                 | Self::Closed
-                | Self::Forked { .. }
                 | Self::NoResponse
                 | Self::Unanswered
         )
@@ -366,7 +350,6 @@ impl From<SendError> for io::Error {
             SendError::OutOfIds
             | SendError::Cancelled
             | SendError::CancelledLate
-            | SendError::Forked { .. }
             | SendError::Unanswered => io::ErrorKind::Other,
         };
         Self::new(kind, error)
@@ -461,7 +444,6 @@ mod tests {
             (SendError::PeerRestarted, false, true),
             (SendError::CancelledLate, false, true),
             (SendError::Closed, false, true),
-            (SendError::Forked { built_in: 1, here: 2 }, false, true),
             (SendError::NoResponse, true, true),
             (SendError::Unanswered, false, true),
             (SendError::Overloaded, false, false),

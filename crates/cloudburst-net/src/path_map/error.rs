@@ -57,12 +57,6 @@ pub enum PathMapError {
         /// The maximum.
         most: usize,
     },
-    /// A fork of the process does not share the threads that would use the paths.
-    #[error(
-        "this endpoint belongs to another process, and this is its fork: build endpoints after \
-         the fork"
-    )]
-    Forked,
     /// A prefix outside a path file, so that the addresses it replaces are unknown.
     #[error(
         "path map `{given}` names {net}, which is not one address: prefixes are allowed only in files \

@@ -3,39 +3,10 @@
 
 use crate::common::{TIMEOUT, bytes, endpoint, eventually};
 use cloudburst_net::{Bytes, Closed, Endpoint, SendError, SendOptions};
-use std::future::Future;
-use std::mem::ManuallyDrop;
 use std::net::{SocketAddr, UdpSocket};
 use std::panic::panic_any;
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
 use std::thread::panicking;
 use std::time::Duration;
-
-/// A waker that panics, and counts how often.
-#[derive(Default)]
-struct Panicking(AtomicUsize);
-
-impl Wake for Panicking {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        panic!("as asked");
-    }
-}
-
-impl Panicking {
-    /// Has `future` wake this when it is done.
-    fn wait_for<F: Future + ?Sized>(self: &Arc<Self>, future: Pin<&mut F>) {
-        let waker = Waker::from(self.clone());
-        assert!(future.poll(&mut Context::from_waker(&waker)).is_pending());
-    }
-
-    fn woken(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
-    }
-}
 
 fn soon() -> SendOptions {
     SendOptions::default().deadline(Duration::from_millis(100))
@@ -60,73 +31,6 @@ fn assert_alive(endpoint: &Endpoint) {
     let late = this.with(soon()).call(other.local_addr(), "nobody serves");
     assert_eq!(late, Err(SendError::NoResponse));
     assert!(this.shutdown(TIMEOUT), "nothing is left under way");
-}
-
-#[test]
-fn a_waker_of_a_send_may_panic() {
-    let endpoint = endpoint();
-    let (_socket, nobody) = silent();
-    let panicking = Arc::<Panicking>::default();
-    let mut sending =
-        std::pin::pin!(endpoint.send(nobody, "hello").options(soon()).begin().unwrap());
-    panicking.wait_for(sending.as_mut());
-    eventually("the send ends", || panicking.woken() == 1);
-    assert_alive(&endpoint);
-}
-
-#[test]
-fn a_waker_of_a_receiver_may_panic() {
-    let endpoint = endpoint();
-    let other = crate::common::blocking();
-    let panicking = Arc::<Panicking>::default();
-    let mut receiving = Box::pin(endpoint.recv());
-    panicking.wait_for(receiving.as_mut());
-    other.send(endpoint.local_addr(), "it is the application's").unwrap();
-    assert_eq!(panicking.woken(), 1);
-    drop(receiving);
-    let message = endpoint.blocking().recv_timeout(TIMEOUT).unwrap().unwrap();
-    assert_eq!(message.bytes, "it is the application's", "it was reported as delivered");
-    assert_alive(&endpoint);
-}
-
-#[test]
-fn a_waker_of_a_call_may_panic() {
-    let endpoint = endpoint();
-    let other = crate::common::blocking();
-    let panicking = Arc::<Panicking>::default();
-    let mut late = endpoint.call(other.local_addr(), "no answer").options(soon()).into_future();
-    panicking.wait_for(late.as_mut());
-    let unanswered = other.recv_request_timeout(TIMEOUT).unwrap().expect("its caller waits");
-    eventually("its deadline ends it", || panicking.woken() == 1);
-    let mut answered = endpoint.call(other.local_addr(), "a request").into_future();
-    panicking.wait_for(answered.as_mut());
-    let request = other.recv_request_timeout(TIMEOUT).unwrap().expect("its caller waits");
-    request.reply("a response").unwrap();
-    assert_eq!(panicking.woken(), 2);
-    drop(unanswered);
-    assert_alive(&endpoint);
-}
-
-#[test]
-fn wakers_may_panic_when_an_endpoint_closes() {
-    let endpoint = endpoint();
-    let (_socket, nobody) = silent();
-    let panicking = Arc::<Panicking>::default();
-    let mut waiting = [(); 2].map(|()| endpoint.send(nobody, "hello").into_future());
-    let mut receivers = [(); 2].map(|()| Box::pin(endpoint.recv()));
-    let mut calls = [(); 2].map(|()| endpoint.call(nobody, "hello").into_future());
-    waiting.iter_mut().for_each(|send| panicking.wait_for(send.as_mut()));
-    calls.iter_mut().for_each(|call| panicking.wait_for(call.as_mut()));
-    receivers.iter_mut().for_each(|receiver| panicking.wait_for(receiver.as_mut()));
-    assert!(!endpoint.blocking().shutdown(Duration::ZERO));
-    assert_eq!(panicking.woken(), 6, "each is woken");
-    let mut context = Context::from_waker(Waker::noop());
-    for mut send in waiting {
-        assert_eq!(send.as_mut().poll(&mut context), Poll::Ready(Err(SendError::Closed)));
-    }
-    for mut receiver in receivers {
-        assert_eq!(receiver.as_mut().poll(&mut context), Poll::Ready(Err(Closed)));
-    }
 }
 
 /// A payload whose owner uses the endpoint when it is dropped, and panics.
@@ -160,30 +64,29 @@ fn the_owner_of_a_payload_may_use_the_endpoint_and_panic() {
 }
 
 #[test]
-fn a_waker_and_the_owner_of_a_payload_may_panic_when_an_endpoint_closes() {
+fn the_owner_of_a_payload_may_panic_when_an_endpoint_closes() {
     let endpoint = endpoint();
     let (_socket, nobody) = silent();
-    let panicking = Arc::<Panicking>::default();
     let payload = Bytes::from_owner(Owner(endpoint.clone()));
-    let mut sending = pin!(endpoint.send(nobody, payload).begin().unwrap());
-    panicking.wait_for(sending.as_mut());
+    let sending = endpoint.send(nobody, payload).begin().unwrap();
     assert!(!endpoint.blocking().shutdown(Duration::ZERO));
-    assert_eq!(panicking.woken(), 1);
+    assert_eq!(endpoint.blocking().recv(), Err(Closed));
+    drop(sending);
 }
 
-/// A waker whose panic carries something that panics when it is dropped.
+/// A payload whose owner panics with something that panics when it is dropped.
 struct Bomb;
 
-impl Wake for Bomb {
-    fn wake(self: Arc<Self>) {
-        panic_any(Self);
+impl AsRef<[u8]> for Bomb {
+    fn as_ref(&self) -> &[u8] {
+        b"a payload"
     }
 }
 
 impl Drop for Bomb {
     fn drop(&mut self) {
         if !panicking() {
-            panic!("as asked");
+            panic_any(Self);
         }
     }
 }
@@ -192,11 +95,11 @@ impl Drop for Bomb {
 fn a_panic_payload_may_panic_when_it_is_dropped() {
     let endpoint = endpoint();
     let (_socket, nobody) = silent();
-    let waker = ManuallyDrop::new(Waker::from(Arc::new(Bomb)));
-    let mut sending = pin!(endpoint.send(nobody, "hello").options(soon()).begin().unwrap());
-    assert!(sending.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    let payload = Bytes::from_owner(Bomb);
+    let sending = endpoint.send(nobody, payload).options(soon()).begin().unwrap();
     eventually("the send ends", || endpoint.counters().sender.rejected == 1);
     assert_alive(&endpoint);
+    drop(sending);
 }
 
 #[tokio::test(flavor = "multi_thread")]

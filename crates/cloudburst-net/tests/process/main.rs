@@ -1,4 +1,4 @@
-//! Tests of process-wide state: forks, threads and descriptors, the `tracing` subscriber. They run one after
+//! Tests of process-wide state: threads and descriptors, the `tracing` subscriber. They run one after
 //! the other on the main thread, so that nothing else happens in the process meanwhile.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where anything fails")]
@@ -6,7 +6,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod events;
-mod forks;
 mod threads_end;
 
 use libtest_mimic::{Arguments, Trial};
@@ -14,10 +13,6 @@ use libtest_mimic::{Arguments, Trial};
 fn main() {
     let args = Arguments { test_threads: Some(1), ..Arguments::from_args() };
     let tests: [(&str, fn()); _] = [
-        (
-            "an_endpoint_fails_in_a_fork_and_does_not_hang",
-            forks::an_endpoint_fails_in_a_fork_and_does_not_hang,
-        ),
         (
             "an_endpoint_leaves_no_thread_and_no_descriptor",
             threads_end::an_endpoint_leaves_no_thread_and_no_descriptor,
