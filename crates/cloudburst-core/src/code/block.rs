@@ -77,11 +77,11 @@ impl BlockShape {
 /// The source symbols of a block: those that its data fill, and the padded ones.
 #[derive(Clone, Debug)]
 pub(super) struct SourceBlock {
-    shape: BlockShape,
+    pub(super) shape: BlockShape,
     /// The source symbols that the data fill, without a copy.
     data: Bytes,
     /// The other symbols: the rest of the data, zeros, and the trailer.
-    rest: Vec<u8>,
+    pub(super) rest: Vec<u8>,
 }
 
 impl SourceBlock {
@@ -107,15 +107,6 @@ impl SourceBlock {
         rest.resize(block - whole - trailer.len(), 0);
         rest.extend_from_slice(trailer);
         Ok(Self { shape, data: data.slice(..whole), rest })
-    }
-
-    /// Returns the memory that it was given.
-    pub(super) fn into_memory(self) -> Vec<u8> {
-        self.rest
-    }
-
-    pub(super) fn shape(&self) -> BlockShape {
-        self.shape
     }
 
     /// Source symbol `index`.

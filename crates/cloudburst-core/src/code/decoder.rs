@@ -169,20 +169,20 @@ impl Decoder {
 
     /// Returns the whole block including padding, once complete: `shape().len()` bytes.
     pub fn block(&self) -> Option<&[u8]> {
-        self.is_complete().then(|| self.slab.bytes())
+        self.is_complete().then(|| &self.slab.bytes[..])
     }
 
     /// Lends the decoder, which has received nothing yet, memory for its block. It allocates its own
     /// if that is too small.
     pub fn lend_memory(&mut self, memory: Vec<u8>) {
-        self.slab.lend(memory);
+        self.slab.bytes = memory;
     }
 
     /// Takes the memory of the block, which holds the [`block`](Self::block) if it is complete. The
     /// decoder then counts as having received nothing.
     pub fn take_memory(&mut self) -> Vec<u8> {
         self.work = Work::default();
-        self.slab.take()
+        std::mem::take(&mut self.slab.bytes)
     }
 
     /// Returns the maximum bytes that a decoder of one block takes, whatever its input: the block, and
@@ -223,7 +223,7 @@ impl Decoder {
     /// Returns the cost of decoding since the last reset.
     pub fn work(&self) -> Work {
         let multiply_adds = match Rows::of(self.code) {
-            Some(_) if self.work.innovative > 0 => self.linear.multiplications(),
+            Some(_) if self.work.innovative > 0 => self.linear.multiplications,
             _ => 0,
         };
         Work { multiply_adds, ..self.work }

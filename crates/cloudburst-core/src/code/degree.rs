@@ -29,58 +29,30 @@ pub enum Degree {
     Dense,
 }
 
-/// Draws index sets by one distribution for one number of source symbols.
-#[derive(Clone, Debug)]
-pub(super) struct Sampler {
-    source_symbols: usize,
-    law: Law,
-}
-
-#[derive(Clone, Debug)]
-enum Law {
-    Exactly(usize),
-    /// The degree or the one above it.
-    Either(usize),
-    UpTo(usize),
-    /// Entry k - 1 is the weight of all degrees up to k.
-    Table(&'static [u64]),
-    Dense,
-}
-
-impl Sampler {
-    pub(super) fn new(degree: Degree, source_symbols: usize) -> Self {
-        let n = source_symbols;
-        let law = match degree {
-            Degree::Fixed(d) => match usize::from(d.max(1)) {
-                d if 2 * d > n => Law::Dense,
-                d if d % 2 == 0 => Law::Either(d),
-                d => Law::Exactly(d),
+impl Degree {
+    /// Draws an index set of a block of n source symbols; never empty.
+    pub(super) fn draw(self, n: usize, rng: &mut SplitMix64) -> IndexSet {
+        let degree = match self {
+            Self::Fixed(d) => match usize::from(d.max(1)) {
+                d if 2 * d > n => return draw_dense(n, rng),
+                d if d % 2 == 0 => d + rng.below(2) as usize,
+                d => d,
             },
-            Degree::Uniform(d) => Law::UpTo(usize::from(d.max(1)).min(n)),
-            Degree::IdealSoliton => Law::Table(soliton::ideal(n)),
-            Degree::RobustSoliton => Law::Table(soliton::robust(n)),
-            Degree::Dense => Law::Dense,
+            Self::Uniform(d) => 1 + rng.below(usize::from(d.max(1)).min(n) as u64) as usize,
+            Self::IdealSoliton => draw_weighted(soliton::ideal(n), rng),
+            Self::RobustSoliton => draw_weighted(soliton::robust(n), rng),
+            Self::Dense => return draw_dense(n, rng),
         };
-        Self { source_symbols, law }
+        draw_subset(n, degree, rng)
     }
+}
 
-    /// Returns the next index set of the stream; never empty.
-    pub(super) fn draw(&self, rng: &mut SplitMix64) -> IndexSet {
-        let degree = match &self.law {
-            Law::Exactly(d) => *d,
-            Law::Either(d) => d + rng.below(2) as usize,
-            Law::UpTo(d) => 1 + rng.below(*d as u64) as usize,
-            // Integer weights and a binary search: floating point could draw other degrees on other
-            // machines, and the draw is part of the wire contract.
-            Law::Table(cumulative) => {
-                let total = cumulative[cumulative.len() - 1];
-                let drawn = rng.below(total);
-                1 + cumulative.partition_point(|&weight| weight <= drawn)
-            }
-            Law::Dense => return draw_dense(self.source_symbols, rng),
-        };
-        draw_subset(self.source_symbols, degree, rng)
-    }
+/// Draws a degree. Entry k - 1 of `cumulative` is the weight of all degrees up to k.
+// Integer weights and a binary search: floating point could draw other degrees on other machines,
+// and the draw is part of the wire contract.
+fn draw_weighted(cumulative: &[u64], rng: &mut SplitMix64) -> usize {
+    let drawn = rng.below(cumulative[cumulative.len() - 1]);
+    1 + cumulative.partition_point(|&weight| weight <= drawn)
 }
 
 /// Draws each index with probability 1/2; again if none was drawn.
@@ -111,9 +83,8 @@ mod tests {
     use super::*;
 
     fn degrees(degree: Degree, n: usize) -> Vec<usize> {
-        let sampler = Sampler::new(degree, n);
         let mut rng = SplitMix64::new(3);
-        (0..2000).map(|_| sampler.draw(&mut rng).len()).collect()
+        (0..2000).map(|_| degree.draw(n, &mut rng).len()).collect()
     }
 
     #[test]
@@ -149,10 +120,9 @@ mod tests {
         ];
         for degree in all {
             for n in 1..=128 {
-                let sampler = Sampler::new(degree, n);
                 let mut rng = SplitMix64::new(n as u64);
                 for _ in 0..50 {
-                    let set = sampler.draw(&mut rng);
+                    let set = degree.draw(n, &mut rng);
                     assert!(!set.is_empty());
                     assert_eq!(set & IndexSet::all(n), set);
                 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::block::{BlockShape, ShapeError, SourceBlock};
 use super::kernel::Kernel;
 use super::linear::{self, Rows};
-use super::lt::LtEncoder;
+use super::lt;
 use super::name::Code;
 
 /// Makes the endless symbols of one block, in any order.
@@ -16,13 +16,6 @@ pub struct Encoder {
     kernel: Kernel,
     code: Code,
     block: SourceBlock,
-    rule: Rule,
-}
-
-#[derive(Clone, Debug)]
-enum Rule {
-    Lt(LtEncoder),
-    Linear(Rows),
 }
 
 impl Encoder {
@@ -54,20 +47,12 @@ impl Encoder {
         trailer: &[u8],
         memory: Vec<u8>,
     ) -> Result<Self, ShapeError> {
-        let n = shape.source_symbols();
-        let rule = match code {
-            Code::Lt(degree) => Rule::Lt(LtEncoder::new(degree, false, n)),
-            Code::LtSystematic(degree) => Rule::Lt(LtEncoder::new(degree, true, n)),
-            Code::Rlf256 => Rule::Linear(Rows::Rlf256),
-            #[cfg(feature = "raptorq")]
-            Code::RaptorQ => Rule::Linear(Rows::RaptorQ),
-        };
-        Ok(Self { kernel, code, block: SourceBlock::new(shape, data, trailer, memory)?, rule })
+        Ok(Self { kernel, code, block: SourceBlock::new(shape, data, trailer, memory)? })
     }
 
     /// Returns the memory, for another encoder.
     pub fn into_memory(self) -> Vec<u8> {
-        self.block.into_memory()
+        self.block.rest
     }
 
     /// Returns the code in use.
@@ -77,7 +62,7 @@ impl Encoder {
 
     /// Returns the shape of the block.
     pub fn shape(&self) -> BlockShape {
-        self.block.shape()
+        self.block.shape
     }
 
     /// Writes the symbol with the encoding symbol ID `esi`: its index set, in wire format, and its
@@ -92,9 +77,15 @@ impl Encoder {
         let index_set_len = self.code.index_set_len(shape.source_symbols());
         assert_eq!(index_set.len(), index_set_len, "length of the buffer for the index set");
         assert_eq!(payload.len(), shape.symbol_size(), "length of the buffer for the payload");
-        match &self.rule {
-            Rule::Lt(lt) => lt.encode(self.kernel, &self.block, esi, index_set, payload),
-            Rule::Linear(rows) => linear::encode(self.kernel, *rows, &self.block, esi, payload),
+        let Self { kernel, code, block } = self;
+        match *code {
+            Code::Lt(degree) => lt::encode(*kernel, degree, false, block, esi, index_set, payload),
+            Code::LtSystematic(degree) => {
+                lt::encode(*kernel, degree, true, block, esi, index_set, payload)
+            }
+            Code::Rlf256 => linear::encode(*kernel, Rows::Rlf256, block, esi, payload),
+            #[cfg(feature = "raptorq")]
+            Code::RaptorQ => linear::encode(*kernel, Rows::RaptorQ, block, esi, payload),
         }
     }
 }

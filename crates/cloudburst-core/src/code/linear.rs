@@ -53,7 +53,7 @@ impl Rows {
     /// n of these and of the source symbols are independent.
     pub(super) const fn is_cauchy(self, id: u32) -> bool {
         match self {
-            Self::Rlf256 => rlf256::is_cauchy(id),
+            Self::Rlf256 => id < rlf256::FIRST_RANDOM_ID,
             #[cfg(feature = "raptorq")]
             Self::RaptorQ => false,
         }
@@ -62,7 +62,7 @@ impl Rows {
 
 /// Writes the payload of symbol `id`.
 pub(super) fn encode(kernel: Kernel, rows: Rows, block: &SourceBlock, id: u32, payload: &mut [u8]) {
-    let n = block.shape().source_symbols();
+    let n = block.shape.source_symbols();
     if (id as usize) < n {
         payload.copy_from_slice(block.symbol(id as usize));
         return;

@@ -48,7 +48,8 @@ pub(super) struct LinearDecoder {
     /// The rows of the symbols held, once a repair arrives that is not a Cauchy row. Before that
     /// it is not needed: up to n different symbols are independent.
     echelon: Echelon,
-    multiplications: u64,
+    /// Multiplications of payloads since the last reset.
+    pub(super) multiplications: u64,
 }
 
 /// A waiting repair.
@@ -106,11 +107,6 @@ impl LinearDecoder {
         self.receive_late_source(kernel, index, payload, slab)
     }
 
-    /// Returns the multiplications of payloads since the last reset.
-    pub(super) fn multiplications(&self) -> u64 {
-        self.multiplications
-    }
-
     /// Turns the payloads into the block. Call it only at rank n.
     #[inline(never)]
     pub(super) fn solve(&mut self, kernel: Kernel, slab: &mut Slab) {
@@ -124,11 +120,6 @@ impl LinearDecoder {
         let missing = self.repairs;
         self.multiplications +=
             workspace::with(|workspace| workspace.solver.solve(kernel, rows, n, missing, id, slab));
-    }
-
-    /// Returns the number of missing source symbols.
-    fn missing(&self) -> usize {
-        self.source_symbols - self.sources.len()
     }
 
     fn empty_slot(&self) -> usize {
@@ -198,7 +189,8 @@ impl LinearDecoder {
         self.repairs.insert(slot);
         self.fresh.insert(slot);
         // The last ones are left to `solve`, which handles them with later symbols.
-        let more_to_come = self.missing() > self.repairs.len();
+        let missing = self.source_symbols - self.sources.len();
+        let more_to_come = missing > self.repairs.len();
         if self.fresh.len() == GROUP && more_to_come && !self.sources.is_empty() {
             self.absorb(kernel, self.fresh, slab);
         }

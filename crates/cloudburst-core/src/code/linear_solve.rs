@@ -136,7 +136,7 @@ impl Solver {
 
     /// Multiplies the payloads in these slots by `inverse`.
     fn apply(&mut self, kernel: Kernel, slots: IndexSet, slab: &mut Slab) {
-        let symbol_size = slab.symbol_size();
+        let symbol_size = slab.symbol_size;
         let strip = (SCRATCH / slots.len() / 64 * 64).min(symbol_size);
         grow(&mut self.scratch, SCRATCH);
         for start in (0..symbol_size).step_by(strip) {

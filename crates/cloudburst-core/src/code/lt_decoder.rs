@@ -7,7 +7,7 @@ use super::index_set::IndexSet;
 use super::kernel::Kernel;
 use super::lt_solve;
 use super::slab::Slab;
-use super::workspace;
+use super::workspace::{self, Workspace};
 
 /// The decoding state of one block. Entry i of both tables belongs to slot i.
 #[derive(Debug, Default)]
@@ -55,10 +55,10 @@ impl LtDecoder {
     /// Turns the payloads into the block, and returns the number of XORs of payloads. Call it only at
     /// rank n.
     pub(super) fn solve(&self, kernel: Kernel, slab: &mut Slab) -> u64 {
-        workspace::with(|workspace| {
-            lt_solve::solve(&self.sets, &mut workspace.program);
-            slab.run(kernel, &workspace.program, &mut workspace.cells);
-            workspace.program.xors()
+        workspace::with(|Workspace { program, cells, .. }| {
+            lt_solve::solve(&self.sets, program);
+            kernel.run(program, &mut slab.bytes, slab.symbol_size, cells);
+            program.xors()
         })
     }
 }

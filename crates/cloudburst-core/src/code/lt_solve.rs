@@ -31,43 +31,53 @@ type List<T> = ArrayVec<T, MAX_SOURCE_SYMBOLS>;
 /// symbols in `sets[i]`, and the n sets are linearly independent.
 pub(super) fn solve(sets: &[IndexSet], program: &mut Program) {
     program.clear();
-    let plan = Plan::new(sets);
-    // Copied once instead of exchanged in place, since each payload moves to the slot of another.
-    let inputs = Inputs::set_aside(sets, program);
+    let Peeling { peeled, aside, left, .. } = Peeling::of(sets);
+    // The cells that hold the payloads received, since the slots are overwritten: copied once
+    // instead of exchanged in place, since each payload moves to the slot of another. `None` for a
+    // slot that holds its own source symbol, which stays there.
+    let mut inputs: PerIndex<Option<u8>> = [None; MAX_SOURCE_SYMBOLS];
+    let mut count = 0;
+    for (slot, set) in sets.iter().enumerate() {
+        if *set != IndexSet::single(slot) {
+            inputs[slot] = Some(count);
+            program.set(Place::Cell(count), [slot as u8], []);
+            count += 1;
+        }
+    }
     // For each peeled index, the indices set aside that must still be added to it.
     let mut lacks: PerIndex<IndexSet> = [IndexSet::EMPTY; MAX_SOURCE_SYMBOLS];
     let mut known = IndexSet::EMPTY;
     let substitute = |set: IndexSet, known: IndexSet, lacks: &PerIndex<IndexSet>| {
         let terms = set & known;
-        (terms, terms.iter().fold(set & plan.aside, |sum, index| sum ^ lacks[index]))
+        (terms, terms.iter().fold(set & aside, |sum, index| sum ^ lacks[index]))
     };
-    for &(slot, index) in &plan.peeled {
+    for &(slot, index) in &peeled {
         let (terms, lacking) = substitute(sets[slot], known, &lacks);
         lacks[index] = lacking;
         known.insert(index);
-        if let Some(cell) = inputs.cell[slot] {
+        if let Some(cell) = inputs[slot] {
             program.set(Place::Payload(index as u8), bytes(terms), [cell]);
         }
     }
     let mut dense = List::<IndexSet>::new();
     let mut cells = List::<u8>::new();
-    for &slot in &plan.left {
+    for slot in left.iter() {
         let (terms, lacking) = substitute(sets[slot], known, &lacks);
-        let cell = inputs.cell[slot].expect("a slot that holds its own symbol is peeled");
+        let cell = inputs[slot].expect("a slot that holds its own symbol is peeled");
         program.add(Place::Cell(cell), bytes(terms), []);
         dense.push(lacking);
         cells.push(cell);
     }
-    let aside: List<usize> = plan.aside.iter().collect();
+    let aside: List<usize> = aside.iter().collect();
     let inverse = invert(&aside, &dense);
     if aside.len() < MIN_FOR_TABLES {
         for (&index, row) in aside.iter().zip(&inverse) {
             program.set(Place::Payload(index as u8), [], row.iter().map(|i| cells[i]));
         }
     } else {
-        multiply_by_tables(&aside, &inverse, &cells, inputs.count, program);
+        multiply_by_tables(&aside, &inverse, &cells, count, program);
     }
-    for &(_, index) in &plan.peeled {
+    for &(_, index) in &peeled {
         program.add(Place::Payload(index as u8), bytes(lacks[index]), []);
     }
 }
@@ -76,26 +86,37 @@ fn bytes(set: IndexSet) -> impl Iterator<Item = u8> {
     set.iter().map(|index| index as u8)
 }
 
-/// The order in which indices become known.
-struct Plan {
+/// Peeling, and the order in which it has made indices known.
+struct Peeling<'a> {
+    sets: &'a [IndexSet],
+    /// For each index, the slots whose sets hold it.
+    holders: PerIndex<IndexSet>,
+    /// The indices neither known nor set aside.
+    unknown: IndexSet,
+    /// The slots that have peeled nothing: in the end, as many as indices set aside.
+    left: IndexSet,
+    /// For each slot, the unknown indices of its set.
+    weight: PerIndex<u8>,
+    /// The slots that have reached a weight of 1.
+    ripple: List<usize>,
     /// (slot, index): the set of this slot yields this index, given those before it.
     peeled: List<(usize, usize)>,
     /// The indices set aside.
     aside: IndexSet,
-    /// The slots that peel nothing: as many as indices set aside.
-    left: List<usize>,
 }
 
-impl Plan {
-    fn new(sets: &[IndexSet]) -> Self {
+impl<'a> Peeling<'a> {
+    fn of(sets: &'a [IndexSet]) -> Self {
         let n = sets.len();
-        let mut peeling = Peeling {
+        let mut peeling = Self {
             sets,
             holders: [IndexSet::EMPTY; MAX_SOURCE_SYMBOLS],
             unknown: IndexSet::all(n),
             left: IndexSet::all(n),
             weight: [0; MAX_SOURCE_SYMBOLS],
             ripple: List::new(),
+            peeled: List::new(),
+            aside: IndexSet::EMPTY,
         };
         for (slot, set) in sets.iter().enumerate() {
             set.iter().for_each(|index| peeling.holders[index].insert(slot));
@@ -104,40 +125,22 @@ impl Plan {
                 peeling.ripple.push(slot);
             }
         }
-        let mut peeled = List::new();
-        let mut aside = IndexSet::EMPTY;
         while !peeling.unknown.is_empty() {
             while let Some(slot) = peeling.ripple.pop() {
                 // Another set may have yielded its index in the meantime.
                 if let Some(index) = (sets[slot] & peeling.unknown).only() {
                     peeling.left.remove(slot);
-                    peeled.push((slot, index));
+                    peeling.peeled.push((slot, index));
                     peeling.reveal(index);
                 }
             }
             let chosen = peeling.choose();
-            aside ^= chosen;
+            peeling.aside ^= chosen;
             chosen.iter().for_each(|index| peeling.reveal(index));
         }
-        Self { peeled, aside, left: peeling.left.iter().collect() }
+        peeling
     }
-}
 
-struct Peeling<'a> {
-    sets: &'a [IndexSet],
-    /// For each index, the slots whose sets hold it.
-    holders: PerIndex<IndexSet>,
-    /// The indices neither known nor set aside.
-    unknown: IndexSet,
-    /// The slots that have peeled nothing.
-    left: IndexSet,
-    /// For each slot, the unknown indices of its set.
-    weight: PerIndex<u8>,
-    /// The slots that have reached a weight of 1.
-    ripple: List<usize>,
-}
-
-impl Peeling<'_> {
     /// Marks an unknown index as known or set aside.
     fn reveal(&mut self, index: usize) {
         self.unknown.remove(index);
@@ -161,27 +164,6 @@ impl Peeling<'_> {
             chosen.remove(kept);
         }
         chosen
-    }
-}
-
-/// The cells that hold the payloads received, since the slots are overwritten.
-struct Inputs {
-    /// `None` for a slot that holds its own source symbol, which stays there.
-    cell: PerIndex<Option<u8>>,
-    count: usize,
-}
-
-impl Inputs {
-    fn set_aside(sets: &[IndexSet], program: &mut Program) -> Self {
-        let mut inputs = Self { cell: [None; MAX_SOURCE_SYMBOLS], count: 0 };
-        for (slot, set) in sets.iter().enumerate() {
-            if *set != IndexSet::single(slot) {
-                inputs.cell[slot] = Some(inputs.count as u8);
-                program.set(Place::Cell(inputs.count as u8), [slot as u8], []);
-                inputs.count += 1;
-            }
-        }
-        inputs
     }
 }
 
@@ -212,14 +194,14 @@ fn multiply_by_tables(
     indices: &[usize],
     rows: &[IndexSet],
     cells: &[u8],
-    free: usize,
+    free: u8,
     program: &mut Program,
 ) {
     for (batch, inputs) in cells.chunks(TABLE_BITS * TABLES).enumerate() {
         // The cell of each sum of each table, by the nibble of a row that selects it; the sum of
         // a single cell is that cell.
         let mut tables = [[0; 1 << TABLE_BITS]; TABLES];
-        let mut next = free as u8;
+        let mut next = free;
         for (table, inputs) in tables.iter_mut().zip(inputs.chunks(TABLE_BITS)) {
             for (i, &input) in inputs.iter().enumerate() {
                 let bit = 1 << (TABLE_BITS - 1 - i);

@@ -5,16 +5,11 @@
 //! independent (a maximum distance separable code), and the first repair symbol is a plain sum. From
 //! id 256, the coefficients are random.
 
-use super::draw::{Stream, generator};
+use super::draw::{RLF_COEFFICIENTS, generator};
 use super::gf256::{ORDER, exp, log};
 
-/// The first id whose coefficients are random.
-const FIRST_RANDOM_ID: u32 = 256;
-
-/// Returns whether the coefficients of this repair symbol are a row of the Cauchy matrix.
-pub(super) const fn is_cauchy(id: u32) -> bool {
-    id < FIRST_RANDOM_ID
-}
+/// The first id whose coefficients are random, and not a row of the Cauchy matrix.
+pub(super) const FIRST_RANDOM_ID: u32 = 256;
 
 /// Writes the n coefficients of repair symbol `id`, which is n or more.
 pub(super) fn write_coefficients(id: u32, coefficients: &mut [u8]) {
@@ -27,7 +22,7 @@ pub(super) fn write_coefficients(id: u32, coefficients: &mut [u8]) {
         let scaled = |y| exp(log(n ^ y) + ORDER - log(x ^ y));
         coefficients.iter_mut().zip(0..).for_each(|(factor, y)| *factor = scaled(y));
     } else {
-        let mut rng = generator(Stream::RlfCoefficients, id);
+        let mut rng = generator(RLF_COEFFICIENTS, id);
         // Never zero: each source symbol takes part in each repair.
         coefficients.fill_with(|| 1 + rng.below(255) as u8);
     }

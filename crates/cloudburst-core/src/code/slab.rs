@@ -1,15 +1,14 @@
 //! The n symbols of a block in contiguous memory.
 
 use super::block::BlockShape;
-use super::kernel::{Kernel, Program};
 
 /// Memory for n symbols, allocated when the first one is stored and kept by resets.
 #[derive(Debug, Default)]
 pub(super) struct Slab {
     /// The slots up to the last one stored. Symbols mostly arrive in order, and appended bytes need
     /// not be cleared first.
-    bytes: Vec<u8>,
-    symbol_size: usize,
+    pub(super) bytes: Vec<u8>,
+    pub(super) symbol_size: usize,
 }
 
 impl Slab {
@@ -18,25 +17,6 @@ impl Slab {
         self.symbol_size = shape.symbol_size();
         self.bytes.clear();
         self.bytes.reserve_exact(shape.len());
-    }
-
-    pub(super) fn symbol_size(&self) -> usize {
-        self.symbol_size
-    }
-
-    /// Returns the symbols, one after the other.
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Uses `memory` instead of its own.
-    pub(super) fn lend(&mut self, memory: Vec<u8>) {
-        self.bytes = memory;
-    }
-
-    /// Takes the symbols and their memory.
-    pub(super) fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.bytes)
     }
 
     /// Returns the symbols by slot, up to the last one stored.
@@ -62,11 +42,6 @@ impl Slab {
         self.bytes.resize(self.bytes.len().max((to + 1) * size), 0);
         self.bytes.copy_within(from * size..(from + 1) * size, to * size);
     }
-
-    /// Runs a program over all symbols, with `cells` as scratch memory.
-    pub(super) fn run(&mut self, kernel: Kernel, program: &Program, cells: &mut Vec<u8>) {
-        kernel.run(program, &mut self.bytes, self.symbol_size, cells);
-    }
 }
 
 #[cfg(test)]
@@ -79,11 +54,11 @@ mod tests {
         for _ in 0..2 {
             slab.prepare(BlockShape::new(4, 2).unwrap());
             slab.store(1, &[4, 8]);
-            assert_eq!(slab.bytes(), [0, 0, 4, 8], "what is not there yet is zero");
+            assert_eq!(slab.bytes, [0, 0, 4, 8], "what is not there yet is zero");
             slab.store(0, &[1, 2]);
             slab.copy(1, 3);
             slab.store(1, &[5, 6]);
-            assert_eq!(slab.bytes(), [1, 2, 5, 6, 0, 0, 4, 8]);
+            assert_eq!(slab.bytes, [1, 2, 5, 6, 0, 0, 4, 8]);
         }
         assert_eq!(slab.symbols_mut().count(), 4);
     }

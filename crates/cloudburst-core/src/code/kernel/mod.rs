@@ -68,11 +68,15 @@ impl Set {
     fn is_available(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Gfni => x86::has_avx512_gfni(),
+            Self::Avx512Gfni => {
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("gfni")
+            }
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2Gfni => x86::has_avx2_gfni(),
+            Self::Avx2Gfni => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("gfni"),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => x86::has_avx2(),
+            Self::Avx2 => is_x86_feature_detected!("avx2"),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
             Self::Portable => true,

@@ -60,7 +60,10 @@ pub(super) unsafe fn add<V: Vector, const WIDTH: usize, const HALF: usize>(
 ) {
     let len = to.len();
     if len < V::BYTES {
-        return add_short(to, from);
+        for from in from {
+            to.iter_mut().zip(*from).for_each(|(to, from)| *to ^= from);
+        }
+        return;
     }
     // SAFETY: `sum` and `store` get columns that end at `len` at most, which is the length of every
     // payload; for the instructions, the caller vouches.
@@ -90,13 +93,6 @@ pub(super) unsafe fn add<V: Vector, const WIDTH: usize, const HALF: usize>(
         if let Some(last) = last {
             store(&last, to, len - V::BYTES);
         }
-    }
-}
-
-/// Handles payloads shorter than a vector.
-fn add_short(to: &mut [u8], from: &[&[u8]]) {
-    for from in from {
-        to.iter_mut().zip(*from).for_each(|(to, from)| *to ^= from);
     }
 }
 

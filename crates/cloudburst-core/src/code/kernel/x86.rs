@@ -13,20 +13,6 @@ use super::program::Program;
 use super::tiled::{self, Field, Vector};
 use crate::code::gf256::{MATRICES, NIBBLE_PRODUCTS};
 
-pub(super) fn has_avx512_gfni() -> bool {
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("gfni")
-}
-
-pub(super) fn has_avx2_gfni() -> bool {
-    has_avx2() && is_x86_feature_detected!("gfni")
-}
-
-pub(super) fn has_avx2() -> bool {
-    is_x86_feature_detected!("avx2")
-}
-
 /// # Safety
 ///
 /// As for [`tiled::add`], with AVX-512 F.
