@@ -37,7 +37,7 @@ pub enum BurstPolicy {
 
 impl Default for BurstPolicy {
     fn default() -> Self {
-        Self::Budgeted { margin: 1.0 / 16.0 }
+        Self::Budgeted { margin: Self::DEFAULT_MARGIN }
     }
 }
 
@@ -100,6 +100,8 @@ impl FromStr for BurstPolicy {
 }
 
 impl BurstPolicy {
+    pub(crate) const DEFAULT_MARGIN: f32 = 1.0 / 16.0;
+
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         match self {
             Self::Budgeted { margin } if !(0.0..=4.0).contains(margin) => Err(ConfigError {

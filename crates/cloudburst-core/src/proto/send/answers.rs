@@ -185,8 +185,7 @@ impl Sender {
                 if !source.has_block(block, digest) {
                     return self.counters.false_stops += 1;
                 }
-                transfer.on_block_done(block, next, source);
-                transfer.wait_for_pull(now);
+                transfer.on_block_done(now, block, next, source);
                 transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
                 transfer.on_progress(now, peer.rtt.rto());
             }

@@ -29,6 +29,7 @@ use self::hellos::Hellos;
 pub use self::options::SendOptions;
 use self::peer::Peer;
 use self::peers::{longest_headers, slots_and_paths, with_port};
+use self::recovery::AnyPolicy;
 use self::recycler::Recycler;
 use self::schedule::Schedule;
 use self::source::Source;
@@ -40,7 +41,7 @@ use super::limits::MESSAGE_WINDOW;
 use super::session::Identity;
 use super::stats::SentTo;
 use super::steps::step;
-use crate::config::{BurstPolicy, Parameters};
+use crate::config::Parameters;
 use crate::error::{Outcome, Rejection, StartError};
 use crate::id::{ConnectId, MessageId, SessionId};
 use crate::latency::LatencyHistogram;
@@ -244,9 +245,9 @@ impl Sender {
         let code = options.code.unwrap_or(self.config.code);
         let headers = self.peers.get(&peer).map_or(0, |peer| peer.headers);
         let policy = options.policy_for(len.saturating_sub(header), &self.config);
+        let policy = AnyPolicy::new(policy, code, self.config.capacity);
         // If the peer turns out not to pull, its symbols are two bytes shorter than they could be.
-        let pulled = matches!(policy, BurstPolicy::Pulled { .. });
-        let more = if pulled { UNSCHEDULED_LEN } else { 0 };
+        let more = if policy.pulled().is_some() { UNSCHEDULED_LEN } else { 0 };
         let max_symbol = self.config.max_symbol(code, headers) - more;
         let mut source = Source::new(id, role, bytes, code, max_symbol);
         let mut transfer = Transfer::new(now, peer, &source, policy, options, &self.config);

@@ -75,19 +75,13 @@ impl SendOptions {
         self
     }
 
-    /// The policy of a message of `len` bytes. A message whose code is not systematic is budgeted
-    /// instead of pulled, because the receiver could not count what a block still needs.
+    /// The policy of a message of `len` bytes.
     pub(super) fn policy_for(&self, len: usize, config: &Parameters) -> BurstPolicy {
-        let code = self.code.unwrap_or(config.code);
-        let default = if len >= config.pull_above {
+        self.policy.unwrap_or(if len >= config.pull_above {
             BurstPolicy::Pulled { window: None }
         } else {
             config.policy
-        };
-        match self.policy.unwrap_or(default) {
-            BurstPolicy::Pulled { .. } if !code.is_systematic() => BurstPolicy::default(),
-            policy => policy,
-        }
+        })
     }
 
     /// Checks the application's settings.

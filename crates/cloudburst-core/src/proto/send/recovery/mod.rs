@@ -2,18 +2,15 @@
 //!
 //! A [`Recovery`] is told when a symbol is sent, what the receiver needs, and that no answer has
 //! arrived in time. It determines how many symbols may be sent now, and when it must be woken.
-//! Policies differ in their opening and in their reaction to feedback; the grants after a timeout
+//! Its [`Policy`] determines the opening and the reaction to answers; the grants after a timeout
 //! are the same for all.
 
 mod budgeted;
-mod credit;
+mod oblivious;
+mod policy;
 mod pulled;
 
-use self::budgeted::Budgeted;
-use self::credit::Credit;
-use self::pulled::Pulled;
-pub(super) use self::pulled::window;
-use crate::config::BurstPolicy;
+pub(super) use self::policy::{AnyPolicy, Policy};
 use crate::proto::limits::MAX_BACKOFF;
 use crate::time::Instant;
 use core::time::Duration;
@@ -51,11 +48,17 @@ pub(super) struct Pull {
 /// The sending side of one block: how many symbols were sent, and how many may be.
 #[derive(Debug)]
 pub(super) struct Recovery {
-    policy: Policy,
+    policy: AnyPolicy,
     source_symbols: u32,
     /// Symbols that the receiver needs, by its last report.
     needed: u32,
-    credit: Credit,
+    /// Symbols sent so far.
+    sent: u32,
+    /// Symbols that may have been sent by now, at least `sent`.
+    granted: u32,
+    /// The packet cap: symbols that may be sent in bursts, at least `granted`. Probing symbols raise
+    /// it.
+    cap: u32,
     /// The number of symbols granted after a timeout, unless an answer is probably only late.
     probes: u32,
     /// The number of grants in a row without an answer.
@@ -66,24 +69,12 @@ pub(super) struct Recovery {
     opening: bool,
 }
 
-#[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most blocks have it, and a box would be allocated for each"
-)]
-enum Policy {
-    Oblivious,
-    Budgeted(Budgeted),
-    Pulled(Pulled),
-}
-
 impl Recovery {
-    /// A block of `source_symbols` that decodes from `expected` symbols if nothing is lost, for a
-    /// peer to which there are `paths` paths. `is_clean` says that nothing is lost on them, as far
-    /// as is known. The window of a pulled message is the part that earlier blocks have left for
-    /// this one.
+    /// The next block of a message with the policy `policy`, of `source_symbols`, which decodes
+    /// from `expected` symbols if nothing is lost, for a peer to which there are `paths` paths.
+    /// `is_clean` says that nothing is lost on them, as far as is known.
     pub(super) fn new(
-        policy: BurstPolicy,
+        policy: &mut AnyPolicy,
         source_symbols: usize,
         expected: usize,
         max_redundancy: u32,
@@ -91,35 +82,26 @@ impl Recovery {
         is_clean: bool,
     ) -> Self {
         let n = source_symbols as u32;
-        let (policy, opening) = match policy {
-            BurstPolicy::Oblivious => (Policy::Oblivious, oblivious_opening(n)),
-            BurstPolicy::Budgeted { margin } => {
-                let policy = Budgeted::new(margin, n);
-                // No repair symbols if nothing is lost (SCDP, section IV-G). The margin spares a
-                // message with a loss a round trip, and costs one of 93 KB four packets.
-                let opening =
-                    if is_clean { expected as u32 } else { policy.opening(expected as u32) };
-                (Policy::Budgeted(policy), opening)
-            }
-            BurstPolicy::Pulled { window } => {
-                (Policy::Pulled(Pulled::default()), window.map_or(0, u32::from).min(n))
-            }
-        };
+        let policy = policy.begin(n, expected as u32, is_clean);
+        let opening = policy.opening();
+        let cap = n * max_redundancy + 256;
         Self {
-            policy,
             source_symbols: n,
             needed: n,
-            credit: Credit::new(opening, n * max_redundancy + 256),
+            sent: 0,
+            granted: opening.saturating_add(policy.pulled().unwrap_or(0)).min(cap),
+            cap,
             probes: probes(paths),
             unanswered: 0,
             wake_at: None,
             opening: opening > 1,
+            policy,
         }
     }
 
     /// Symbols that may be sent now.
     pub(super) const fn allowance(&self) -> u32 {
-        self.credit.left()
+        self.granted - self.sent
     }
 
     /// When [`on_timeout`](Self::on_timeout) is due, if at all.
@@ -134,16 +116,7 @@ impl Recovery {
 
     /// Symbols sent so far.
     pub(super) const fn sent(&self) -> u32 {
-        self.credit.sent()
-    }
-
-    /// Whether the next symbol should request an ACK.
-    pub(super) const fn requests_ack(&self) -> bool {
-        let last = match &self.policy {
-            Policy::Pulled(policy) => self.allowance() <= 1 && policy.requests_ack(),
-            Policy::Oblivious | Policy::Budgeted(_) => self.allowance() <= ACK_REQUESTS,
-        };
-        last || self.unanswered > 0
+        self.sent
     }
 
     /// The number of grants in a row without an answer.
@@ -151,84 +124,66 @@ impl Recovery {
         self.unanswered
     }
 
-    /// Records that the symbol with packet number `number` is being sent.
-    pub(super) fn on_sent(&mut self, now: Instant, number: u64, rto: Duration) {
-        let requests_ack = self.requests_ack();
-        self.credit.on_sent();
-        if requests_ack && let Policy::Budgeted(policy) = &mut self.policy {
-            policy.on_ack_request(number, self.credit.sent());
+    /// Symbols that are sent without a PULL, including those still to be sent; `None` if the
+    /// receiver does not pull.
+    pub(super) fn unscheduled(&self) -> Option<u32> {
+        self.policy.pulled().map(|pulled| self.granted.saturating_sub(pulled))
+    }
+
+    /// Records that the next symbol is being sent in packet `number`. Returns whether it requests
+    /// an ACK.
+    pub(super) fn on_sent(&mut self, now: Instant, number: u64, rto: Duration) -> bool {
+        let requests_ack = self.policy.requests_ack(self.allowance()) || self.unanswered > 0;
+        self.sent += 1;
+        if requests_ack {
+            self.policy.on_ack_request(number, self.sent);
         }
+        self.wait_if_spent(now, rto);
+        requests_ack
+    }
+
+    /// Waits for an answer if all is sent. Beyond the cap, the waits alone bound what is sent: the
+    /// message has until its deadline.
+    fn wait_if_spent(&mut self, now: Instant, rto: Duration) {
         if self.allowance() == 0 {
-            self.wake_in(now, rto);
+            let exhausted = self.sent >= self.cap;
+            let wait = if exhausted { MAX_BACKOFF } else { self.policy.wait(rto, self.unanswered) };
+            self.wake_at = Some(now + wait);
         }
     }
 
     /// Whether a probe is to follow, because the opening of a block of several symbols has all been
-    /// sent. True once.
-    pub(super) const fn ends_opening(&mut self) -> bool {
+    /// sent. True at most once. `configured` is the configured default.
+    pub(super) fn ends_opening(&mut self, configured: bool) -> bool {
         let ends = self.opening && self.allowance() == 0;
         self.opening &= !ends;
-        ends
+        ends && self.policy.probes_opening(configured)
     }
 
     /// Records that packet `number` is a probe.
     pub(super) fn on_probe_sent(&mut self, number: u64) {
-        if let Policy::Budgeted(policy) = &mut self.policy {
-            policy.on_ack_request(number, self.credit.sent());
-        }
+        self.policy.on_ack_request(number, self.sent);
     }
 
     /// Handles a NACK in answer to packet `acknowledged`: the receiver needs `needed` more symbols.
     pub(super) fn on_feedback(&mut self, acknowledged: u64, needed: u32) {
         self.unanswered = 0;
         self.needed = needed.min(self.source_symbols);
-        let Policy::Budgeted(policy) = &self.policy else { return };
-        let Some(total) = policy.on_feedback(acknowledged, needed) else { return };
-        if self.credit.grant_up_to(total) {
-            self.wake_at = None;
-        }
-    }
-
-    /// Waits for an answer. Beyond the cap, the waits alone bound what is sent: the message has
-    /// until its deadline.
-    fn wake_in(&mut self, now: Instant, rto: Duration) {
-        let exhausted = self.credit.is_exhausted();
-        let timeout = if exhausted { MAX_BACKOFF } else { self.timeout(rto) };
-        self.wake_at = Some(now + timeout);
-    }
-
-    /// How long to wait when all is sent.
-    fn timeout(&self, rto: Duration) -> Duration {
-        match &self.policy {
-            Policy::Pulled(policy) => policy.timeout(rto, self.unanswered),
-            Policy::Oblivious | Policy::Budgeted(_) => backoff(rto, self.unanswered),
-        }
+        let total = self.policy.on_feedback(acknowledged, needed);
+        self.grant_up_to(total);
     }
 
     /// Handles a PULL. `next` is the number of the next packet.
-    pub(super) fn on_pull(
-        &mut self,
-        now: Instant,
-        Pull { acknowledged, credit, fin }: Pull,
-        next: u64,
-        rto: Duration,
-    ) {
-        let Policy::Pulled(policy) = &mut self.policy else { return };
-        let more = policy.on_pull(acknowledged, next, credit, fin);
+    pub(super) fn on_pull(&mut self, now: Instant, pull: Pull, next: u64, rto: Duration) {
+        let Some(more) = self.policy.on_pull(pull, next) else { return };
         self.unanswered = 0;
-        if self.credit.add(more) {
-            self.wake_at = None;
-        } else if self.allowance() == 0 {
-            self.wake_in(now, rto);
-        }
+        self.grant_up_to(self.granted.saturating_add(more));
+        self.wait_if_spent(now, rto);
     }
 
-    /// Symbols that are sent without a request, including those still to be sent.
-    pub(super) const fn unscheduled(&self) -> u32 {
-        match &self.policy {
-            Policy::Pulled(policy) => self.credit.granted().saturating_sub(policy.credit()),
-            Policy::Oblivious | Policy::Budgeted(_) => 0,
-        }
+    /// Raises the grant to `total` symbols in all, within the cap.
+    fn grant_up_to(&mut self, total: u32) {
+        self.granted = self.granted.max(total.min(self.cap));
     }
 
     /// Grants a few more symbols, at most `limit`, if an answer is overdue. Returns how many.
@@ -238,13 +193,17 @@ impl Recovery {
             return 0;
         }
         let few = self.few(all_healthy).min(limit);
-        if self.credit.is_exhausted() { self.credit.probe(few) } else { self.credit.grant(few) }
+        if self.sent >= self.cap {
+            return self.probe(few);
+        }
+        self.grant_up_to(self.sent.saturating_add(few));
+        self.allowance()
     }
 
     /// Grants a few symbols to a peer that was unresponsive until now.
     pub(super) fn on_return(&mut self, all_healthy: bool) {
         // The outage may have swallowed a whole burst, and with it the cap.
-        self.credit.renew();
+        self.cap = self.cap.max(self.sent.saturating_add(self.policy.opening()));
         self.grant_probes(all_healthy, u32::MAX);
     }
 
@@ -254,54 +213,46 @@ impl Recovery {
     // deadline goes out whenever its peer is back.
     pub(super) fn grant_probes(&mut self, all_healthy: bool, limit: u32) -> u32 {
         let few = self.few(all_healthy).min(limit);
-        self.credit.probe(few)
+        self.probe(few)
     }
 
     /// Counts a wait without an answer. Returns the number of symbols to grant after it.
     fn few(&mut self, all_healthy: bool) -> u32 {
         self.wake_at = None;
         self.unanswered = self.unanswered.saturating_add(1);
-        let much = oblivious_opening(self.source_symbols).max(MIN_BURST);
+        let much = (self.source_symbols * TRICKLE_AFTER).max(MIN_BURST);
         // If all paths are healthy, the first timeout is mostly a late answer.
         let late = all_healthy && self.unanswered == 1;
         // Under a flood, one symbol for each path after each late answer cost 4.6 to 5.2 packets
         // for messages of four; two cost 4.0 to 4.3.
-        if late || self.credit.sent() > much { ACK_REQUESTS } else { self.probes }
+        if late || self.sent > much { ACK_REQUESTS } else { self.probes }
     }
 
     /// Takes back symbols that were granted but not sent, because the receiver has no capacity.
     pub(super) const fn revoke(&mut self) {
-        self.credit.revoke();
+        self.granted = self.sent;
         self.wake_at = None;
     }
 
-    /// Grants one symbol, so that a receiver that had no capacity can be probed again.
-    pub(super) fn probe(&mut self) {
-        self.credit.probe(1);
+    /// Ensures that `symbols` probing symbols may be sent, which do not count towards the cap.
+    /// Returns how many may be sent.
+    pub(super) fn probe(&mut self, symbols: u32) -> u32 {
+        self.cap = self.cap.saturating_add(symbols.saturating_sub(self.allowance()));
+        self.grant_up_to(self.sent.saturating_add(symbols));
+        self.allowance()
     }
 
-    /// Grants the credit of a PULL that arrived before the block began.
-    pub(super) fn grant_ahead(&mut self, Pull { acknowledged, credit, fin }: Pull) {
-        if let Policy::Pulled(policy) = &mut self.policy {
-            let more = policy.on_pull(acknowledged, 0, credit, fin);
-            self.credit.add(more);
-        }
-    }
-
-    /// Grants one more symbol, in place of one that may well be lost: a probe of a path.
+    /// Grants one more symbol, in place of one that may well be lost: a probe of a path. It does
+    /// not count towards the cap.
     pub(super) const fn grant_extra(&mut self) {
-        self.credit.grant_extra();
+        self.cap = self.cap.saturating_add(1);
+        self.granted = self.granted.saturating_add(1);
     }
 
-    /// Continues the burst as if it began, because the receiver has capacity again. A pulled
-    /// message waits for a PULL instead.
+    /// Continues the burst, because the receiver has capacity again.
     pub(super) fn resume(&mut self, now: Instant, rto: Duration) {
-        self.wake_at = None;
-        if matches!(self.policy, Policy::Pulled(_)) {
-            self.wake_in(now, rto);
-        } else {
-            self.credit.resume();
-        }
+        self.grant_up_to(self.sent.saturating_add(self.policy.resumption()));
+        self.wait_if_spent(now, rto);
     }
 }
 
@@ -315,12 +266,6 @@ pub(super) fn probes(paths: usize) -> u32 {
 pub(super) fn backoff(rto: Duration, unanswered: u32) -> Duration {
     let doublings = (unanswered / 2).min(8);
     rto.saturating_mul(1 << doublings).min(MAX_BACKOFF)
-}
-
-/// The number of symbols that a block of `source_symbols` opens with: enough for the STOP to arrive
-/// before its end.
-const fn oblivious_opening(source_symbols: u32) -> u32 {
-    source_symbols * TRICKLE_AFTER
 }
 
 #[cfg(test)]

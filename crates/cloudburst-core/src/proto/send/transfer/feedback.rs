@@ -55,25 +55,12 @@ impl Transfer {
         next: u64,
         rto: Duration,
     ) {
-        let Some(pulls) = &mut self.pulls else { return };
         if block as usize == self.begun && self.begun < self.layout.blocks() {
             // For later blocks nothing is recorded: a receiver that pulls one has pulled this one
             // too, and PULLs are repeated.
-            let before = pulls.ahead.map_or(0, |ahead| ahead.credit);
-            if pull.credit > before {
-                pulls.ahead = Some(pull);
-            }
+            self.policy.on_pull(pull, next);
         } else if let Some(block) = self.block_mut(block) {
             block.recovery.on_pull(now, pull, next, rto);
-        }
-    }
-
-    /// Waits for a PULL after a block is done. If no block is under way, the receiver will pull the
-    /// next one, unless it has forgotten the message.
-    pub(in crate::proto::send) fn wait_for_pull(&mut self, now: Instant) {
-        let waits = self.active.is_empty() && self.begun < self.layout.blocks();
-        if let Some(pulls) = self.pulls.as_mut().filter(|_| waits) {
-            pulls.begin_at.get_or_insert(now + MAX_BACKOFF);
         }
     }
 
@@ -91,15 +78,21 @@ impl Transfer {
     /// `next` is the number of the next packet.
     pub(in crate::proto::send) fn on_forgotten(&mut self, next: u64, source: &mut Source) {
         if self.is_partial() && self.restarts < MAX_RESTARTS {
-            self.restarts += 1;
+            self.active.iter().for_each(|block| source.end(block.index));
             self.restarted_at = next;
-            self.busy.cut_short();
-            self.active.drain(..).for_each(|block| source.end(block.index));
-            self.arrivals.clear();
-            self.pulls = None;
-            self.begun = 0;
-            self.done = 0;
+            self.restart();
         }
+    }
+
+    fn restart(&mut self) {
+        self.restarts += 1;
+        self.busy.cut_short();
+        self.active.clear();
+        self.arrivals.clear();
+        self.policy.reset();
+        self.begin_at = None;
+        self.begun = 0;
+        self.done = 0;
     }
 
     /// Starts the message over in a new session, as if nothing had been sent: the old session has
@@ -114,14 +107,8 @@ impl Transfer {
         if self.restarts >= MAX_RESTARTS {
             return false;
         }
-        self.restarts += 1;
-        self.busy.cut_short();
-        self.active.clear();
         source.start_over();
-        self.arrivals.clear();
-        self.pulls = None;
-        self.begun = 0;
-        self.done = 0;
+        self.restart();
         self.restarted_at = 0;
         self.started_at = None;
         self.answered = false;
@@ -132,6 +119,7 @@ impl Transfer {
     /// message: it has forgotten others instead.
     pub(in crate::proto::send) fn on_block_done(
         &mut self,
+        now: Instant,
         block: u32,
         next: u64,
         source: &mut Source,
@@ -143,6 +131,10 @@ impl Transfer {
         self.active.remove(at);
         source.end(block);
         self.done += 1;
+        // The receiver will pull the next block, unless it has forgotten the message.
+        if self.active.is_empty() && !self.has_slot() {
+            self.begin_at = Some(now + MAX_BACKOFF);
+        }
     }
 
     /// Records how many symbols have arrived on each path, according to an answer to packet
@@ -155,7 +147,7 @@ impl Transfer {
         paths: &mut PathSet,
     ) {
         // PULLs acknowledge no packet, but have as much capacity for arrivals as if they did.
-        let none = acknowledged == NONE_ACKNOWLEDGED && self.pulls.is_none();
+        let none = acknowledged == NONE_ACKNOWLEDGED && self.policy.pulled().is_none();
         let symbol = if none { MIN_SYMBOL_SIZE } else { self.layout.symbol_size() };
         let capacity = arrivals_capacity(symbol);
         self.arrivals.on_report(now, acknowledged, capacity, arrivals.iter(), paths);

@@ -10,15 +10,14 @@ mod sent_log;
 pub(super) use self::arrivals::ArrivalLog;
 use self::busy::Busy;
 use super::SendOptions;
-use super::recovery::{PERSISTENT, Pull, Recovery, window};
+use super::recovery::{AnyPolicy, PERSISTENT, Recovery};
 use super::schedule::Rank;
 use super::source::Source;
-use crate::config::{BurstPolicy, Classes, Parameters};
+use crate::config::{Classes, Parameters};
 use crate::error::{LocalError, Receipt};
 use crate::id::{Incarnation, PathId};
 use crate::path::PathSet;
 use crate::proto::layout::Layout;
-use crate::proto::limits::MAX_BLOCKS_IN_FLIGHT;
 use crate::time::Instant;
 use crate::wire::Capabilities;
 use crate::wire::keys::DigestKey;
@@ -48,9 +47,10 @@ pub(super) struct Transfer {
     /// The length of the message without the header of a call, which thresholds of classes exclude.
     payload: usize,
     priority: u8,
-    policy: BurstPolicy,
-    /// The state of pulls, if the receiver pulls the message.
-    pulls: Option<Pulls>,
+    /// The policy of the block that begins next.
+    policy: AnyPolicy,
+    /// When to begin the next block though the policy does not allow it, if none is under way.
+    begin_at: Option<Instant>,
     max_redundancy: u32,
     blocks_in_flight: usize,
     accepted_at: Instant,
@@ -70,17 +70,6 @@ pub(super) struct Transfer {
     restarted_at: u64,
     /// While the peer is unresponsive, the number of symbols that may still be sent.
     paused: Option<u32>,
-}
-
-/// The state of pulls of a message, besides the credit of its blocks.
-#[derive(Debug)]
-struct Pulls {
-    /// Symbols that may still be sent unscheduled, for blocks that have not begun.
-    window: u32,
-    /// The PULL for the block that begins next.
-    ahead: Option<Pull>,
-    /// When to begin the next block without a PULL, if none is under way.
-    begin_at: Option<Instant>,
 }
 
 /// One block on its way to one receiver.
@@ -103,7 +92,7 @@ impl Transfer {
         now: Instant,
         peer: SocketAddr,
         source: &Source,
-        policy: BurstPolicy,
+        policy: AnyPolicy,
         options: &SendOptions,
         config: &Parameters,
     ) -> Self {
@@ -121,13 +110,8 @@ impl Transfer {
             layout: source.layout,
             payload: source.payload(),
             priority: options.priority,
-            policy: match policy {
-                BurstPolicy::Pulled { window: None } => {
-                    BurstPolicy::Pulled { window: Some(window(config.capacity) as u16) }
-                }
-                policy => policy,
-            },
-            pulls: None,
+            policy,
+            begin_at: None,
             max_redundancy: config.max_redundancy,
             blocks_in_flight: config.blocks_in_flight,
             accepted_at: now,
@@ -166,14 +150,12 @@ impl Transfer {
     }
 
     fn may_begin(&self) -> bool {
-        let has_slot = match &self.pulls {
-            None => self.active.len() < self.blocks_in_flight,
-            Some(pulls) => {
-                self.active.len() < MAX_BLOCKS_IN_FLIGHT
-                    && (pulls.window > 0 || pulls.ahead.is_some())
-            }
-        };
-        self.busy.until().is_none() && has_slot && self.begun < self.layout.blocks()
+        self.busy.until().is_none() && self.has_slot() && self.begun < self.layout.blocks()
+    }
+
+    /// Whether its policy lets another block begin.
+    fn has_slot(&self) -> bool {
+        self.active.len() < self.policy.slots(self.blocks_in_flight)
     }
 
     /// Its rank in the schedule.
@@ -187,10 +169,9 @@ impl Transfer {
     fn remaining(&self) -> usize {
         let granted: usize =
             self.active.iter().map(|block| block.recovery.allowance() as usize).sum();
-        // Requested symbols come first, because the receiver has reserved its link for them.
-        let to_begin = match &self.pulls {
-            None => self.layout.blocks() - self.begun,
-            Some(pulls) => usize::from(pulls.ahead.is_some()),
+        let to_begin = match self.begun {
+            0 => self.layout.blocks(),
+            begun => self.policy.to_begin(self.layout.blocks() - begun),
         };
         granted + to_begin * self.layout.source_symbols() / self.layout.blocks()
     }
@@ -246,51 +227,24 @@ impl Transfer {
         if !self.may_begin() {
             return None;
         }
-        if self.begun == 0 {
-            self.pulls = self.pulls_of(capabilities);
-        }
+        self.policy.adapt(capabilities);
         let block = source.begin(self.begun as u32, key)?;
         self.begun += 1;
         let n = block.encoder.shape().source_symbols();
         let expected = block.encoder.code().expected_symbols(n);
-        let (policy, ahead) = match &mut self.pulls {
-            Some(pulls) => {
-                let window = pulls.window.min(n as u32);
-                pulls.window -= window;
-                pulls.begin_at = None;
-                (BurstPolicy::Pulled { window: Some(window as u16) }, pulls.ahead.take())
-            }
-            None if matches!(self.policy, BurstPolicy::Pulled { .. }) => {
-                (BurstPolicy::default(), None)
-            }
-            None => (self.policy, None),
-        };
+        self.begin_at = None;
         let redundancy = self.max_redundancy;
         let clean = paths.is_clean();
-        let mut recovery = Recovery::new(policy, n, expected, redundancy, paths.len(), clean);
-        if let Some(pull) = ahead {
-            recovery.grant_ahead(pull);
-        }
+        let policy = &mut self.policy;
+        let recovery = Recovery::new(policy, n, expected, redundancy, paths.len(), clean);
         let first_symbol = block.first_symbol();
         self.active.push(ActiveBlock { index: block.index, first_symbol, recovery });
         self.active.last_mut()
     }
 
-    /// The initial state of pulls towards a peer with these capabilities, if the message is pulled.
-    const fn pulls_of(&self, capabilities: Capabilities) -> Option<Pulls> {
-        match self.policy {
-            BurstPolicy::Pulled { window: Some(window) }
-                if capabilities.has(Capabilities::PULL) =>
-            {
-                Some(Pulls { window: window as u32, ahead: None, begin_at: None })
-            }
-            _ => None,
-        }
-    }
-
     /// Whether a peer with these capabilities pulls the message.
-    pub(super) const fn is_pulled(&self, capabilities: Capabilities) -> bool {
-        self.pulls_of(capabilities).is_some()
+    pub(super) fn is_pulled(&self, capabilities: Capabilities) -> bool {
+        self.policy.pulled().is_some() && capabilities.has(Capabilities::PULL)
     }
 
     /// Records that `packets` packets are sent on `path` in the class `level`, after all others.
@@ -336,9 +290,8 @@ impl Transfer {
             return self.deadline;
         }
         let recovery = || {
-            let begin_at = self.pulls.as_ref().and_then(|pulls| pulls.begin_at);
             let wakes = self.active.iter().filter_map(|block| block.recovery.next_wake());
-            wakes.chain(begin_at).min()
+            wakes.chain(self.begin_at).min()
         };
         self.busy.until().or_else(recovery).map_or(self.deadline, |at| at.min(self.deadline))
     }
@@ -348,12 +301,9 @@ impl Transfer {
     /// [`PathSet::all_healthy`](crate::path::PathSet::all_healthy).
     pub(super) fn on_timeout(&mut self, now: Instant, all_healthy: bool, limit: u32) -> u32 {
         let Some(until) = self.busy.until() else {
-            if let Some(pulls) = &mut self.pulls
-                && pulls.begin_at.is_some_and(|at| at <= now)
-                && limit > 0
-            {
-                pulls.window = 1;
-                pulls.begin_at = None;
+            if limit > 0 && self.begin_at.is_some_and(|at| at <= now) {
+                self.policy.on_timeout();
+                self.begin_at = None;
                 return 1;
             }
             return self.active.iter_mut().fold(0, |granted, block| {
@@ -370,8 +320,7 @@ impl Transfer {
     /// Grants one symbol, which is answered with BUSY again or with the current state.
     fn probe_one(&mut self) -> u32 {
         let Some(block) = self.active.first_mut() else { return 0 };
-        block.recovery.probe();
-        1
+        block.recovery.probe(1)
     }
 
     /// Whether a backoff, if there is one, can end through probes of a block that is under way.

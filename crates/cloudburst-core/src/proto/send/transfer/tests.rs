@@ -29,7 +29,7 @@ fn message(len: usize) -> (Source, Transfer) {
         Instant::ZERO,
         peer,
         &source,
-        config.policy,
+        AnyPolicy::default(),
         &SendOptions::default(),
         &config,
     );
@@ -48,7 +48,7 @@ fn a_message_that_begins_again_is_still_known_by_its_digest() {
         block.recovery.revoke();
         digests.push(source.block(index).unwrap().digest);
         if index + 1 < source.layout.blocks() as u32 {
-            transfer.on_block_done(index, 7, &mut source);
+            transfer.on_block_done(Instant::ZERO, index, 7, &mut source);
         }
     }
     assert!(transfer.is_partial());
@@ -67,7 +67,7 @@ fn a_late_busy_does_not_stop_a_message_that_begins_again() {
     let key = digest_key();
     let (mut source, mut transfer) = message(900_000);
     transfer.block_to_send(&mut source, &key, &paths(), Capabilities::default()).unwrap();
-    transfer.on_block_done(0, 7, &mut source);
+    transfer.on_block_done(Instant::ZERO, 0, 7, &mut source);
     transfer.on_forgotten(7, &mut source);
     // It answers symbols that were sent before the sender learned that all blocks start over.
     transfer.on_busy(Instant::ZERO, 1);
@@ -86,11 +86,11 @@ fn a_message_begins_again_when_its_receiver_lacks_a_block_that_was_done() {
             .recovery
             .revoke();
         if index + 1 < blocks {
-            transfer.on_block_done(index, 7, &mut source);
+            transfer.on_block_done(Instant::ZERO, index, 7, &mut source);
         }
     }
     // It has the last block but not the message: it has forgotten the others.
-    transfer.on_block_done(blocks - 1, 7, &mut source);
+    transfer.on_block_done(Instant::ZERO, blocks - 1, 7, &mut source);
     assert!(!transfer.is_partial());
     assert_eq!(
         transfer.block_to_send(&mut source, &key, &paths(), Capabilities::default()).unwrap().index,

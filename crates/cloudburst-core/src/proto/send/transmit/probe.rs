@@ -60,18 +60,18 @@ impl Sender {
             return None;
         }
         let partial = transfer.is_partial();
-        let pulled = transfer.is_pulled(capabilities);
         let block = transfer.block_mut(due.block)?;
         let number = session.sealer.next_number();
         let mut header = source.symbol_header(source.block(due.block)?, low_watermark);
         header.symbol = block.recovery.sent();
-        header.unscheduled = u16::try_from(block.recovery.unscheduled()).unwrap_or(u16::MAX);
+        let unscheduled = block.recovery.unscheduled();
+        header.unscheduled = unscheduled.unwrap_or(0).try_into().unwrap_or(u16::MAX);
         let prefix = Prefix {
             kind: Kind::Symbol,
             ack_request: true,
             partial,
             again: false,
-            pulled,
+            pulled: unscheduled.is_some(),
             probe: true,
             role: source.role,
             class: marking::control(&self.config).class.0,

@@ -124,7 +124,6 @@ impl Train {
     ) -> Option<bool> {
         let low_watermark = peer.low_watermark().unwrap_or(source.id);
         let partial = transfer.is_partial();
-        let pulled = transfer.is_pulled(self.capabilities);
         let block = transfer.block_mut(part.block)?;
         let encoded = source.block(part.block)?;
         let session = peer.session.as_mut()?;
@@ -134,13 +133,16 @@ impl Train {
             let number = session.sealer.next_number();
             header.symbol = block.next_symbol();
             header.path_number = peer.paths.next_number(self.path, self.level());
-            header.unscheduled = u16::try_from(block.recovery.unscheduled()).unwrap_or(u16::MAX);
+            let unscheduled = block.recovery.unscheduled();
+            header.unscheduled = unscheduled.unwrap_or(0).try_into().unwrap_or(u16::MAX);
+            let requests_ack = block.recovery.on_sent(now, number, peer.rtt.rto());
+            requested |= requests_ack;
             let prefix = Prefix {
                 kind: Kind::Symbol,
-                ack_request: block.recovery.requests_ack() || part.probe,
+                ack_request: requests_ack || part.probe,
                 partial,
                 again: block.recovery.unanswered() >= PERSISTENT,
-                pulled,
+                pulled: unscheduled.is_some(),
                 probe: false,
                 role: source.role,
                 class: self.marking.class.0,
@@ -150,9 +152,7 @@ impl Train {
             };
             let key = session.header_key.as_ref();
             seal(buffer, &prefix, &header, key, encoded, &mut session.sealer);
-            requested |= block.recovery.requests_ack();
             peer.rtt.on_sent(now, number, self.path);
-            block.recovery.on_sent(now, number, peer.rtt.rto());
         }
         Some(requested)
     }
@@ -182,11 +182,10 @@ impl Train {
         part: Part,
         Outgoing { source, transfer }: &mut Outgoing,
     ) -> Option<ProbeDue> {
-        let is_wanted = self.capabilities.has(Capabilities::PROBE)
-            && (config.probe || transfer.is_pulled(self.capabilities));
-        let ends = transfer.block_mut(part.block)?.recovery.ends_opening();
+        let ends = transfer.block_mut(part.block)?.recovery.ends_opening(config.probe);
+        let is_due = ends && self.capabilities.has(Capabilities::PROBE);
         let Self { path, via, .. } = *self;
-        (is_wanted && ends).then_some(ProbeDue { message: source.id, block: part.block, path, via })
+        is_due.then_some(ProbeDue { message: source.id, block: part.block, path, via })
     }
 
     /// Records a part with its message and its peer. `requested` says that it requests an ACK.
