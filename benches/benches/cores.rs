@@ -16,38 +16,30 @@
 //!
 //! It needs root and iproute2, and is skipped without them. The exit code is 1 if anything fails.
 
-use cloudburst_net::{Builder, Bytes, Config, Endpoint, Security, blocking};
+use cloudburst_benches::ends::{cpus, pin};
+use cloudburst_benches::stats::machine;
+use cloudburst_benches::transport::{builder, config, flood, message};
+use cloudburst_benches::usage::Usage;
+use cloudburst_benches::{Result, run_in_namespaces};
+use cloudburst_net::{Builder, Config, Endpoint, blocking};
 use cloudburst_testbed::{End, Wire};
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
-use nix::unistd::Pid;
-use std::error::Error;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
 use tokio::runtime::Runtime;
-use tokio::task::LocalSet;
 
 /// Endpoints that share a port.
 const SIZES: [usize; 3] = [1, 2, 4];
 /// Trials of each server with each load, and the length of each.
 const TRIALS: usize = 10;
 const TRIAL: Duration = Duration::from_millis(400);
-/// The wire has no rate limit: with this capacity, the processors are the limit.
-const CAPACITY: u64 = 100_000_000_000;
 /// The port of the first server; the others use those above.
 const PORT: u16 = 7000;
 /// The maximum number of clients opened until each endpoint has one. With four endpoints, the mean is
 /// eight.
 const MOST_CLIENTS: usize = 200;
-/// The calling thread, which in each system call is the process 0.
-const SELF: Pid = Pid::from_raw(0);
-
 const LOADS: [Load; 2] = [Load { len: 5_000, in_flight: 64 }, Load { len: 93_000, in_flight: 32 }];
-
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The messages that each client keeps in flight.
 struct Load {
@@ -56,7 +48,7 @@ struct Load {
 }
 
 /// An endpoint without a client, and the CPUs of its threads.
-type Unserved = (blocking::Endpoint, CpuSet);
+type Unserved = (blocking::Endpoint, &'static [usize]);
 
 /// Endpoints that share a port, and their clients.
 struct Server {
@@ -70,7 +62,7 @@ struct Client {
     endpoint: Endpoint,
     server: SocketAddr,
     runtime: Runtime,
-    cpus: CpuSet,
+    cpus: &'static [usize],
 }
 
 /// The sum over trials.
@@ -82,30 +74,15 @@ struct Sum {
 }
 
 fn main() -> ExitCode {
-    // `cargo test --benches` and `--all-targets` run benches.
-    if !env::args().any(|argument| argument == "--bench") {
-        println!("cores: skipped, it is not a test: cargo bench -p cloudburst-benches");
-        return ExitCode::SUCCESS;
-    }
-    if let Err(reason) = cloudburst_testbed::available() {
-        println!("cores: skipped, {reason}");
-        return ExitCode::SUCCESS;
-    }
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("cores: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run_in_namespaces("cores", |_| compare())
 }
 
-fn run() -> Result<()> {
-    let cpus = cpus()?;
+fn compare() -> Result<()> {
+    let cpus = cpus();
     let wire = Wire::up()?;
     let mut servers = Vec::new();
     for (port, (size, pinned)) in (PORT..).zip(rows(cpus.len())) {
-        servers.push(Server::open(&wire, port, size, &cpus, pinned)?);
+        servers.push(Server::open(&wire, port, size, pinned)?);
     }
     for (at, load) in LOADS.iter().enumerate() {
         // The first trials warm up caches, windows and estimates.
@@ -132,34 +109,20 @@ fn rows(cpus: usize) -> Vec<(usize, bool)> {
     pinned.chain(shared.map(|size| (size, false))).collect()
 }
 
-/// Returns the CPUs that this process may use: one of each core, then the others.
-fn cpus() -> Result<Vec<usize>> {
-    let allowed = sched_getaffinity(SELF)?;
-    let mut cpus: Vec<usize> =
-        (0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu) == Ok(true)).collect();
-    cpus.sort_by_key(|cpu| {
-        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-        let siblings = fs::read_to_string(path).unwrap_or_default();
-        let first = siblings.split(['-', ',', '\n']).next().and_then(|cpu| cpu.parse().ok());
-        first.is_some_and(|first: usize| first != *cpu)
-    });
-    Ok(cpus)
-}
-
 impl Server {
-    fn open(wire: &Wire, port: u16, size: usize, cpus: &[usize], pinned: bool) -> Result<Self> {
-        let place = |at: usize| set_of(if pinned { &cpus[at..=at] } else { cpus });
+    fn open(wire: &Wire, port: u16, size: usize, pinned: bool) -> Result<Self> {
+        let place = |at: usize| if pinned { &cpus()[at..=at] } else { cpus() };
         let address = (wire.right.address(), port).into();
-        let builder = builder().bind(address).reuse_port(true);
+        let builder = endpoints().bind(address).reuse_port(true);
         let mut unserved: Vec<Unserved> = Vec::new();
         for at in 0..size {
-            let cpus = place(2 * at)?;
+            let cpus = place(2 * at);
             unserved.push((open(&wire.right, builder.clone(), cpus)?.blocking(), cpus));
         }
 
         let mut clients = Vec::new();
         for _ in 0..MOST_CLIENTS {
-            let client = Client::open(wire, address, place(2 * clients.len() + 1)?)?;
+            let client = Client::open(wire, address, place(2 * clients.len() + 1))?;
             client.endpoint.blocking().send(address, "hello")?;
             let has_it = |(endpoint, _): &Unserved| matches!(endpoint.try_recv(), Ok(Some(_)));
             if let Some(at) = unserved.iter().position(has_it) {
@@ -174,71 +137,54 @@ impl Server {
     }
 
     fn trial(&self, load: &Load) -> Result<Sum> {
-        let cpu = cpu_time()?;
+        let usage = Usage::now()?;
         let begun = Instant::now();
         let messages = thread::scope(|scope| {
-            let floods: Vec<_> = self
-                .clients
-                .iter()
-                .map(|client| scope.spawn(move || client.flood(load, begun)))
-                .collect();
+            let floods: Vec<_> =
+                self.clients.iter().map(|client| scope.spawn(move || client.flood(load))).collect();
             let done = floods
                 .into_iter()
                 .map(|flood| flood.join().expect("a thread that panics has reported why"));
             done.sum::<Result<usize>>()
         })?;
-        Ok(Sum { messages, took: begun.elapsed(), cpu: cpu_time()?.saturating_sub(cpu) })
+        Ok(Sum { messages, took: begun.elapsed(), cpu: Usage::since(usage)?.cpu })
     }
 }
 
 impl Client {
-    fn open(wire: &Wire, server: SocketAddr, cpus: CpuSet) -> Result<Self> {
-        let builder = builder().bind((wire.left.address(), 0).into());
+    fn open(wire: &Wire, server: SocketAddr, cpus: &'static [usize]) -> Result<Self> {
+        let builder = endpoints().bind((wire.left.address(), 0).into());
         let endpoint = open(&wire.left, builder, cpus)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { endpoint, server, runtime, cpus })
     }
 
     /// Keeps messages in flight for a trial, then waits for the last. Returns how many the server
     /// has confirmed.
-    fn flood(&self, load: &Load, begun: Instant) -> Result<usize> {
-        sched_setaffinity(SELF, &self.cpus)?;
-        let bytes = Bytes::from(vec![0x5a; load.len]);
-        let tasks = LocalSet::new();
-        let mut senders = Vec::new();
-        for _ in 0..load.in_flight {
-            let endpoint = self.endpoint.clone();
-            let server = self.server;
-            let bytes = bytes.clone();
-            senders.push(tasks.spawn_local(async move {
-                let mut done = 0;
-                while begun.elapsed() < TRIAL {
-                    endpoint.send(server, bytes.clone()).await?;
-                    done += 1;
-                }
-                Ok::<usize, cloudburst_net::SendError>(done)
-            }));
-        }
-        self.runtime.block_on(tasks.run_until(async {
-            let mut done = 0;
-            for sender in senders {
-                done += sender.await??;
+    fn flood(&self, load: &Load) -> Result<usize> {
+        pin(self.cpus)?;
+        let (endpoint, server) = (self.endpoint.clone(), self.server);
+        let bytes = message(load.len, 0);
+        let deliver = move || {
+            let (endpoint, bytes) = (endpoint.clone(), bytes.clone());
+            async move {
+                endpoint.send(server, bytes).await?;
+                Ok(())
             }
-            Ok(done)
-        }))
+        };
+        let (messages, _) = flood(&self.runtime, load.in_flight, TRIAL, deliver)?;
+        Ok(messages)
     }
 }
 
-fn builder() -> Builder {
-    Endpoint::builder()
-        .config(Config { capacity: CAPACITY.into(), ..Config::default() })
-        .security(Security::pre_shared([7; 32]))
+fn endpoints() -> Builder {
+    builder(config(Config::default().busy_poll))
 }
 
 /// Opens an endpoint whose own threads run on `cpus`: threads inherit the affinity of their creator.
-fn open(end: &End, builder: Builder, cpus: CpuSet) -> Result<Endpoint> {
+fn open(end: &End, builder: Builder, cpus: &'static [usize]) -> Result<Endpoint> {
     end.run(move || {
-        sched_setaffinity(SELF, &cpus)?;
+        pin(cpus)?;
         Ok(builder.build()?)
     })
 }
@@ -246,24 +192,9 @@ fn open(end: &End, builder: Builder, cpus: CpuSet) -> Result<Endpoint> {
 /// Takes messages until the process ends, on the CPUs of the endpoint's own threads.
 fn serve((endpoint, cpus): Unserved) {
     thread::spawn(move || {
-        sched_setaffinity(SELF, &cpus).expect("its own threads run there");
+        pin(cpus).expect("its own threads run there");
         while endpoint.recv().is_ok() {}
     });
-}
-
-fn set_of(cpus: &[usize]) -> Result<CpuSet> {
-    let mut set = CpuSet::new();
-    for &cpu in cpus {
-        set.set(cpu)?;
-    }
-    Ok(set)
-}
-
-/// Returns the CPU time of all threads of this process, user and system.
-fn cpu_time() -> Result<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
-    let time = usage.user_time() + usage.system_time();
-    Ok(Duration::from_micros(time.num_microseconds() as u64))
 }
 
 impl Sum {
@@ -285,9 +216,10 @@ impl Sum {
 
 fn print(servers: &[Server], cpus: usize) {
     println!(
-        "| endpoints | CPUs | 5 KB, messages a second | x 1 endpoint | 93 KB, goodput | \
+        "{}\n\n| endpoints | CPUs | 5 KB, messages a second | x 1 endpoint | 93 KB, goodput | \
          x 1 endpoint | CPU time for 5 KB | for 93 KB |\n\
-         |---|---|---:|---:|---:|---:|---:|---:|"
+         |---|---|---:|---:|---:|---:|---:|---:|",
+        machine()
     );
     for Server { clients, pinned, sums: [small, large] } in servers {
         // The first of either kind has one endpoint.

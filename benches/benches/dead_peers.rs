@@ -5,12 +5,14 @@
 //! peers are attempted. The three are measured in turn, each with its own endpoint, so that other load on
 //! this machine affects all of them alike.
 
-use cloudburst_net::{Config, Endpoint, PathMap, Security, blocking};
-use std::error::Error;
+use cloudburst_benches::stats::percentile;
+use cloudburst_benches::transport::{builder, message};
+use cloudburst_benches::{Result, run};
+use cloudburst_net::{Config, PathMap, blocking};
 use std::net::{SocketAddr, UdpSocket};
 use std::process::ExitCode;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{env, thread};
 
 const ROUNDS: usize = 5;
 /// Messages of a trial.
@@ -20,24 +22,11 @@ const DEAD_PEERS: u16 = 2_000;
 /// The time from the death of a peer to the start of a trial.
 const SILENT_FOR: Duration = Duration::from_millis(300);
 
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
-
 fn main() -> ExitCode {
-    // `cargo test --benches` and `--all-targets` run benches.
-    if !env::args().any(|argument| argument == "--bench") {
-        println!("dead_peers: skipped, it is not a test: cargo bench -p cloudburst-benches");
-        return ExitCode::SUCCESS;
-    }
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("dead_peers: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run("dead_peers", |_| compare())
 }
 
-fn run() -> Result<()> {
+fn compare() -> Result<()> {
     let server = endpoint()?;
     let living = server.local_addr();
     let taking = {
@@ -67,11 +56,8 @@ fn run() -> Result<()> {
 }
 
 fn endpoint() -> Result<blocking::Endpoint> {
-    let builder = Endpoint::builder()
-        .bind("127.0.0.1:0".parse()?)
-        .paths(PathMap::ecmp(4))
-        .config(Config { capacity: 1_000_000_000.into(), ..Config::default() })
-        .security(Security::pre_shared([7; 32]));
+    let config = Config { capacity: 1_000_000_000.into(), ..Config::default() };
+    let builder = builder(config).bind("127.0.0.1:0".parse()?).paths(PathMap::ecmp(4));
     Ok(builder.build()?.blocking())
 }
 
@@ -84,7 +70,7 @@ fn kill_a_peer(client: &blocking::Endpoint) -> Result<(UdpSocket, Vec<blocking::
     // Occupies its port, so that not even the system answers there.
     let silent = UdpSocket::bind(address)?;
     let backlog = (0..BACKLOG).map(|_| client.try_send(address, vec![7; 100]));
-    let backlog = backlog.collect::<std::result::Result<_, _>>()?;
+    let backlog = backlog.collect::<Result<_, _>>()?;
     thread::sleep(SILENT_FOR);
     Ok((silent, backlog))
 }
@@ -98,7 +84,7 @@ fn contact_nobody(client: &blocking::Endpoint) -> Result<(UdpSocket, Vec<blockin
         SocketAddr::from(([127, 1, a, b], port))
     };
     let sends = (0..DEAD_PEERS).map(|peer| client.try_send(address(peer), vec![7; 100]));
-    let sends = sends.collect::<std::result::Result<_, _>>()?;
+    let sends = sends.collect::<Result<_, _>>()?;
     thread::sleep(SILENT_FOR);
     Ok((silent, sends))
 }
@@ -108,11 +94,12 @@ fn measure(
     living: SocketAddr,
     times: &mut Vec<Duration>,
 ) -> Result<()> {
+    let bytes = message(5_000, 0);
     // The handshake is not measured.
     client.send(living, "hello")?;
     for _ in 0..MESSAGES {
         let start = Instant::now();
-        client.send(living, vec![7; 5_000])?;
+        client.send(living, bytes.clone())?;
         times.push(start.elapsed());
     }
     Ok(())
@@ -127,11 +114,9 @@ fn print(times: &mut [Vec<Duration>; 3]) {
         "2,000 dead peers are contacted",
     ];
     times.iter_mut().for_each(|times| times.sort_unstable());
-    let p99 = |times: &[Duration]| times[times.len() * 99 / 100];
-    let idle = p99(&times[0]);
+    let idle = percentile(&times[0], 99);
     for (name, times) in names.into_iter().zip(&*times) {
-        let p50 = times[times.len() / 2];
-        let p99 = p99(times);
+        let [p50, p99] = [50, 99].map(|percent| percentile(times, percent));
         println!(
             "| {name} | {p50:.1?} | {p99:.1?} | {:.2} |",
             p99.as_secs_f64() / idle.as_secs_f64()

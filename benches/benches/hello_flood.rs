@@ -26,18 +26,19 @@
 //!
 //! No flood may raise the p99 by more than 10 %: if one does, this prints "MISSED" and fails.
 
+use cloudburst_benches::stats::{Median, order, percentile};
+use cloudburst_benches::transport::{KEY, builder, message};
+use cloudburst_benches::{Result, run};
 use cloudburst_core::wire::Kind;
 use cloudburst_core::wire::handshake::{HELLO_LEN, HelloKey, Retry};
-use cloudburst_net::{Config, Endpoint, PathMap, Security, blocking};
+use cloudburst_net::{Config, PathMap, blocking};
 use nix::sys::prctl;
-use std::error::Error;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use std::{env, io, thread};
+use std::{io, thread};
 
-const KEY: [u8; 32] = [7; 32];
 const ROUNDS: usize = 240;
 /// Timed messages of a trial.
 const MESSAGES: usize = 1_000;
@@ -53,8 +54,6 @@ const LEAST_RATE: f64 = 9_900.0;
 const JUNK: usize = 1_000;
 /// The timeout for an answer to the stranger.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// The stranger's behaviour during a trial.
 struct Row {
@@ -72,23 +71,10 @@ struct Trial {
 }
 
 fn main() -> ExitCode {
-    // `cargo test --benches` and `--all-targets` run benches.
-    if !env::args().any(|argument| argument == "--bench") {
-        println!("hello_flood: skipped, it is not a test: cargo bench -p cloudburst-benches");
-        return ExitCode::SUCCESS;
-    }
-    match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("hello_flood: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run("hello_flood", |_| compare())
 }
 
-/// Returns whether the target is met.
-fn run() -> Result<bool> {
+fn compare() -> Result<()> {
     let server = endpoint(PathMap::ecmp(4))?;
     let address = server.local_addr();
     let taking = {
@@ -115,9 +101,7 @@ fn run() -> Result<bool> {
     client.connect(address)?;
     let before = server.counters();
     for round in 0..ROUNDS {
-        for offset in 0..rows.len() {
-            let row = (round + offset) % rows.len();
-            let row = if round % 2 == 0 { row } else { rows.len() - 1 - row };
+        for row in order(round, rows.len()) {
             let row = &mut rows[row];
             row.trials.push(measure(&client, address, &stranger, row)?);
         }
@@ -132,15 +116,12 @@ fn run() -> Result<bool> {
         after.receiver.refused_handshakes - before.receiver.refused_handshakes,
         after.io.kernel_drops - before.io.kernel_drops,
     );
-    Ok(judge(&rows))
+    judge(&rows)
 }
 
 fn endpoint(paths: PathMap) -> Result<blocking::Endpoint> {
-    let builder = Endpoint::builder()
-        .bind("127.0.0.1:0".parse()?)
-        .paths(paths)
-        .config(Config { capacity: 1_000_000_000.into(), ..Config::default() })
-        .security(Security::pre_shared(KEY));
+    let config = Config { capacity: 1_000_000_000.into(), ..Config::default() };
+    let builder = builder(config).bind("127.0.0.1:0".parse()?).paths(paths);
     Ok(builder.build()?.blocking())
 }
 
@@ -232,11 +213,12 @@ fn measure(
 }
 
 fn time_messages(client: &blocking::Endpoint, server: SocketAddr) -> Result<Vec<Duration>> {
+    let bytes = message(5_000, 0);
     let mut times = Vec::with_capacity(MESSAGES);
-    for message in 0..WARM_UP + MESSAGES {
+    for at in 0..WARM_UP + MESSAGES {
         let start = Instant::now();
-        client.send(server, vec![7; 5_000])?;
-        if message >= WARM_UP {
+        client.send(server, bytes.clone())?;
+        if at >= WARM_UP {
             times.push(start.elapsed());
         }
     }
@@ -272,10 +254,7 @@ fn print(rows: &[Row]) {
     for row in rows {
         let times = row.times();
         let [p50, p99] = [50, 99].map(|percent| percentile(&times, percent));
-        let [of_p50, of_p99] = [50, 99].map(|percent| {
-            let [low, median, high] = median(&mut row.ratios(baseline, percent));
-            format!("{median:.3} ({low:.3} to {high:.3})")
-        });
+        let [of_p50, of_p99] = [50, 99].map(|percent| row.ratio(baseline, percent));
         let all = p99.as_secs_f64() / all_p99.as_secs_f64();
         let name = row.name;
         let rate = row.rate();
@@ -283,14 +262,14 @@ fn print(rows: &[Row]) {
     }
 }
 
-/// Prints and returns whether the target is met.
-fn judge(rows: &[Row; 6]) -> bool {
+/// Prints whether the target is met, and fails if it is missed.
+fn judge(rows: &[Row; 6]) -> Result<()> {
     let [baseline, _, floods @ .., _] = rows;
     let mut met = true;
     for row in floods {
         let name = row.name;
         let rate = row.rate();
-        let [_, ratio, _] = median(&mut row.ratios(baseline, 99));
+        let ratio = row.ratio(baseline, 99).value;
         if rate < LEAST_RATE {
             println!("MISSED: {name}: only {rate:.0} packets a second could be sent");
             met = false;
@@ -299,10 +278,11 @@ fn judge(rows: &[Row; 6]) -> bool {
             met = false;
         }
     }
-    if met {
-        println!("Met: no flood makes p99 more than {LIMIT:.2} of the baseline's.");
+    if !met {
+        return Err("a target is missed".into());
     }
-    met
+    println!("Met: no flood makes p99 more than {LIMIT:.2} of the baseline's.");
+    Ok(())
 }
 
 impl Row {
@@ -315,27 +295,13 @@ impl Row {
     }
 
     fn rate(&self) -> f64 {
-        let mut rates: Vec<_> = self.trials.iter().map(|trial| trial.packets_per_second).collect();
-        let [_, rate, _] = median(&mut rates);
-        rate
+        Median::of(self.trials.iter().map(|trial| trial.packets_per_second)).value
     }
 
-    /// Returns, for each round, the percentile as a fraction of that of `baseline`.
-    fn ratios(&self, baseline: &Self, percent: usize) -> Vec<f64> {
+    /// Returns the percentile as a fraction of that of `baseline` in the same round.
+    fn ratio(&self, baseline: &Self, percent: usize) -> Median {
         let of = |trial: &Trial| percentile(&trial.times, percent).as_secs_f64();
-        self.trials.iter().zip(&baseline.trials).map(|(trial, base)| of(trial) / of(base)).collect()
+        let rounds = self.trials.iter().zip(&baseline.trials);
+        Median::of(rounds.map(|(trial, base)| of(trial) / of(base)))
     }
-}
-
-fn percentile(sorted: &[Duration], percent: usize) -> Duration {
-    sorted[sorted.len() * percent / 100]
-}
-
-/// Returns the median between the bounds of its 95 % confidence interval.
-fn median(values: &mut [f64]) -> [f64; 3] {
-    values.sort_unstable_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    // The number of n values below the median has a standard deviation of sqrt(n) / 2.
-    let margin = (1.96 / 2.0 * (values.len() as f64).sqrt()).ceil() as usize;
-    [middle - margin, middle, middle + margin].map(|index| values[index])
 }

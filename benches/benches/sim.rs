@@ -3,14 +3,14 @@
 //! Each host sends to another at the full rate: a permutation. Figures are events a second of processor time,
 //! because machines are shared, and the best of three runs. The exit code is 1 if a target is missed.
 
+use cloudburst_benches::usage::{Usage, peak_memory};
+use cloudburst_benches::{Result, run};
 use cloudburst_sim::engine::{MS, Time, US};
 use cloudburst_sim::fabric::{Clos, Link, Shape};
 use cloudburst_sim::queue::{Depth, DropTail};
 use cloudburst_sim::transport::burst::{self, Burst};
 use cloudburst_sim::workload::List;
 use cloudburst_sim::{NewFlow, Simulation};
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
 use std::process::ExitCode;
 
 struct Case {
@@ -43,20 +43,22 @@ const CASES: [Case; 2] = [
 ];
 
 fn main() -> ExitCode {
-    // `cargo test --benches` and `--all-targets` run benches.
-    if !std::env::args().any(|argument| argument == "--bench") {
-        println!("sim: skipped, it is not a test: cargo bench -p cloudburst-benches");
-        return ExitCode::SUCCESS;
-    }
-    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    run("sim", |arguments| all(arguments.first().map_or("", String::as_str)))
+}
+
+/// Runs the cases whose names contain `filter`.
+fn all(filter: &str) -> Result<()> {
     let mut missed = false;
     println!("{:<44}{:>12}{:>14}{:>10}{:>12}", "", "events", "M events/s", "target", "memory");
-    for case in CASES.iter().filter(|case| filter.as_ref().is_none_or(|f| case.name.contains(&**f)))
-    {
-        let (events, best) = (0..3)
-            .map(|_| case.run())
-            .fold((0, 0.0_f64), |(_, best), run| (run.0, best.max(run.0 as f64 / run.1)));
-        let mebibytes = usage().1 >> 10;
+    for case in CASES.iter().filter(|case| case.name.contains(filter)) {
+        let mut events = 0;
+        let mut best: f64 = 0.0;
+        for _ in 0..3 {
+            let seconds;
+            (events, seconds) = case.run()?;
+            best = best.max(events as f64 / seconds);
+        }
+        let mebibytes = peak_memory()? >> 10;
         let verdict = if best < case.target { "  MISSED" } else { "" };
         missed |= best < case.target;
         println!(
@@ -66,12 +68,12 @@ fn main() -> ExitCode {
             case.target / 1e6
         );
     }
-    if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if missed { Err("a target is missed".into()) } else { Ok(()) }
 }
 
 impl Case {
     /// Returns the events of a run and its processor time in seconds.
-    fn run(&self) -> (u64, f64) {
+    fn run(&self) -> Result<(u64, f64)> {
         let queue = |_: Link| DropTail::new(Depth::Bytes(128 << 10)).into();
         let fabric = Clos::new(self.shape, self.edge, self.core, queue, queue)
             .expect("the topology is possible");
@@ -88,15 +90,8 @@ impl Case {
         let transports = vec![Box::new(Burst::new(config)) as _];
         let workload = Box::new(List::new(flows));
         let mut simulation = Simulation::new(fabric, transports, workload, 1);
-        let (before, _) = usage();
+        let before = Usage::now()?;
         simulation.run(self.span);
-        (simulation.network().events(), usage().0 - before)
+        Ok((simulation.network().events(), Usage::since(before)?.cpu.as_secs_f64()))
     }
-}
-
-/// Returns the processor time of this process so far in seconds, and its peak memory in KiB.
-fn usage() -> (f64, i64) {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the system counts what processes use");
-    let time = usage.user_time() + usage.system_time();
-    (time.num_microseconds() as f64 / 1e6, usage.max_rss())
 }

@@ -2,22 +2,22 @@
 //!
 //! Threads have the same timer slack as those of an endpoint, 1 ns.
 
+use cloudburst_benches::stats::percentile;
+use cloudburst_benches::{Result, run};
 use cloudburst_core::burst::PacketIo;
 use cloudburst_net::io::{UdpConfig, UdpIo};
-use hdrhistogram::Histogram;
 use nix::sys::prctl;
-use std::env;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Waits of each length.
 const WAITS: usize = 1_000;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // `cargo test --benches` and `--all-targets` run benches.
-    if !env::args().any(|argument| argument == "--bench") {
-        println!("waits: skipped, it is not a test: cargo bench -p cloudburst-benches");
-        return Ok(());
-    }
+fn main() -> ExitCode {
+    run("waits", |_| measure())
+}
+
+fn measure() -> Result<()> {
     prctl::set_timerslack(1)?;
     let config = UdpConfig {
         bind: "127.0.0.1:0".parse()?,
@@ -34,15 +34,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{:>10} {:>12} {:>12} {:>12}", "wait", "late p50", "late p99", "late max");
     for micros in [10, 50, 100, 500, 1_000, 1_500] {
         let wait = Duration::from_micros(micros);
-        let mut late = Histogram::<u64>::new(3)?;
+        let mut late = Vec::with_capacity(WAITS);
         for _ in 0..WAITS {
             let begun = Instant::now();
             let ready = io.wait(wait);
-            late.record(begun.elapsed().saturating_sub(wait).as_nanos() as u64)?;
+            late.push(begun.elapsed().saturating_sub(wait));
             io.take(ready, &mut |_| {});
         }
-        let at = |quantile| Duration::from_nanos(late.value_at_quantile(quantile));
-        println!("{wait:>10?} {:>12?} {:>12?} {:>12?}", at(0.5), at(0.99), at(1.0));
+        late.sort_unstable();
+        let [p50, p99, max] = [50, 99, 100].map(|percent| percentile(&late, percent));
+        println!("{wait:>10?} {p50:>12?} {p99:>12?} {max:>12?}");
     }
     Ok(())
 }
