@@ -1,118 +1,139 @@
-//! The rows of transports under load, and the cost of a message in them.
+//! Transports under load, and the cost of a message in them.
 
-use crate::Transports;
-use crate::report::{Row, Unit};
-use crate::transport::{Result, Transport};
-use crate::usage::{SystemCalls, Usage};
+use cloudburst_benches::Result;
+use cloudburst_benches::ends::Ends;
+use cloudburst_benches::stats::{Median, digits, micros, order};
+use cloudburst_benches::transport::{Calls, Flood, Quic, Tcp, config};
+use cloudburst_benches::usage::Usage;
+use cloudburst_net::Config;
 use std::time::Duration;
 
-/// Trials of each transport in a row, and the length of each.
-const TRIALS: usize = 5;
+/// The length of a trial.
 const TRIAL: Duration = Duration::from_millis(400);
 
-struct Flood {
+const LOADS: [Load; 2] = [
+    Load { name: "5 KB, 64 in flight", len: 5_000, in_flight: 64 },
+    Load { name: "93 KB, 32 in flight", len: 93_000, in_flight: 32 },
+];
+/// The indices of the small load and of quinn.
+pub(crate) const SMALL: usize = 0;
+pub(crate) const QUINN: usize = 1;
+
+struct Load {
     name: &'static str,
     len: usize,
     in_flight: usize,
-    unit: Unit,
 }
 
-const FLOODS: [Flood; 2] = [
-    Flood { name: "rate/5KB", len: 5_000, in_flight: 64, unit: Unit::Thousands },
-    Flood { name: "goodput/93KB", len: 93_000, in_flight: 32, unit: Unit::Gigabits },
-];
+/// A transport, and its trials of each load.
+pub(crate) struct Flooding {
+    name: &'static str,
+    ours: bool,
+    transport: Box<dyn Flood>,
+    trials: [Vec<Trial>; LOADS.len()],
+}
 
-/// The sum of a transport's trials.
-#[derive(Clone, Copy, Default)]
-struct Sum {
-    messages: usize,
+struct Trial {
+    messages: f64,
     took: Duration,
-    cpu: Duration,
-    faults: u64,
-    /// `None` if the transport does not report it.
+    usage: Usage,
+    /// Packets that the receiver sent, if the transport reports them.
     answers: Option<u64>,
 }
 
-pub(crate) fn rows(transports: &mut Transports, wanted: impl Fn(&str) -> bool) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    for flood in FLOODS.iter().filter(|flood| wanted(flood.name)) {
-        rows.extend(flood.rows(transports)?);
-    }
-    Ok(rows)
-}
-
-impl Flood {
-    fn rows(&self, transports: &mut Transports) -> Result<[Row; 5]> {
-        let blame = |who: &str, error: String| format!("{}, {who}: {error}", self.name);
-        let mut sums = [Sum::default(); 3];
-        // The first trials warm up caches, windows and estimates.
-        for round in 0..=TRIALS {
-            for ((who, transport), sum) in transports.iter_mut().zip(&mut sums) {
-                let trial = self.trial(&mut **transport).map_err(|error| blame(who, error))?;
-                if round > 0 {
-                    sum.add(trial);
-                }
-            }
-        }
-        let mut calls = [None; 3];
-        for ((who, transport), calls) in transports.iter_mut().zip(&mut calls) {
-            *calls = self.calls(&mut **transport).map_err(|error| blame(who, error))?;
-        }
-        eprintln!(
-            "{}: messages of TCP, quinn, Cloudburst: {:?}",
-            self.name,
-            sums.map(|sum| sum.messages)
-        );
-        let row = |what, unit, figures| Row { name: format!("{}{what}", self.name), figures, unit };
-        let each = if self.unit == Unit::Gigabits { self.len as f64 * 8.0 / 1e9 } else { 1e-3 };
-        let speed = |sum: Sum| Some(sum.messages as f64 * each / sum.took.as_secs_f64());
-        let cpu = |sum: Sum| Some(sum.cpu.as_secs_f64() * 1e6 / sum.messages as f64);
-        let faults = |sum: Sum| Some(sum.faults as f64 / sum.messages as f64);
-        let answers = |sum: Sum| Some(sum.answers? as f64 / sum.messages as f64);
-        Ok([
-            row("", self.unit, sums.map(speed)),
-            row(", CPU", Unit::Microseconds, sums.map(cpu)),
-            row(", page faults", Unit::Each, sums.map(faults)),
-            row(", system calls", Unit::Each, calls),
-            row(", answers", Unit::Each, sums.map(answers)),
-        ])
+impl Flooding {
+    fn new(name: &'static str, transport: impl Flood + 'static) -> Self {
+        Self { name, ours: false, transport: Box::new(transport), trials: Default::default() }
     }
 
-    fn trial(&self, transport: &mut dyn Transport) -> Result<Sum> {
+    fn ours(name: &'static str, transport: impl Flood + 'static) -> Self {
+        Self { ours: true, ..Self::new(name, transport) }
+    }
+
+    fn trial(&mut self, load: &Load) -> Result<Trial> {
+        let answers = self.transport.answers();
         let before = Usage::now()?;
-        let answers = transport.answers();
-        let (messages, took) = transport.flood(self.len, self.in_flight, TRIAL)?;
-        let after = Usage::now()?;
-        Ok(Sum {
-            messages,
+        let (messages, took) = self.transport.flood(load.len, load.in_flight, TRIAL)?;
+        Ok(Trial {
+            messages: messages as f64,
             took,
-            cpu: after.cpu.saturating_sub(before.cpu),
-            faults: after.faults - before.faults,
-            answers: transport.answers().zip(answers).map(|(after, before)| after - before),
+            usage: Usage::since(before)?,
+            answers: self.transport.answers().zip(answers).map(|(after, before)| after - before),
         })
     }
 
-    /// Returns the system calls per message, in a separate trial, because counting them takes time.
-    /// `None` if the system does not permit this process to count them.
-    fn calls(&self, transport: &mut dyn Transport) -> Result<Option<f64>> {
-        let counter = match SystemCalls::count() {
-            Ok(counter) => counter,
-            Err(error) => {
-                eprintln!("{}: system calls are not counted: {error}", self.name);
-                return Ok(None);
-            }
-        };
-        let (messages, _) = transport.flood(self.len, self.in_flight, TRIAL)?;
-        Ok(Some(counter.total()? as f64 / messages as f64))
+    /// Returns the ratio of messages a second to those of another transport.
+    pub(crate) fn ratio(&self, other: &Self, load: usize) -> Median {
+        let rounds = self.trials[load].iter().zip(&other.trials[load]);
+        Median::of(rounds.map(|(own, other)| own.rate() / other.rate()))
     }
 }
 
-impl Sum {
-    fn add(&mut self, trial: Self) {
-        self.messages += trial.messages;
-        self.took += trial.took;
-        self.cpu += trial.cpu;
-        self.faults += trial.faults;
-        self.answers = trial.answers.map(|answers| answers + self.answers.unwrap_or(0));
+impl Trial {
+    fn rate(&self) -> f64 {
+        self.messages / self.took.as_secs_f64()
     }
+}
+
+pub(crate) fn measure(ends: &Ends, rounds: usize) -> Result<Vec<Flooding>> {
+    let mut rivals = vec![
+        Flooding::new("TCP", Tcp::asleep(ends)?),
+        Flooding::new("quinn", Quic::open(ends)?),
+        Flooding::ours("Cloudburst", Calls::open(ends, &config(Duration::ZERO))?),
+        Flooding::ours("busy-polling", Calls::open(ends, &config(Config::default().busy_poll))?),
+    ];
+    for (at, load) in LOADS.iter().enumerate() {
+        // The first round warms up caches, windows and estimates.
+        for round in 0..=rounds {
+            for rival in order(round, rivals.len()) {
+                let rival = &mut rivals[rival];
+                let trial = rival.trial(load);
+                let trial =
+                    trial.map_err(|error| format!("{}, {}: {error}", load.name, rival.name))?;
+                if round > 0 {
+                    rival.trials[at].push(trial);
+                }
+            }
+        }
+        eprintln!("floods of {}: done", load.name);
+    }
+    Ok(rivals)
+}
+
+/// Returns a Markdown table.
+pub(crate) fn table(rivals: &[Flooding]) -> String {
+    let names: Vec<_> = rivals.iter().map(|rival| rival.name).collect();
+    let mut text = format!(
+        "\n**Messages in flight: those a second, and what each costs**\n\n| | {} |\n|---|{}\n",
+        names.join(" | "),
+        "---:|".repeat(names.len())
+    );
+    for (at, load) in LOADS.iter().enumerate() {
+        let mut row = |what: &str, cell: &dyn Fn(&Flooding) -> String| {
+            let cells: Vec<_> = rivals.iter().map(cell).collect();
+            text += &format!("| {}: {what} | {} |\n", load.name, cells.join(" | "));
+        };
+        let median = |rival: &Flooding, figure: &dyn Fn(&Trial) -> f64| {
+            digits(Median::of(rival.trials[at].iter().map(figure)).value)
+        };
+        row("thousands a second", &|rival| median(rival, &|trial| trial.rate() / 1e3));
+        row("Gb/s", &|rival| median(rival, &|trial| trial.rate() * load.len as f64 * 8e-9));
+        for other in rivals.iter().filter(|rival| !rival.ours) {
+            row(&format!("x {}", other.name), &|rival| {
+                if rival.ours { rival.ratio(other, at).to_string() } else { "-".into() }
+            });
+        }
+        row("CPU of both ends, us", &|rival| {
+            median(rival, &|trial| micros(trial.usage.cpu) / trial.messages)
+        });
+        row("page faults", &|rival| {
+            median(rival, &|trial| trial.usage.faults as f64 / trial.messages)
+        });
+        row("packets of the receiver", &|rival| {
+            let reported = rival.trials[at].iter().all(|trial| trial.answers.is_some());
+            let each = |trial: &Trial| trial.answers.unwrap_or(0) as f64 / trial.messages;
+            if reported { median(rival, &each) } else { "-".into() }
+        });
+    }
+    text
 }

@@ -1,213 +1,166 @@
-//! Cloudburst beside kernel TCP and QUIC, between two network namespaces on this machine.
+//! Cloudburst beside TCP, HTTP/2 and QUIC, between two network namespaces on this machine.
 //!
-//! | row | what is measured |
+//! | part | what is measured |
 //! |---|---|
-//! | `idle/<response>` | a request of 1.5 KB and a response of 5, 20 or 93 KB, one at a time |
-//! | `loss/<response>` | the same with 1 % packet loss in each direction, offloads off |
-//! | `rate/5KB` | messages of 5 KB a second, 64 in flight |
-//! | `goodput/93KB` | bits of messages of 93 KB a second, 32 in flight |
-//! | `<flood>, CPU` | of the two rows above: processor time per message, both ends together |
-//! | `<flood>, page faults` | likewise, minor page faults |
-//! | `<flood>, system calls` | likewise, system calls, if perf_event_open(2) may count them |
-//! | `<flood>, answers` | packets that Cloudburst's server sends for each message |
+//! | `calls` | a request of 1.5 KB and a response of 5, 20 or 93 KB, one at a time: p50, p99, and CPU time |
+//! | `loss` | the same with 1 % packet loss in each direction, offloads off |
+//! | `floods` | messages of 5 KB a second, 64 in flight; goodput of messages of 93 KB, 32 in flight |
 //! | `packets` | packets that Cloudburst sends for each source symbol, one message at a time |
-//! | `trains` | the two rows of 93 KB for Cloudburst alone, by packets back to back on a path |
+//! | `trains` | goodput and time of 93 KB by Cloudburst alone, by packets back to back on a path |
 //! | `memory` | what Cloudburst holds while 10,000 messages of 5 KB are in flight |
 //!
-//! The three are measured in turn within each row, so that other load on this machine affects all of
-//! them alike: compare only within a row. Both ends are threads of this process: the client's on one
-//! CPU, the server's on another, the first two that the process may use. If the system puts both on one,
-//! TCP's figures change by factors: a second table, `unpinned`, has the rows `idle`, `rate` and
-//! `goodput` without pinning. With one CPU there is only that table, with all rows. Connections are
-//! opened before the timing. TCP is in the clear, the others seal with AES-128-GCM.
+//! Calls are compared between rivals that wait in the same way ([`cloudburst_benches::transport`]): an endpoint that
+//! busy-polls beside a socket that sleeps would measure how fast the machine wakes an idle CPU. All rivals take part in
+//! each round, in changing order, and a ratio is the median over rounds of the ratio within the round, followed by its
+//! 95 % confidence interval, so that other load on this machine affects all of them alike; a ratio of p99 is that of all
+//! rounds together. Compare only within a run, and ratios only between processors of one kind.
 //!
-//! It needs root, iproute2, nftables and ethtool, and is skipped without them. An argument restricts the
-//! rows to those whose names contain it. The exit code is 1 if anything fails or takes too long.
-//! `scripts/bench latency --last` prints the tables again, and the path of the first one's chart.
+//! Each end is a thread of this process, pinned with all of its threads to a CPU of its own. CPU time is that of both
+//! ends.
+//!
+//! It needs root, iproute2, nftables and ethtool, and is skipped without them. Arguments choose parts; `--rounds=N`
+//! shortens a run. A full run ends with the targets, the rows that README.md shows, and takes three minutes. The exit
+//! code is 1 if anything fails or takes too long, but not if a target is missed. `scripts/bench latency --last` prints
+//! the tables again.
 
-mod chart;
-mod cloudburst;
+mod calls;
 mod floods;
-mod placement;
-mod quic;
-mod report;
-mod tcp;
+mod targets;
 mod trains;
-mod transport;
-mod usage;
 
-use crate::cloudburst::Cloudburst;
-use crate::placement::Placement;
-use crate::quic::Quic;
-use crate::report::{Row, Times, Unit, digits, section};
-use crate::tcp::Tcp;
-use crate::transport::{Result, Transport, text};
-use cloudburst_testbed::Wire;
-use std::path::Path;
-use std::process::ExitCode;
-use std::time::Duration;
-use std::{env, fs, process, thread};
+use crate::calls::Group;
+use cloudburst_benches::ends::Ends;
+use cloudburst_benches::stats::{digits, machine};
+use cloudburst_benches::transport::{Messages, PATIENCE, config, message};
+use cloudburst_benches::{Result, run_in_namespaces};
+use cloudburst_net::{Code, Config};
+use std::process::{self, ExitCode};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 /// The timeout of a run.
-const LONGEST_RUN: Duration = Duration::from_secs(220);
-/// The file of the tables; the chart of the first is beside it.
-const TABLE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/latency.md");
-const CHART: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/latency.svg");
-
-/// The responses, in bytes and by name.
-const RESPONSES: [(usize, &str); 3] = [(5_000, "5KB"), (20_000, "20KB"), (93_000, "93KB")];
-/// Trials of each transport in a row, and the round trips of each.
-const TRIALS: usize = 20;
-const IDLE_ROUND_TRIPS: usize = 300;
-const LOSSY_ROUND_TRIPS: usize = 100;
-/// The maximum length of a trial.
-const LONGEST_TRIAL: Duration = Duration::from_millis(700);
+const LONGEST_RUN: Duration = Duration::from_secs(400);
+/// The file of the tables.
+const TABLES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/latency.md");
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    // `cargo test --benches` and `--all-targets` run benches, but this one takes too long for a test.
-    if !arguments.iter().any(|argument| argument == "--bench") {
-        println!("latency: skipped, it is not a test: cargo bench -p cloudburst-benches");
-        return ExitCode::SUCCESS;
-    }
-    if let Err(reason) = cloudburst_testbed::available() {
-        println!("latency: skipped, {reason}");
-        return ExitCode::SUCCESS;
-    }
-    thread::spawn(|| {
-        thread::sleep(LONGEST_RUN);
-        eprintln!("latency: not done after {LONGEST_RUN:?}");
-        process::exit(1);
-    });
-    let filter = arguments.into_iter().find(|argument| !argument.starts_with('-'));
-    match run(&filter.unwrap_or_default()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("latency: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run_in_namespaces("latency", |arguments| {
+        thread::spawn(|| {
+            thread::sleep(LONGEST_RUN);
+            eprintln!("latency: not done after {LONGEST_RUN:?}");
+            process::exit(1);
+        });
+        run(arguments)
+    })
 }
 
-fn run(filter: &str) -> Result<()> {
-    let wanted = |name: &str| name.contains(filter);
-    let anywhere = Placement::anywhere()?;
-    let apart = anywhere.apart();
-    let placement = apart.as_ref().unwrap_or(&anywhere);
-    let clean = placement.wire()?;
-    let lossy = placement.wire()?;
-    lossy.lose(1).map_err(text)?;
-    let mut notes = Vec::new();
+fn run(arguments: &[String]) -> Result<()> {
+    let mut rounds = 20;
+    let mut parts = Vec::new();
+    for argument in arguments {
+        match argument.strip_prefix("--rounds=") {
+            Some(number) => rounds = number.parse()?,
+            None => parts.push(argument.as_str()),
+        }
+    }
+    let wanted = |part| parts.is_empty() || parts.contains(&part);
+
+    let ends = Ends::on_a_wire(0)?;
+    let mut text = format!("Measured on {}.\n", machine());
     // First, while the allocator holds no freed memory.
     if wanted("memory") {
-        notes.push(memory(&clean)?);
+        text += &memory(&ends)?;
     }
-    let mut rows = without_loss(&clean, wanted)?;
-    rows.extend(responses(&mut open(&lossy)?, "loss", LOSSY_ROUND_TRIPS, wanted)?);
+    let mut groups = Vec::new();
+    if wanted("calls") {
+        groups = calls::measure(Group::all(&ends)?, rounds, calls::IDLE)?;
+        text += &calls::table("Calls without loss", &groups);
+    }
+    let mut lossy = Vec::new();
+    if wanted("loss") {
+        let ends = Ends::on_a_wire(1)?;
+        lossy = calls::measure(vec![Group::tasks(&ends)?], rounds, calls::LOSSY)?;
+        text += &calls::table("Calls with 1 % loss each way", &lossy);
+    }
+    let mut floods = Vec::new();
+    if wanted("floods") {
+        floods = floods::measure(&ends, rounds.div_ceil(2))?;
+        text += &floods::table(&floods);
+    }
     if wanted("packets") {
-        notes.push(packets(&clean)?);
+        text += &packets(&ends)?;
     }
     if wanted("trains") {
-        notes.push(trains::table(&clean)?);
+        text += &trains::table(&ends)?;
     }
-    let mut text = if apart.is_some() {
-        let unpinned = without_loss(&anywhere.wire()?, wanted)?;
-        section("pinned: each end on a CPU of its own", &rows) + &section("unpinned", &unpinned)
-    } else {
-        section("unpinned: this process may use one CPU only", &rows)
-    };
-    text += &notes.join("\n");
+    text += &targets::tables(&groups, &lossy, &floods);
     print!("\n{text}");
-    if filter.is_empty() {
-        fs::write(TABLE, text).map_err(|error| format!("{TABLE}: {error}"))?;
-        chart::draw(Path::new(CHART), &rows)?;
-        println!("\nchart: {CHART}");
+    if parts.is_empty() {
+        fs::write(TABLES, text).map_err(|error| format!("{TABLES}: {error}"))?;
     }
     Ok(())
 }
 
-/// Measures the rows without loss.
-fn without_loss(wire: &Wire, wanted: impl Fn(&str) -> bool + Copy) -> Result<Vec<Row>> {
-    let mut transports = open(wire)?;
-    let mut rows = responses(&mut transports, "idle", IDLE_ROUND_TRIPS, wanted)?;
-    rows.extend(floods::rows(&mut transports, wanted)?);
-    Ok(rows)
-}
-
-fn responses(
-    transports: &mut Transports,
-    title: &str,
-    count: usize,
-    wanted: impl Fn(&str) -> bool,
-) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    for (response, size) in RESPONSES {
-        let name = format!("{title}/{size}");
-        if wanted(&name) {
-            rows.extend(round_trips(transports, &name, response, count)?);
+fn packets(ends: &Ends) -> Result<String> {
+    const MESSAGES: usize = 2_000;
+    let messages = Messages::open(ends, &config(Duration::ZERO))?;
+    let mut line = String::from("\nPackets for each source symbol, mean:");
+    for (len, size) in [(1_500, "1.5 KB"), (5_000, "5 KB"), (20_000, "20 KB"), (93_000, "93 KB")] {
+        let bytes = message(len, 0);
+        let mut packets = 0;
+        let mut symbols = 0;
+        for _ in 0..MESSAGES {
+            let receipt = messages.client().send(messages.server().local_addr(), bytes.clone())?;
+            packets += receipt.packets;
+            symbols += receipt.source_symbols;
         }
-    }
-    Ok(rows)
-}
-
-type Transports = [(&'static str, Box<dyn Transport>); 3];
-
-fn open(wire: &Wire) -> Result<Transports> {
-    let blame = |name: &'static str| move |error| format!("{name}: {error}");
-    Ok([
-        ("TCP", Box::new(Tcp::open(wire).map_err(blame("TCP"))?)),
-        ("quinn", Box::new(Quic::open(wire).map_err(blame("quinn"))?)),
-        ("Cloudburst", Box::new(Cloudburst::open(wire).map_err(blame("Cloudburst"))?)),
-    ])
-}
-
-fn round_trips(
-    transports: &mut Transports,
-    name: &str,
-    response: usize,
-    count: usize,
-) -> Result<[Row; 2]> {
-    let mut times = [Times::new(), Times::new(), Times::new()];
-    // The first trials warm up caches, windows and estimates.
-    for round in 0..=TRIALS {
-        for ((who, transport), times) in transports.iter_mut().zip(&mut times) {
-            let took = transport.round_trips(response, count, LONGEST_TRIAL);
-            let took = took.map_err(|error| format!("{name}, {who}: {error}"))?;
-            if round > 0 {
-                times.add(&took);
-            }
-        }
-    }
-    let counts = times.each_ref().map(Times::count);
-    eprintln!("{name}: round trips of TCP, quinn, Cloudburst: {counts:?}");
-    Ok([50.0, 99.0].map(|percent| Row {
-        name: format!("{name}, p{percent}"),
-        figures: times.each_ref().map(|times| times.percentile(percent)),
-        unit: Unit::Microseconds,
-    }))
-}
-
-fn packets(wire: &Wire) -> Result<String> {
-    let cloudburst = Cloudburst::open(wire)?;
-    let mut line = String::from("Packets for each source symbol, mean:");
-    for (len, size) in [(1_500, "1.5KB"), (5_000, "5KB"), (20_000, "20KB"), (93_000, "93KB")] {
-        let mean = cloudburst.packets_per_symbol(len, 2_000)?;
-        line += &format!(" {size} {mean:.3},");
+        line += &format!(" {size} {:.3},", packets as f64 / symbols as f64);
     }
     Ok(format!("{}.\n", line.trim_end_matches(',')))
 }
 
-fn memory(wire: &Wire) -> Result<String> {
+/// Sends messages that the receiver's application does not take, and measures the memory when the receiver is full.
+fn memory(ends: &Ends) -> Result<String> {
+    const MESSAGES: usize = 10_000;
     const LEN: usize = 5_000;
-    let memory = Cloudburst::memory(wire, 10_000, LEN)?;
+    let config = config(Config::default().busy_poll);
+    let endpoints = Messages::open_silent(ends, &config)?;
+    let client = endpoints.client().as_async();
+    let to = endpoints.server().local_addr();
+    let before = resident()?;
+    let mut under_way = Vec::with_capacity(MESSAGES);
+    for _ in 0..MESSAGES {
+        let sending = client.send(to, message(LEN, 0)).deadline(PATIENCE * 4);
+        under_way.push(sending.begin()?);
+    }
+    let begun = Instant::now();
+    let mut symbols = 0;
+    loop {
+        thread::sleep(Duration::from_millis(250));
+        let useful = endpoints.server().counters().receiver.useful_symbols;
+        if useful == symbols || begun.elapsed() > PATIENCE {
+            break;
+        }
+        symbols = useful;
+    }
+    let grown = resident()?.saturating_sub(before);
+    let limits = config.limits();
+    let bound = limits.send_bytes + limits.receive_bytes + limits.decode_bytes_per_peer;
     let mb = |bytes: usize| digits(bytes as f64 / 1e6);
     Ok(format!(
-        "Memory with {} messages of {LEN} bytes in flight, {} of them at the receiver, both ends \
-         together: {} MB, {} bytes a message; the configured bound is {} MB.\n",
-        memory.messages,
-        memory.received,
-        mb(memory.grown),
-        memory.grown / memory.messages,
-        mb(memory.bound),
+        "\nMemory with {MESSAGES} messages of {LEN} bytes in flight, {} of them at the receiver, both ends together: \
+         {} MB, {} bytes a message; the configured bound is {} MB.\n",
+        symbols as usize / LEN.div_ceil(config.max_symbol(Code::default(), 28)),
+        mb(grown),
+        grown / MESSAGES,
+        mb(bound),
     ))
+}
+
+/// Returns the resident bytes of this process.
+fn resident() -> Result<usize> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    Ok(kib.ok_or("/proc/self/status has no VmRSS")? * 1024)
 }
