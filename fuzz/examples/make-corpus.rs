@@ -180,7 +180,7 @@ fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ack_request: bool) 
         unscheduled: 0,
     };
     let mut packet = Vec::new();
-    header.write(&prefix, &vec![0xaa; index_set], &mut packet);
+    header.write(&prefix, None, &vec![0xaa; index_set], &mut packet);
     packet.resize(packet.len() + usize::from(symbol_size), 0x55);
     packet.extend_from_slice(&[0x77; TAG_LEN]);
     packet

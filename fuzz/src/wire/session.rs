@@ -29,7 +29,7 @@ pub(super) fn check_symbol(data: &[u8], view: &SymbolView<'_>) {
     let overhead = SYMBOL_OVERHEAD + if view.prefix.pulled { UNSCHEDULED_LEN } else { 0 };
     assert_eq!(data.len(), overhead + view.index_set.len() + payload);
     let mut again = Vec::new();
-    view.header.write(&view.prefix, view.index_set, &mut again);
+    view.header.write(&view.prefix, None, view.index_set, &mut again);
     assert_eq!(again, data[..view.payload_at]);
     check_length_of_symbol(data, view);
     seal_and_open(data, view.payload_at);

@@ -53,7 +53,7 @@ mod train;
 pub use map::{Egresses, PathResolver, Via};
 pub use order::{Order, OrderError};
 pub use sequence::Sequence;
-pub(crate) use set::MAX_LEVELS;
+pub(crate) use set::{MAX_LEVELS, PathReport};
 pub use set::{Opportunity, PathSet, PathStats};
 pub use shape::{MAX_SHAPE_PATHS, Shape, ShapeError};
 pub(crate) use train::{MAX_TRAIN, SHORTEST_TRAIN};

@@ -118,13 +118,13 @@ struct Health {
     lost: u32,
     /// Whether a packet arrived with a CE mark since packets were last accounted for.
     marked: bool,
-    evidence: PathEvidence,
+    evidence: PathReport,
     train: TrainLength,
 }
 
-/// What a peer reported of one path since its evidence was last cleared.
+/// What the peer reported of one path since its evidence was last cleared.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PathEvidence {
+pub(crate) struct PathReport {
     /// Packets accounted for.
     pub(crate) due: u32,
     /// Those of them that are missing. Negative if packets that were missing before have arrived since.

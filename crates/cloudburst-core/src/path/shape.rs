@@ -99,11 +99,11 @@ impl Shape {
     pub fn layers(fan_outs: &[u16]) -> Result<Self, ShapeError> {
         if fan_outs.is_empty() || fan_outs.iter().any(|&fan_out| fan_out < 2) {
             let expected = "one fan-out or more, each at least 2";
-            return Err(refuse("layers", Layers(fan_outs), expected));
+            return Err(refuse("layers", joined(fan_outs), expected));
         }
         match of_layers(fan_outs) {
             Some(fan_outs) => Ok(Self { kind: Kind::Layers, fan_outs }),
-            None => Err(too_many(Layers(fan_outs))),
+            None => Err(too_many(joined(fan_outs))),
         }
     }
 
@@ -153,15 +153,9 @@ fn too_many(value: impl ToString) -> ShapeError {
     refuse("paths", value, "a shape of at most 65535 paths")
 }
 
-struct Layers<'a>(&'a [u16]);
-
-impl fmt::Display for Layers<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (layer, fan_out) in self.0.iter().enumerate() {
-            write!(f, "{}{fan_out}", if layer == 0 { "" } else { "x" })?;
-        }
-        Ok(())
-    }
+fn joined(fan_outs: &[u16]) -> String {
+    let fan_outs: Vec<String> = fan_outs.iter().map(u16::to_string).collect();
+    fan_outs.join("x")
 }
 
 impl fmt::Display for Shape {
@@ -169,7 +163,7 @@ impl fmt::Display for Shape {
         match self.kind {
             Kind::FatTree { ports } => write!(f, "fat-tree:{ports}"),
             Kind::Vl2 { tor, aggregation, spine } => write!(f, "vl2:{tor},{aggregation},{spine}"),
-            Kind::Layers => write!(f, "{}", Layers(self.fan_outs())),
+            Kind::Layers => f.write_str(&joined(self.fan_outs())),
         }
     }
 }

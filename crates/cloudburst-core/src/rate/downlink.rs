@@ -65,7 +65,7 @@ impl Downlink {
         shared.next += 1;
         shared.members.push(member);
         let depth = shared.pacer.time_of(BUCKET_PACKETS * packet);
-        shared.pacer.deepen(depth);
+        shared.pacer.depth = shared.pacer.depth.max(depth);
         drop(shared);
         Share { downlink: self.clone(), member }
     }

@@ -1,23 +1,13 @@
 //! The evidence that a peer's reports give on the rate.
 
+use crate::path::PathReport;
 use arrayvec::ArrayVec;
 
 /// The maximum number of paths considered; path maps have far fewer.
 const MAX_PATHS: usize = 256;
 
-/// Packets on one path, accounted for by the peer lately.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PathReport {
-    /// Packets accounted for, and those of them that are missing.
-    pub(crate) due: u32,
-    pub(crate) missing: u32,
-    /// Symbols that arrived, and those of them that came with a CE mark.
-    pub(crate) arrived: u32,
-    pub(crate) marked: u32,
-}
-
 /// The evidence that packets to a peer, accounted for lately, give on the rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Evidence {
     /// Packets accounted for, and those of them that are missing.
     pub(crate) due: u32,
@@ -34,56 +24,42 @@ pub(crate) struct Evidence {
 impl Evidence {
     /// Sums up the reports on all paths to a peer.
     pub(crate) fn of(reports: impl Iterator<Item = PathReport>) -> Self {
-        let mut losses = Shares::new();
-        let mut marks = Shares::new();
-        let mut sum = PathReport { due: 0, missing: 0, arrived: 0, marked: 0 };
+        let mut losses = ArrayVec::<(u64, u64), MAX_PATHS>::new();
+        let mut marks = ArrayVec::<(u64, u64), MAX_PATHS>::new();
+        let mut evidence = Self::default();
         for PathReport { due, missing, arrived, marked } in reports.take(MAX_PATHS) {
             if due > 0 {
-                let missing = missing.min(due);
-                sum.due += due;
-                sum.missing += missing;
-                losses.push(Share { part: missing, all: due });
+                let missing = missing.clamp(0, due.into()) as u32;
+                evidence.due += due;
+                evidence.missing += missing;
+                losses.push((missing.into(), due.into()));
             }
             if arrived > 0 {
                 let marked = marked.min(arrived);
-                sum.arrived += arrived;
-                sum.marked += marked;
-                marks.push(Share { part: marked, all: arrived });
+                evidence.arrived += arrived;
+                evidence.marked += marked;
+                marks.push((marked.into(), arrived.into()));
             }
         }
-        Self {
-            due: sum.due,
-            missing: sum.missing,
-            arrived: sum.arrived,
-            marked: sum.marked,
-            lost_everywhere: share_of_better_half(&mut losses),
-            marked_everywhere: share_of_better_half(&mut marks),
-        }
+        evidence.lost_everywhere = share_of_better_half(&mut losses);
+        evidence.marked_everywhere = share_of_better_half(&mut marks);
+        evidence
     }
 }
 
-/// For one path, the packets of one kind and all packets.
-#[derive(Clone, Copy, Debug)]
-struct Share {
-    part: u32,
-    all: u32,
-}
-
-type Shares = ArrayVec<Share, MAX_PATHS>;
-
 /// Returns the share of packets of one kind on the paths with the smallest such shares that
-/// together carry half of all packets.
-fn share_of_better_half(shares: &mut Shares) -> f64 {
-    shares.sort_unstable_by_key(|share| u64::from(share.part) * 1_000_000 / u64::from(share.all));
-    let half = shares.iter().map(|share| u64::from(share.all)).sum::<u64>().div_ceil(2);
+/// together carry half of all packets. `paths` has the number of either for each path.
+fn share_of_better_half(paths: &mut [(u64, u64)]) -> f64 {
+    paths.sort_unstable_by_key(|(part, all)| part * 1_000_000 / all);
+    let half = paths.iter().map(|(_, all)| all).sum::<u64>().div_ceil(2);
     let mut parts = 0;
     let mut packets = 0;
-    for share in shares.iter() {
+    for (part, all) in paths.iter() {
         if packets >= half {
             break;
         }
-        parts += u64::from(share.part);
-        packets += u64::from(share.all);
+        parts += part;
+        packets += all;
     }
     parts as f64 / packets.max(1) as f64
 }

@@ -62,7 +62,8 @@ const MIN_WITNESS_ADDRESSES: usize = 3;
 // One limit for the endpoint: with one for each peer, every new peer would find the bottleneck
 // anew, and senders in an incast, which no single sender causes, would slow down.
 pub(crate) struct RateLimit {
-    share: f64,
+    /// The share of the configured rate that may be used.
+    pub(crate) share: f64,
     min_share: f64,
     /// The share of the configured rate that one packet a second uses.
     packet: f64,
@@ -77,9 +78,11 @@ pub(crate) struct RateLimit {
     step: f64,
     raise_wait: Duration,
     raise_at: Instant,
-    changed_at: Instant,
-    changes: u64,
-    lowered: u64,
+    /// When the rate was last changed: packets sent before are no evidence of it.
+    pub(crate) changed_at: Instant,
+    pub(crate) changes: u64,
+    /// How often the rate was lowered.
+    pub(crate) lowered: u64,
     last: Instant,
 }
 
@@ -143,28 +146,16 @@ impl RateLimit {
         }
     }
 
-    /// Returns the share of the configured rate that may be used.
-    pub(crate) const fn share(&self) -> f64 {
-        self.share
-    }
-
-    /// Returns how often the rate was lowered.
-    pub(crate) const fn lowered(&self) -> u64 {
-        self.lowered
-    }
-
-    /// Returns how often the rate was changed, and when last: packets sent before are no evidence of it.
-    pub(crate) const fn changed(&self) -> (u64, Instant) {
-        (self.changes, self.changed_at)
-    }
-
     /// Handles the start of a message to `peer`. Lifts the limit if the peer is no witness.
     pub(crate) fn on_message(&mut self, now: Instant, peer: SocketAddr) {
         if self.share < 1.0 && now.saturating_since(self.last) >= FORGET_AFTER {
             self.forget(now);
         // Receivers can lie. Three at different addresses slow down other peers' messages until one
         // of these is heard from without losses.
-        } else if self.share < 1.0 && !self.applies_to(peer) {
+        } else if self.share < 1.0
+            && !self.has_enough_witnesses()
+            && !self.witnesses.contains(&peer)
+        {
             self.phase = Phase::Steady;
             self.set(now, 1.0);
         }
@@ -275,11 +266,6 @@ impl RateLimit {
                 }
             }
         }
-    }
-
-    /// Returns whether the limit applies to `peer`.
-    fn applies_to(&self, peer: SocketAddr) -> bool {
-        self.has_enough_witnesses() || self.witnesses.contains(&peer)
     }
 
     /// Returns whether witnesses are at enough addresses that one or two that lie cannot cause the limit.

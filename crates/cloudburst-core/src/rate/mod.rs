@@ -13,6 +13,6 @@ mod pacer;
 
 pub use downlink::Downlink;
 pub(crate) use downlink::Share;
-pub(crate) use evidence::{Evidence, PathReport};
+pub(crate) use evidence::Evidence;
 pub(crate) use limit::RateLimit;
 pub use pacer::Pacer;

@@ -20,7 +20,7 @@ pub struct Pacer {
     /// The value at the configured rate.
     least_nanos_per_byte: f64,
     ready_at: Instant,
-    depth: Duration,
+    pub(super) depth: Duration,
 }
 
 impl Pacer {
@@ -34,11 +34,6 @@ impl Pacer {
     /// Replaces the bucket depth of 500 us, in time at the rate.
     pub const fn with_depth(self, depth: Duration) -> Self {
         Self { depth, ..self }
-    }
-
-    /// Makes the bucket at least this deep, in time at the rate.
-    pub(super) fn deepen(&mut self, depth: Duration) {
-        self.depth = self.depth.max(depth);
     }
 
     /// Limits the rate to this share of the configured one from now on.

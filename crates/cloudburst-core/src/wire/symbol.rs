@@ -100,31 +100,17 @@ impl SymbolHeader {
         MessageId(self.message.0.saturating_sub(age))
     }
 
-    /// Appends prefix, fields and index set; the payload and the tag follow.
-    pub fn write(&self, prefix: &Prefix, index_set: &[u8], out: &mut Vec<u8>) {
-        self.write_fields(prefix, out);
-        out.extend_from_slice(index_set);
-    }
-
-    /// Appends prefix, fields, header tag and index set.
-    pub fn write_tagged(
+    /// Appends prefix, fields, header tag if there is a `header_key`, and index set; the payload follows.
+    /// The header tag covers everything before it.
+    pub fn write(
         &self,
         prefix: &Prefix,
-        key: &HeaderKey,
+        header_key: Option<&HeaderKey>,
         index_set: &[u8],
         out: &mut Vec<u8>,
     ) {
-        let start = out.len();
-        self.write_fields(prefix, out);
-        // The tag precedes the index set and does not cover it, so that header and tag end at the
-        // same byte with every code: 92 bytes of the frame over IPv4, within any trim size of 128.
-        let tag = key.tag(&out[start..]);
-        out.extend_from_slice(&tag);
-        out.extend_from_slice(index_set);
-    }
-
-    fn write_fields(&self, prefix: &Prefix, out: &mut Vec<u8>) {
         debug_assert_eq!(prefix.kind, Kind::Symbol);
+        let start = out.len();
         prefix.write(out);
         // Appended at once, because each append to a vector checks its capacity.
         let mut fields = [0; FIELDS_LEN];
@@ -141,6 +127,13 @@ impl SymbolHeader {
         if prefix.pulled {
             out.extend_from_slice(&self.unscheduled.to_be_bytes());
         }
+        // The tag precedes the index set and does not cover it, so that header and tag end at the
+        // same byte with every code: 92 bytes of the frame over IPv4, within any trim size of 128.
+        if let Some(key) = header_key {
+            let tag = key.tag(&out[start..]);
+            out.extend_from_slice(&tag);
+        }
+        out.extend_from_slice(index_set);
     }
 
     fn read(cursor: &mut Cursor<'_>) -> Result<(Prefix, Self), WireError> {

@@ -71,7 +71,7 @@ fn symbol(name: &str, index_set: &[u8], payload: &[u8]) -> Vec<u8> {
         sealer.seal(&mut vec![0; 4], 0, 4);
     }
     let mut packet = Vec::new();
-    header.write(&prefix, index_set, &mut packet);
+    header.write(&prefix, None, index_set, &mut packet);
     let payload_at = packet.len();
     packet.extend_from_slice(payload);
     sealer.seal(&mut packet, 0, payload_at);
@@ -205,7 +205,7 @@ fn symbols_with_header_tags_whole_and_trimmed() {
     let (prefix, lt) = symbol_fields(section);
     let direction = keys().forward.symbols;
     let mut packet = Vec::new();
-    lt.write_tagged(&prefix, &direction.header_key(), &[0b0100_0000], &mut packet);
+    lt.write(&prefix, Some(&direction.header_key()), &[0b0100_0000], &mut packet);
     let payload_at = packet.len();
     packet.extend_from_slice(&digest().0);
     Sealer::new(direction.clone()).seal(&mut packet, 0, payload_at);
@@ -231,7 +231,7 @@ fn symbols_with_header_tags_whole_and_trimmed() {
     }
     let mut probe = Vec::new();
     let prefix = Prefix { probe: true, ..prefix };
-    lt.write_tagged(&prefix, &keys().forward.symbols.header_key(), &[], &mut probe);
+    lt.write(&prefix, Some(&keys().forward.symbols.header_key()), &[], &mut probe);
     assert!(TrimmedView::parse(&probe).is_err(), "a probe has no payload");
 }
 

@@ -214,7 +214,7 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
         unscheduled: 0,
     };
     let mut packet = Vec::new();
-    header.write(&prefix, &[], &mut packet);
+    header.write(&prefix, None, &[], &mut packet);
     let payload_at = packet.len();
     packet.extend(payload(&flow.digest, &header, b"x"));
     sealer.seal(&mut packet, 0, payload_at);

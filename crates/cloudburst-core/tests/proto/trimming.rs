@@ -145,7 +145,7 @@ impl Peer {
             number: self.sealer.next_number(),
         };
         let mut packet = Vec::new();
-        header.write_tagged(&prefix, &self.flow.symbols.header_key(), &[], &mut packet);
+        header.write(&prefix, Some(&self.flow.symbols.header_key()), &[], &mut packet);
         let payload_at = packet.len();
         packet.resize(payload_at + 100, symbol as u8);
         self.sealer.seal(&mut packet, 0, payload_at);

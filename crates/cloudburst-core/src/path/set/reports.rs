@@ -1,6 +1,6 @@
 //! A peer's reports on the paths to it: arrivals, losses and marks.
 
-use super::{CLEAN_AFTER, PathEvidence, PathSet};
+use super::{CLEAN_AFTER, PathReport, PathSet};
 use crate::id::PathId;
 use crate::time::Instant;
 use core::time::Duration;
@@ -140,13 +140,13 @@ impl PathSet {
     }
 
     /// Returns what the peer reported of each path since the evidence was last cleared.
-    pub(crate) fn evidence(&self) -> impl Iterator<Item = PathEvidence> {
+    pub(crate) fn evidence(&self) -> impl Iterator<Item = PathReport> {
         self.health.iter().map(|health| health.evidence)
     }
 
     /// Discards the evidence so far: it has been used, or its packets were sent at another rate.
     pub(crate) fn clear_evidence(&mut self) {
         self.evident = 0;
-        self.health.iter_mut().for_each(|health| health.evidence = PathEvidence::default());
+        self.health.iter_mut().for_each(|health| health.evidence = PathReport::default());
     }
 }

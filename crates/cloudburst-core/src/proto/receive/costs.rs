@@ -99,7 +99,7 @@ impl Crowd {
             number: peer.sealer.next_number(),
         };
         let mut packet = Vec::new();
-        header.write(&prefix, &[], &mut packet);
+        header.write(&prefix, None, &[], &mut packet);
         let payload_at = packet.len();
         packet.push(0);
         let Digest(digest) = peer.digest.block(message, 0, &[0]);

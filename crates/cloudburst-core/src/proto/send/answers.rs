@@ -5,7 +5,7 @@ use super::recovery::Pull;
 use super::{Outgoing, Sender};
 use crate::error::{Outcome, Rejection};
 use crate::proto::observe::{Observation, ReportKind, emit, emit_path_changes, path_states};
-use crate::rate::{Evidence, PathReport};
+use crate::rate::Evidence;
 use crate::time::Instant;
 use crate::wire::answer::{self, ArrivalsView};
 use crate::wire::seal::{OpenError, TAG_LEN};
@@ -84,24 +84,18 @@ impl Sender {
     fn limit_rate(&mut self, now: Instant, address: SocketAddr, age: Option<Duration>) {
         let Some(limit) = &mut self.limit else { return };
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        let (changes, changed_at) = limit.changed();
-        if peer.rate_changes != changes {
+        if peer.rate_changes != limit.changes {
             // Packets before the change were sent at another rate.
             peer.paths.clear_evidence();
-            if age.is_none_or(|age| now - age >= changed_at) {
-                peer.rate_changes = changes;
+            if age.is_none_or(|age| now - age >= limit.changed_at) {
+                peer.rate_changes = limit.changes;
             }
             return;
         }
         if !peer.paths.has_evidence() {
             return;
         }
-        let evidence = Evidence::of(peer.paths.evidence().map(|path| PathReport {
-            due: path.due,
-            missing: u32::try_from(path.missing).unwrap_or(0),
-            arrived: path.arrived,
-            marked: path.marked,
-        }));
+        let evidence = Evidence::of(peer.paths.evidence());
         peer.paths.clear_evidence();
         let round_trip = peer.rtt.smoothed().unwrap_or_default();
         let peers = &self.peers;
@@ -117,10 +111,9 @@ impl Sender {
     /// Paces symbols according to the limit.
     pub(super) fn follow_limit(&mut self, now: Instant) {
         let Some(limit) = &self.limit else { return };
-        let (changes, _) = limit.changed();
-        if self.rate_changes != changes {
-            self.rate_changes = changes;
-            self.pacer.limit(now, limit.share());
+        if self.rate_changes != limit.changes {
+            self.rate_changes = limit.changes;
+            self.pacer.limit(now, limit.share);
             let bits_per_second = self.pacer.bits_per_second();
             emit(&self.observer, || Observation::RateChanged { bits_per_second });
         }

@@ -405,7 +405,7 @@ impl Sender {
     pub(crate) fn counters(&self) -> SenderCounters {
         SenderCounters {
             rate: self.pacer.bits_per_second(),
-            rate_lowered: self.limit.as_ref().map_or(0, |limit| limit.lowered()),
+            rate_lowered: self.limit.as_ref().map_or(0, |limit| limit.lowered),
             ..self.counters
         }
     }

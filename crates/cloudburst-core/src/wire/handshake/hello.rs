@@ -84,7 +84,7 @@ impl Hello {
             out.put_bytes(0, SEALED_LEN - HEAD_LEN);
         }
         out.put_bytes(0, HELLO_PADDING);
-        key.0.append(start, out);
+        key.append(start, out);
     }
 
     /// Authenticates the HELLO as a packet of `opener`'s session. Succeeds once; a replay is refused.
@@ -123,7 +123,7 @@ impl Retry {
         address::write(self.observed, out);
         out.put_u8(self.return_path);
         out.put_u8(0);
-        key.0.append(start, out);
+        key.append(start, out);
     }
 
     /// Reads a RETRY; returns `None` if it is not authentic.
@@ -143,6 +143,6 @@ impl Retry {
         let Head { path, nonce, .. } = head;
         let return_path = rest.u8()?;
         let retry = Self { path, token_refused, nonce, return_path, token, observed };
-        Ok(key.0.holds(packet).then_some(retry))
+        Ok(key.holds(packet).then_some(retry))
     }
 }

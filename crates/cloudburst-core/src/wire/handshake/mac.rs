@@ -10,45 +10,34 @@ pub(super) const MAC_LEN: usize = 16;
 
 /// Authenticates handshake packets under one pre-shared key, in every version.
 #[derive(Clone)]
-pub struct HelloKey(pub(super) MacKey);
+pub struct HelloKey([u8; 32]);
 
 opaque_debug!(HelloKey);
 
 impl HelloKey {
     /// Derives the key from a pre-shared key.
     pub fn new(psk: &[u8; 32]) -> Self {
-        Self(MacKey(blake3::derive_key("cloudburst hello", psk)))
-    }
-}
-
-/// Makes and checks MACs of one purpose.
-#[derive(Clone)]
-pub(super) struct MacKey(pub(super) [u8; 32]);
-
-impl MacKey {
-    /// Returns the keyed hash of `bytes`, of which a caller takes as much as it needs.
-    pub(super) fn hash(&self, bytes: &[u8]) -> [u8; 32] {
-        blake3::keyed_hash(&self.0, bytes).into()
+        Self(blake3::derive_key("cloudburst hello", psk))
     }
 
     /// Appends the MAC of all bytes from `start` on.
     pub(super) fn append(&self, start: usize, out: &mut Vec<u8>) {
-        let hash = self.hash(&out[start..]);
-        out.extend_from_slice(&hash[..MAC_LEN]);
+        let hash = blake3::keyed_hash(&self.0, &out[start..]);
+        out.extend_from_slice(&hash.as_bytes()[..MAC_LEN]);
     }
 
     /// Returns whether `packet` ends in the MAC of the bytes before it.
     pub(super) fn holds(&self, packet: &[u8]) -> bool {
         let Some((fields, mac)) = packet.split_last_chunk::<MAC_LEN>() else { return false };
         // In constant time: the comparison must not reveal how many bytes were right.
-        self.hash(fields)[..MAC_LEN].ct_eq(mac).into()
+        blake3::keyed_hash(&self.0, fields).as_bytes()[..MAC_LEN].ct_eq(mac).into()
     }
 }
 
 /// Returns which of `keys` made the packet's MAC.
 pub(super) fn holder(keys: &[HelloKey], packet: &[u8]) -> Option<usize> {
     // There are several while keys are being changed.
-    keys.iter().position(|key| key.0.holds(packet))
+    keys.iter().position(|key| key.holds(packet))
 }
 
 #[cfg(test)]
@@ -59,15 +48,15 @@ mod tests {
     fn a_mac_holds_for_its_bytes_and_its_key_alone() {
         let [key, other] = [1, 2].map(|byte| HelloKey::new(&[byte; 32]));
         let mut packet = b"before fields".to_vec();
-        key.0.append(7, &mut packet);
+        key.append(7, &mut packet);
         let packet = &mut packet[7..];
         assert_eq!(holder(&[other.clone(), key.clone()], packet), Some(1));
         assert_eq!(holder(&[other], packet), None);
         for at in 0..packet.len() {
             packet[at] ^= 0x80;
-            assert!(!key.0.holds(packet), "byte {at} was changed");
+            assert!(!key.holds(packet), "byte {at} was changed");
             packet[at] ^= 0x80;
         }
-        assert!(!key.0.holds(&packet[..MAC_LEN - 1]));
+        assert!(!key.holds(&packet[..MAC_LEN - 1]));
     }
 }

@@ -64,7 +64,7 @@ impl Open {
         head.write(Kind::Open, out);
         out.extend_from_slice(&self.token.0);
         out.extend_from_slice(&self.message);
-        key.0.append(start, out);
+        key.append(start, out);
     }
 
     /// Reads an OPEN and returns which of `keys` authenticates it; `None` if none does.
@@ -94,7 +94,7 @@ impl Accept {
         let start = out.len();
         Head { second: 0, path: self.path, nonce: self.nonce }.write(Kind::Accept, out);
         out.extend_from_slice(&self.message);
-        key.0.append(start, out);
+        key.append(start, out);
     }
 
     /// Reads an ACCEPT; returns `None` if it is not authentic. Its message stays sealed.
@@ -105,6 +105,6 @@ impl Accept {
     pub fn parse(key: &HelloKey, packet: &[u8]) -> Result<Option<Self>, WireError> {
         let (head, mut rest) = Head::read(Kind::Accept, ACCEPT_LEN, packet)?;
         let accept = Self { path: head.path, nonce: head.nonce, message: rest.array()? };
-        Ok(key.0.holds(packet).then_some(accept))
+        Ok(key.holds(packet).then_some(accept))
     }
 }

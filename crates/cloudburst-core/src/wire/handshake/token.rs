@@ -1,7 +1,7 @@
 //! The token that RETRY issues and OPEN returns: the responder's proof, kept by the initiator,
 //! that the initiator receives at its address.
 
-use super::{address::ip_bytes, mac::MacKey};
+use super::address::ip_bytes;
 use std::net::IpAddr;
 use subtle::ConstantTimeEq;
 
@@ -14,14 +14,14 @@ pub struct Token(pub [u8; 16]);
 
 /// Makes and checks the tokens of one incarnation.
 #[derive(Clone)]
-pub struct TokenKey(MacKey);
+pub struct TokenKey([u8; 32]);
 
 opaque_debug!(TokenKey);
 
 impl TokenKey {
     /// Wraps 32 secret bytes, drawn anew for each incarnation.
     pub const fn new(secret: [u8; 32]) -> Self {
-        Self(MacKey(secret))
+        Self(secret)
     }
 
     /// Returns a token for the handshake with this nonce, from this address.
@@ -37,7 +37,7 @@ impl TokenKey {
         named[12..].copy_from_slice(&ip_bytes(ip));
         let mut token = [0; 16];
         token[..4].copy_from_slice(&issued);
-        token[4..].copy_from_slice(&self.0.hash(&named)[..12]);
+        token[4..].copy_from_slice(&blake3::keyed_hash(&self.0, &named).as_bytes()[..12]);
         Token(token)
     }
 

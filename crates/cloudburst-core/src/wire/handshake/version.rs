@@ -35,7 +35,7 @@ impl Versions {
         let second = u8::try_from(self.versions.len()).expect("it holds at most 15");
         Head { second, path: PathId(0), nonce: self.nonce }.write_after(FIRST_BYTE, out);
         out.extend_from_slice(&self.versions);
-        key.0.append(start, out);
+        key.append(start, out);
     }
 
     /// Reads a VERSION; returns `None` if it is not authentic.
@@ -61,7 +61,7 @@ impl Versions {
         check_len(HEAD_LEN + count + MAC_LEN, packet)?;
         let versions = cursor.take(count)?.iter().copied().collect();
         let versions = Self { nonce: head.nonce, versions };
-        Ok(key.0.holds(packet).then_some(versions))
+        Ok(key.holds(packet).then_some(versions))
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
             let mut packet = Vec::new();
             Head { second: count, path: PathId(0), nonce: NONCE }.write_after(0x0f, &mut packet);
             packet.resize(HEAD_LEN + listed, 1);
-            key.0.append(0, &mut packet);
+            key.append(0, &mut packet);
             packet
         };
         let undefined = Err(WireError::Undefined { field: "k", got: 16 });
@@ -128,7 +128,7 @@ mod tests {
             let mut packet = hello.clone();
             packet[0] = first;
             packet.resize(len - MAC_LEN, 0xff);
-            keys[1].0.append(0, &mut packet);
+            keys[1].append(0, &mut packet);
             packet
         };
         for version in [1, 3, 15] {

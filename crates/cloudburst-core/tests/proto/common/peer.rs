@@ -110,7 +110,7 @@ impl Liar {
             number: self.sealer.next_number(),
         };
         let mut packet = Vec::new();
-        header.write(&prefix, index_set, &mut packet);
+        header.write(&prefix, None, index_set, &mut packet);
         let payload_at = packet.len();
         packet.extend_from_slice(payload);
         self.sealer.seal(&mut packet, 0, payload_at);

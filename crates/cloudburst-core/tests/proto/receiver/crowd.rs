@@ -274,7 +274,7 @@ impl Voice {
             number: self.sealer.next_number(),
         };
         let mut packet = Vec::new();
-        header.write(&prefix, &[], &mut packet);
+        header.write(&prefix, None, &[], &mut packet);
         let payload_at = packet.len();
         packet.extend(payload(&self.flow.digest, &header, &vec![0; len]));
         self.sealer.seal(&mut packet, 0, payload_at);

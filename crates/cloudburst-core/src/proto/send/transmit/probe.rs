@@ -79,10 +79,7 @@ impl Sender {
             session: session.sealer.session(),
             number,
         };
-        match &session.header_key {
-            Some(key) => header.write_tagged(&prefix, key, &[], buffer),
-            None => header.write(&prefix, &[], buffer),
-        }
+        header.write(&prefix, session.header_key.as_ref(), &[], buffer);
         let len = buffer.len();
         session.sealer.seal(buffer, 0, len);
         block.recovery.on_probe_sent(number);

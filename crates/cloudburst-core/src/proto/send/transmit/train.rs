@@ -256,10 +256,7 @@ fn seal(
     let start = buffer.len();
     let n = block.encoder.shape().source_symbols();
     let blank_index_set = &[0; 16][..block.encoder.code().index_set_len(n)];
-    match header_key {
-        Some(key) => header.write_tagged(prefix, key, blank_index_set, buffer),
-        None => header.write(prefix, blank_index_set, buffer),
-    }
+    header.write(prefix, header_key, blank_index_set, buffer);
     let payload_at = buffer.len() - start;
     buffer.resize(buffer.len() + usize::from(header.symbol_size), 0);
     let (head, payload) = buffer[start..].split_at_mut(payload_at);
