@@ -7,7 +7,7 @@
 //!
 //!     cargo run --release --example key-value
 
-use cloudburst::{Endpoint, Security, blocking};
+use cloudburst::{Endpoint, Security};
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::{self, Read, Write};
@@ -108,21 +108,21 @@ type Call = dyn FnMut(Vec<u8>) -> Result<Vec<u8>>;
 
 // Over Cloudburst.
 
-fn endpoint() -> Result<blocking::Endpoint> {
+fn endpoint() -> Result<Endpoint> {
     let security = Security::pre_shared([42; 32]); // both ends share this key, and keep it secret
-    Ok(Endpoint::builder().bind("127.0.0.1:0".parse()?).security(security).build()?.blocking())
+    Ok(Endpoint::builder().bind("127.0.0.1:0".parse()?).security(security).build()?)
 }
 
 fn serve_cloudburst(store: Store) -> Result<SocketAddr> {
     let endpoint = endpoint()?;
     let address = endpoint.local_addr();
-    thread::spawn(move || endpoint.serve(1, |request| store.answer(&request.bytes)));
+    thread::spawn(move || endpoint.blocking_serve(1, |request| store.answer(&request.bytes)));
     Ok(address)
 }
 
 fn cloudburst_client(server: SocketAddr) -> Result<Box<Call>> {
     let endpoint = endpoint()?;
-    Ok(Box::new(move |request| Ok(endpoint.call(server, request)?.to_vec())))
+    Ok(Box::new(move |request| Ok(endpoint.call(server, request).wait()?.to_vec())))
 }
 
 // Over TCP.

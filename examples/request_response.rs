@@ -8,8 +8,7 @@
 //!     cargo run --release --example request-response -- --serve 10.0.0.2:7000
 //!     cargo run --release --example request-response -- --call 10.0.0.2:7000
 
-use cloudburst::blocking::Endpoint;
-use cloudburst::{BuildError, Bytes, Endpoint as Async, Security};
+use cloudburst::{BuildError, Bytes, Endpoint, Security};
 use std::env;
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -39,14 +38,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn endpoint(bind: SocketAddr) -> Result<Endpoint, BuildError> {
     let security = Security::pre_shared([42; 32]); // both ends share this key, and keep it secret
-    Ok(Async::builder().bind(bind).security(security).build()?.blocking())
+    Endpoint::builder().bind(bind).security(security).build()
 }
 
 /// Serves until the program is ended.
 fn serve(address: SocketAddr) -> Result<(), BuildError> {
     let service = endpoint(address)?;
     println!("serving at {}", service.local_addr());
-    service.serve(THREADS, |request| answer(&request.bytes));
+    service.blocking_serve(THREADS, |request| answer(&request.bytes));
     Ok(())
 }
 
@@ -54,9 +53,10 @@ fn serve(address: SocketAddr) -> Result<(), BuildError> {
 fn run(calls: usize, response: u32) -> Result<Vec<Duration>, Box<dyn Error>> {
     let service = endpoint(([127, 0, 0, 1], 0).into())?;
     let server = service.clone();
-    let serving = thread::spawn(move || server.serve(THREADS, |request| answer(&request.bytes)));
+    let serving =
+        thread::spawn(move || server.blocking_serve(THREADS, |request| answer(&request.bytes)));
     let took = call(service.local_addr(), calls, response);
-    service.shutdown(Duration::from_secs(1)); // ends the threads
+    service.blocking_shutdown(Duration::from_secs(1)); // ends the threads
     serving.join().map_err(|_| "the service panicked")?;
     took
 }
@@ -69,11 +69,11 @@ fn call(service: SocketAddr, calls: usize, response: u32) -> Result<Vec<Duration
     let mut request = response.to_be_bytes().to_vec();
     request.resize(REQUEST, 0);
     let request = Bytes::from(request);
-    client.connect(service)?; // the first call need not wait for the handshake
+    client.connect(service).wait()?; // the first call need not wait for the handshake
     let mut took = Vec::with_capacity(calls);
     for _ in 0..calls {
         let start = Instant::now();
-        let answer = client.call(service, request.clone())?;
+        let answer = client.call(service, request.clone()).wait()?;
         took.push(start.elapsed());
         if answer.len() != response as usize {
             return Err(format!("got {} bytes, not {response}", answer.len()).into());

@@ -21,7 +21,7 @@ use cloudburst_benches::stats::machine;
 use cloudburst_benches::transport::{builder, config, flood, message};
 use cloudburst_benches::usage::Usage;
 use cloudburst_benches::{Result, run_in_namespaces};
-use cloudburst_net::{Builder, Config, Endpoint, blocking};
+use cloudburst_net::{Builder, Config, Endpoint};
 use cloudburst_testbed::{End, Wire};
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ struct Load {
 }
 
 /// An endpoint without a client, and the CPUs of its threads.
-type Unserved = (blocking::Endpoint, &'static [usize]);
+type Unserved = (Endpoint, &'static [usize]);
 
 /// Endpoints that share a port, and their clients.
 struct Server {
@@ -117,13 +117,13 @@ impl Server {
         let mut unserved: Vec<Unserved> = Vec::new();
         for at in 0..size {
             let cpus = place(2 * at);
-            unserved.push((open(&wire.right, builder.clone(), cpus)?.blocking(), cpus));
+            unserved.push((open(&wire.right, builder.clone(), cpus)?, cpus));
         }
 
         let mut clients = Vec::new();
         for _ in 0..MOST_CLIENTS {
             let client = Client::open(wire, address, place(2 * clients.len() + 1))?;
-            client.endpoint.blocking().send(address, "hello")?;
+            client.endpoint.send(address, "hello").wait()?;
             let has_it = |(endpoint, _): &Unserved| matches!(endpoint.try_recv(), Ok(Some(_)));
             if let Some(at) = unserved.iter().position(has_it) {
                 serve(unserved.swap_remove(at));
@@ -193,7 +193,7 @@ fn open(end: &End, builder: Builder, cpus: &'static [usize]) -> Result<Endpoint>
 fn serve((endpoint, cpus): Unserved) {
     thread::spawn(move || {
         pin(cpus).expect("its own threads run there");
-        while endpoint.recv().is_ok() {}
+        while endpoint.recv().wait().is_ok() {}
     });
 }
 

@@ -8,7 +8,7 @@
 use cloudburst_benches::stats::percentile;
 use cloudburst_benches::transport::{builder, message};
 use cloudburst_benches::{Result, run};
-use cloudburst_net::{Config, PathMap, blocking};
+use cloudburst_net::{Config, Endpoint, PathMap, Sending};
 use std::net::{SocketAddr, UdpSocket};
 use std::process::ExitCode;
 use std::thread;
@@ -31,7 +31,7 @@ fn compare() -> Result<()> {
     let living = server.local_addr();
     let taking = {
         let server = server.clone();
-        thread::spawn(move || while server.recv().is_ok() {})
+        thread::spawn(move || while server.recv().wait().is_ok() {})
     };
     let mut times: [Vec<Duration>; 3] = Default::default();
     for _ in 0..ROUNDS {
@@ -49,57 +49,53 @@ fn compare() -> Result<()> {
         measure(&client, living, &mut times[2])?;
         drop((sends, client));
     }
-    server.shutdown(Duration::from_millis(100));
+    server.blocking_shutdown(Duration::from_millis(100));
     taking.join().map_err(|_| "the server's thread panicked")?;
     print(&mut times);
     Ok(())
 }
 
-fn endpoint() -> Result<blocking::Endpoint> {
+fn endpoint() -> Result<Endpoint> {
     let config = Config { capacity: 1_000_000_000.into(), ..Config::default() };
     let builder = builder(config).bind("127.0.0.1:0".parse()?).paths(PathMap::ecmp(4));
-    Ok(builder.build()?.blocking())
+    Ok(builder.build()?)
 }
 
 /// Kills a peer that was there, and queues a backlog of messages to it.
-fn kill_a_peer(client: &blocking::Endpoint) -> Result<(UdpSocket, Vec<blocking::Sending>)> {
+fn kill_a_peer(client: &Endpoint) -> Result<(UdpSocket, Vec<Sending>)> {
     let peer = endpoint()?;
     let address = peer.local_addr();
-    client.send(address, "hello")?;
+    client.send(address, "hello").wait()?;
     drop(peer);
     // Occupies its port, so that not even the system answers there.
     let silent = UdpSocket::bind(address)?;
-    let backlog = (0..BACKLOG).map(|_| client.try_send(address, vec![7; 100]));
+    let backlog = (0..BACKLOG).map(|_| client.send(address, vec![7; 100]).begin());
     let backlog = backlog.collect::<Result<_, _>>()?;
     thread::sleep(SILENT_FOR);
     Ok((silent, backlog))
 }
 
 /// Sends messages to nonexistent peers. One socket receives for all of them, and never answers.
-fn contact_nobody(client: &blocking::Endpoint) -> Result<(UdpSocket, Vec<blocking::Sending>)> {
+fn contact_nobody(client: &Endpoint) -> Result<(UdpSocket, Vec<Sending>)> {
     let silent = UdpSocket::bind("0.0.0.0:0")?;
     let port = silent.local_addr()?.port();
     let address = |peer: u16| {
         let [a, b] = peer.to_be_bytes();
         SocketAddr::from(([127, 1, a, b], port))
     };
-    let sends = (0..DEAD_PEERS).map(|peer| client.try_send(address(peer), vec![7; 100]));
+    let sends = (0..DEAD_PEERS).map(|peer| client.send(address(peer), vec![7; 100]).begin());
     let sends = sends.collect::<Result<_, _>>()?;
     thread::sleep(SILENT_FOR);
     Ok((silent, sends))
 }
 
-fn measure(
-    client: &blocking::Endpoint,
-    living: SocketAddr,
-    times: &mut Vec<Duration>,
-) -> Result<()> {
+fn measure(client: &Endpoint, living: SocketAddr, times: &mut Vec<Duration>) -> Result<()> {
     let bytes = message(5_000, 0);
     // The handshake is not measured.
-    client.send(living, "hello")?;
+    client.send(living, "hello").wait()?;
     for _ in 0..MESSAGES {
         let start = Instant::now();
-        client.send(living, bytes.clone())?;
+        client.send(living, bytes.clone()).wait()?;
         times.push(start.elapsed());
     }
     Ok(())

@@ -31,7 +31,7 @@ use cloudburst_benches::transport::{KEY, builder, message};
 use cloudburst_benches::{Result, run};
 use cloudburst_core::wire::Kind;
 use cloudburst_core::wire::handshake::{HELLO_LEN, HelloKey, Retry};
-use cloudburst_net::{Config, PathMap, blocking};
+use cloudburst_net::{Config, Endpoint, PathMap};
 use nix::sys::prctl;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::ExitCode;
@@ -79,7 +79,7 @@ fn compare() -> Result<()> {
     let address = server.local_addr();
     let taking = {
         let server = server.clone();
-        thread::spawn(move || while server.recv().is_ok() {})
+        thread::spawn(move || while server.recv().wait().is_ok() {})
     };
     let (hello, open) = capture(address)?;
     // Never read: once its receive buffer is full, the system drops further packets.
@@ -98,7 +98,7 @@ fn compare() -> Result<()> {
     check(&server, &stranger, &rows)?;
 
     let client = endpoint(PathMap::ecmp(4))?;
-    client.connect(address)?;
+    client.connect(address).wait()?;
     let before = server.counters();
     for round in 0..ROUNDS {
         for row in order(round, rows.len()) {
@@ -107,7 +107,7 @@ fn compare() -> Result<()> {
         }
     }
     let after = server.counters();
-    server.shutdown(Duration::from_millis(100));
+    server.blocking_shutdown(Duration::from_millis(100));
     taking.join().map_err(|_| "the server's thread panicked")?;
     print(&rows);
     println!(
@@ -119,10 +119,10 @@ fn compare() -> Result<()> {
     judge(&rows)
 }
 
-fn endpoint(paths: PathMap) -> Result<blocking::Endpoint> {
+fn endpoint(paths: PathMap) -> Result<Endpoint> {
     let config = Config { capacity: 1_000_000_000.into(), ..Config::default() };
     let builder = builder(config).bind("127.0.0.1:0".parse()?).paths(paths);
-    Ok(builder.build()?.blocking())
+    Ok(builder.build()?)
 }
 
 /// Captures the HELLO and the OPEN of a client's handshake with `server`, by a relay between the two.
@@ -133,7 +133,7 @@ fn capture(server: SocketAddr) -> Result<(Vec<u8>, Vec<u8>)> {
     }
     // One source port: the relay has one socket towards the server.
     let client = endpoint(PathMap::ecmp(1))?;
-    let _sending = client.try_send(front.local_addr()?, "hello")?;
+    let _sending = client.send(front.local_addr()?, "hello").begin()?;
     let mut hello = None;
     let mut buffer = [0; 2_048];
     loop {
@@ -169,7 +169,7 @@ fn junk() -> Vec<Vec<u8>> {
 
 /// Checks that the server handles each flood as intended: two packets of junk are dropped, the others
 /// get a RETRY.
-fn check(server: &blocking::Endpoint, stranger: &UdpSocket, rows: &[Row; 6]) -> Result<()> {
+fn check(server: &Endpoint, stranger: &UdpSocket, rows: &[Row; 6]) -> Result<()> {
     let [_, _, junk, hello, open, _] = rows;
     let refused = server.counters().receiver.refused_handshakes;
     stranger.set_read_timeout(Some(PATIENCE))?;
@@ -193,7 +193,7 @@ fn check(server: &blocking::Endpoint, stranger: &UdpSocket, rows: &[Row; 6]) -> 
 }
 
 fn measure(
-    client: &blocking::Endpoint,
+    client: &Endpoint,
     server: SocketAddr,
     stranger: &UdpSocket,
     row: &Row,
@@ -212,12 +212,12 @@ fn measure(
     })
 }
 
-fn time_messages(client: &blocking::Endpoint, server: SocketAddr) -> Result<Vec<Duration>> {
+fn time_messages(client: &Endpoint, server: SocketAddr) -> Result<Vec<Duration>> {
     let bytes = message(5_000, 0);
     let mut times = Vec::with_capacity(MESSAGES);
     for at in 0..WARM_UP + MESSAGES {
         let start = Instant::now();
-        client.send(server, bytes.clone())?;
+        client.send(server, bytes.clone()).wait()?;
         if at >= WARM_UP {
             times.push(start.elapsed());
         }

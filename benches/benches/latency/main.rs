@@ -110,7 +110,8 @@ fn packets(ends: &Ends) -> Result<String> {
         let mut packets = 0;
         let mut symbols = 0;
         for _ in 0..MESSAGES {
-            let receipt = messages.client().send(messages.server().local_addr(), bytes.clone())?;
+            let receipt =
+                messages.client().send(messages.server().local_addr(), bytes.clone()).wait()?;
             packets += receipt.packets;
             symbols += receipt.source_symbols;
         }
@@ -125,7 +126,7 @@ fn memory(ends: &Ends) -> Result<String> {
     const LEN: usize = 5_000;
     let config = config(Config::default().busy_poll);
     let endpoints = Messages::open_silent(ends, &config)?;
-    let client = endpoints.client().as_async();
+    let client = endpoints.client();
     let to = endpoints.server().local_addr();
     let before = resident()?;
     let mut under_way = Vec::with_capacity(MESSAGES);

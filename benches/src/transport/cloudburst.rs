@@ -7,7 +7,7 @@ use super::{
 use crate::Result;
 use crate::ends::Ends;
 use bytes::Bytes;
-use cloudburst_net::{Builder, Config, Endpoint, RequestParts, Security, blocking};
+use cloudburst_net::{Builder, Config, Endpoint, RequestParts, Security, Sending};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ fn open(address: Ipv4Addr, config: Config) -> Result<Endpoint> {
 /// Messages there and back between two threads.
 #[derive(Debug)]
 pub struct Messages {
-    client: blocking::Endpoint,
-    server: blocking::Endpoint,
+    client: Endpoint,
+    server: Endpoint,
 }
 
 impl Messages {
@@ -47,43 +47,39 @@ impl Messages {
         Self::open_with(ends, config, |_| Ok(()))
     }
 
-    fn open_with(
-        ends: &Ends,
-        config: &Config,
-        serve: fn(blocking::Endpoint) -> Result<()>,
-    ) -> Result<Self> {
+    fn open_with(ends: &Ends, config: &Config, serve: fn(Endpoint) -> Result<()>) -> Result<Self> {
         let (address, own) = (ends.server.address(), config.clone());
         let server = start(&ends.server, move |ready| {
-            let endpoint = open(address, own)?.blocking();
+            let endpoint = open(address, own)?;
             ready.send(endpoint.clone())?;
             serve(endpoint)
         })?;
         let (address, own) = (ends.client.address(), config.clone());
-        let client = ends.client.run(move || open(address, own))?.blocking();
-        client.send(server.local_addr(), message(REQUEST, 0))?;
+        let client = ends.client.run(move || open(address, own))?;
+        client.send(server.local_addr(), message(REQUEST, 0)).wait()?;
         Ok(Self { client, server })
     }
 
     /// The client's endpoint.
-    pub const fn client(&self) -> &blocking::Endpoint {
+    pub const fn client(&self) -> &Endpoint {
         &self.client
     }
 
     /// The server's endpoint.
-    pub const fn server(&self) -> &blocking::Endpoint {
+    pub const fn server(&self) -> &Endpoint {
         &self.server
     }
 }
 
 /// Answers requests. It waits for the delivery of an answer only after it has sent the next one: the client's next
 /// request shows that the answer has arrived.
-fn answer(endpoint: &blocking::Endpoint) -> Result<()> {
+fn answer(endpoint: &Endpoint) -> Result<()> {
     let answer = message(LONGEST, 0);
-    let mut previous: Option<blocking::Sending> = None;
-    while let Ok(request) = endpoint.recv() {
+    let mut previous: Option<Sending> = None;
+    while let Ok(request) = endpoint.recv().wait() {
         let (_, response) = lengths(&request.bytes);
         if response > 0 {
-            let sending = endpoint.try_send(request.peer, answer.slice(..response))?;
+            let sending = endpoint.send(request.peer, answer.slice(..response)).begin()?;
             if let Some(sending) = previous.replace(sending) {
                 sending.wait()?;
             }
@@ -94,15 +90,15 @@ fn answer(endpoint: &blocking::Endpoint) -> Result<()> {
 
 impl Drop for Messages {
     fn drop(&mut self) {
-        self.server.shutdown(Duration::ZERO);
+        self.server.blocking_shutdown(Duration::ZERO);
     }
 }
 
 impl Blocking for Messages {
     fn call(&mut self, request: &Bytes, response: usize) -> Result<()> {
-        let sending = self.client.try_send(self.server.local_addr(), request.clone())?;
-        let received = self.client.recv_timeout(PATIENCE)?;
-        let received = received.ok_or_else(|| format!("no response within {PATIENCE:?}"))?;
+        let sending = self.client.send(self.server.local_addr(), request.clone()).begin()?;
+        let received = self.client.recv().wait_for(PATIENCE);
+        let received = received.ok_or_else(|| format!("no response within {PATIENCE:?}"))??;
         expect_len(received.bytes.len(), response)?;
         sending.wait()?;
         Ok(())
@@ -151,7 +147,7 @@ async fn serve(endpoint: Endpoint) -> Result<()> {
 
 impl Drop for Calls {
     fn drop(&mut self) {
-        self.server.blocking().shutdown(Duration::ZERO);
+        self.server.blocking_shutdown(Duration::ZERO);
     }
 }
 

@@ -4,7 +4,6 @@ use crate::status::Failure;
 use core::ffi::{CStr, c_char, c_void};
 use core::mem::MaybeUninit;
 use core::slice;
-use core::time::Duration;
 use std::net::SocketAddr;
 
 /// A variable of the caller, for a pointer that the caller must free. Its old value is never read.
@@ -74,9 +73,4 @@ pub(crate) fn address(name: &str, text: &str) -> Result<SocketAddr, Failure> {
              `cbrst_resolve` resolves names"
         ))
     })
-}
-
-/// A time limit; `None`, which means no limit, if it is negative.
-pub(crate) fn time_limit(milliseconds: i64) -> Option<Duration> {
-    u64::try_from(milliseconds).ok().map(Duration::from_millis)
 }

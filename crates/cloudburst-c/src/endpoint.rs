@@ -1,10 +1,10 @@
 //! Endpoints.
 
-use crate::arguments::{self, clear, present, time_limit};
+use crate::arguments::{self, clear, present};
 use crate::message::Message;
 use crate::request::Request;
 use crate::status::{Failure, Status, guard};
-use cloudburst::{Bytes, Config, PathMap, Security, SendOptions, blocking};
+use cloudburst::{Bytes, Config, Operation, PathMap, Receive, Security, SendOptions};
 use core::error::Error;
 use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
@@ -28,7 +28,10 @@ pub struct Options {
 
 /// A handle of an endpoint, with its own settings. Free it with `cbrst_close`.
 #[derive(Debug)]
-pub struct Endpoint(blocking::Endpoint);
+pub struct Endpoint {
+    endpoint: cloudburst::Endpoint,
+    options: SendOptions,
+}
 
 /// Threads may share handles.
 const _: () = {
@@ -82,7 +85,7 @@ pub unsafe extern "C" fn cbrst_open(
             builder = builder.config(Config { capacity, ..Config::default() });
         }
         let endpoint = builder.build().map_err(|error| not_opened(&error))?;
-        out.write(Some(Box::new(Endpoint(endpoint.blocking()))));
+        out.write(Some(Box::new(Endpoint { endpoint, options: SendOptions::default() })));
         Ok(())
     })
 }
@@ -109,13 +112,13 @@ pub extern "C" fn cbrst_with(
 ) -> Status {
     guard(|| {
         let out = clear(out)?;
-        let Endpoint(endpoint) = present("endpoint", endpoint)?;
+        let Endpoint { endpoint, .. } = present("endpoint", endpoint)?;
         if priority > SendOptions::MAX_PRIORITY {
             return Err(Failure::invalid(format!("`priority` is {priority}: expected 0 to 7")));
         }
         let mut options = SendOptions::default().priority(priority);
         options.deadline = (deadline_ms > 0).then(|| Duration::from_millis(deadline_ms));
-        out.write(Some(Box::new(Endpoint(endpoint.with(options)))));
+        out.write(Some(Box::new(Endpoint { endpoint: endpoint.clone(), options })));
         Ok(())
     })
 }
@@ -133,7 +136,7 @@ pub unsafe extern "C" fn cbrst_local_address(
     len: usize,
 ) -> Status {
     guard(|| {
-        let Endpoint(endpoint) = present("endpoint", endpoint)?;
+        let Endpoint { endpoint, .. } = present("endpoint", endpoint)?;
         // SAFETY: the caller vouches for the buffer.
         unsafe { write_text(&endpoint.local_addr().to_string(), text, len) }
     })
@@ -153,10 +156,10 @@ pub unsafe extern "C" fn cbrst_resolve(
     len: usize,
 ) -> Status {
     guard(|| {
-        let Endpoint(endpoint) = present("endpoint", endpoint)?;
+        let Endpoint { endpoint, .. } = present("endpoint", endpoint)?;
         // SAFETY: the caller vouches for the string.
         let name = unsafe { arguments::text("name", name) }?;
-        let found = endpoint.resolve(name);
+        let found = endpoint.block_on(endpoint.resolve(name));
         let address = found.map_err(|error| Failure::new(Status::CbrstNotDelivered, error))?;
         // SAFETY: the caller vouches for the buffer.
         unsafe { write_text(&address.to_string(), text, len) }
@@ -193,10 +196,10 @@ unsafe fn write_text(text: &str, to: *mut c_char, len: usize) -> Result<(), Fail
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cbrst_connect(endpoint: Option<&Endpoint>, peer: *const c_char) -> Status {
     guard(|| {
-        let Endpoint(endpoint) = present("endpoint", endpoint)?;
+        let Endpoint { endpoint, options } = present("endpoint", endpoint)?;
         // SAFETY: the caller vouches for the string.
         let peer = arguments::address("peer", unsafe { arguments::text("peer", peer) }?)?;
-        endpoint.connect(peer)?;
+        endpoint.connect(peer).options(*options).wait()?;
         Ok(())
     })
 }
@@ -215,11 +218,12 @@ pub unsafe extern "C" fn cbrst_send(
     len: usize,
 ) -> Status {
     guard(|| {
-        let Endpoint(endpoint) = present("endpoint", endpoint)?;
+        let Endpoint { endpoint, options } = present("endpoint", endpoint)?;
         // SAFETY: the caller vouches for the string, and for data and length.
         let (peer, bytes) =
             unsafe { (arguments::text("peer", peer)?, arguments::bytes(data, len)?) };
-        endpoint.send(arguments::address("peer", peer)?, Bytes::copy_from_slice(bytes))?;
+        let sent = endpoint.send(peer, Bytes::copy_from_slice(bytes)).options(*options).wait();
+        sent?;
         Ok(())
     })
 }
@@ -235,20 +239,26 @@ pub extern "C" fn cbrst_recv(
 ) -> Status {
     guard(|| {
         let out = clear(out)?;
-        let Endpoint(endpoint) = present("endpoint", endpoint)?;
-        let came = match time_limit(timeout_ms) {
-            Some(limit) => endpoint.recv_timeout(limit),
-            None => endpoint.recv().map(Some),
-        };
-        let came = came.map_err(|closed| Failure::new(Status::CbrstClosed, closed))?;
-        let message = came.ok_or_else(|| nothing_came("message", timeout_ms))?;
+        let Endpoint { endpoint, .. } = present("endpoint", endpoint)?;
+        let message = came(endpoint.recv(), "message", timeout_ms)?;
         out.write(Some(Box::new(Message::new(message.peer, message.bytes))));
         Ok(())
     })
 }
 
-fn nothing_came(what: &str, timeout_ms: i64) -> Failure {
-    Failure::new(Status::CbrstTimedOut, format!("no {what} arrived within {timeout_ms} ms"))
+/// What arrives within `timeout_ms` milliseconds; a negative number means no limit.
+fn came<T: Send + Sync + 'static>(
+    receive: Operation<Receive<T>>,
+    what: &str,
+    timeout_ms: i64,
+) -> Result<T, Failure> {
+    let came = match u64::try_from(timeout_ms) {
+        Ok(limit) => receive.wait_for(Duration::from_millis(limit)).ok_or_else(|| {
+            Failure::new(Status::CbrstTimedOut, format!("no {what} arrived within {timeout_ms} ms"))
+        })?,
+        Err(_) => receive.wait(),
+    };
+    came.map_err(|closed| Failure::new(Status::CbrstClosed, closed))
 }
 
 /// Sends a request of `len` bytes to `peer`, waits for its response, and stores the response in `*out`.
@@ -266,12 +276,13 @@ pub unsafe extern "C" fn cbrst_call(
 ) -> Status {
     guard(|| {
         let out = clear(out)?;
-        let Endpoint(endpoint) = present("endpoint", endpoint)?;
+        let Endpoint { endpoint, options } = present("endpoint", endpoint)?;
         // SAFETY: the caller vouches for the string, and for data and length.
         let (peer, bytes) =
             unsafe { (arguments::text("peer", peer)?, arguments::bytes(data, len)?) };
         let peer = arguments::address("peer", peer)?;
-        let response = endpoint.call(peer, Bytes::copy_from_slice(bytes))?;
+        let response =
+            endpoint.call(peer, Bytes::copy_from_slice(bytes)).options(*options).wait()?;
         out.write(Some(Box::new(Message::new(peer, response))));
         Ok(())
     })
@@ -290,14 +301,9 @@ pub extern "C" fn cbrst_recv_request(
 ) -> Status {
     guard(|| {
         let out = clear(out)?;
-        let Endpoint(endpoint) = present("endpoint", endpoint)?;
-        let came = match time_limit(timeout_ms) {
-            Some(limit) => endpoint.recv_request_timeout(limit),
-            None => endpoint.recv_request().map(Some),
-        };
-        let came = came.map_err(|closed| Failure::new(Status::CbrstClosed, closed))?;
-        let request = came.ok_or_else(|| nothing_came("request", timeout_ms))?;
-        out.write(Some(Box::new(Request::new(request))));
+        let Endpoint { endpoint, options } = present("endpoint", endpoint)?;
+        let request = came(endpoint.recv_request(), "request", timeout_ms)?;
+        out.write(Some(Box::new(Request::new(request, *options))));
         Ok(())
     })
 }
@@ -308,8 +314,8 @@ pub extern "C" fn cbrst_recv_request(
 #[unsafe(no_mangle)]
 pub extern "C" fn cbrst_shutdown(endpoint: Option<&Endpoint>, within_ms: u64) -> Status {
     guard(|| {
-        let Endpoint(endpoint) = present("endpoint", endpoint)?;
-        if endpoint.shutdown(Duration::from_millis(within_ms)) {
+        let Endpoint { endpoint, .. } = present("endpoint", endpoint)?;
+        if endpoint.blocking_shutdown(Duration::from_millis(within_ms)) {
             return Ok(());
         }
         let text = format!("some messages or calls had not ended within {within_ms} ms");

@@ -3,7 +3,7 @@
 use crate::arguments::{self, present};
 use crate::message::Message;
 use crate::status::{Status, guard};
-use cloudburst::{Bytes, blocking};
+use cloudburst::{Bytes, SendOptions};
 use core::ffi::c_void;
 use std::time::Instant;
 
@@ -12,12 +12,14 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Request {
     message: Message,
-    request: blocking::Request,
+    request: cloudburst::Request,
+    /// Those of the handle that received it.
+    options: SendOptions,
 }
 
 impl Request {
-    pub(crate) fn new(request: blocking::Request) -> Self {
-        Self { message: Message::new(request.peer(), request.bytes().clone()), request }
+    pub(crate) fn new(request: cloudburst::Request, options: SendOptions) -> Self {
+        Self { message: Message::new(request.peer(), request.bytes().clone()), request, options }
     }
 }
 
@@ -56,10 +58,10 @@ pub unsafe extern "C" fn cbrst_reply(
     len: usize,
 ) -> Status {
     guard(|| {
-        let request = present("request", request)?;
+        let Request { request, options, .. } = *present("request", request)?;
         // SAFETY: the caller vouches for data and length.
         let bytes = unsafe { arguments::bytes(data, len) }?;
-        request.request.reply(Bytes::copy_from_slice(bytes))?;
+        request.reply(Bytes::copy_from_slice(bytes)).options(options).wait()?;
         Ok(())
     })
 }
@@ -75,7 +77,8 @@ pub unsafe extern "C" fn cbrst_reply(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cbrst_refuse(request: Option<Box<Request>>) -> Status {
     guard(|| {
-        present("request", request)?.request.refuse()?;
+        let Request { request, options, .. } = *present("request", request)?;
+        request.refuse().options(options).wait()?;
         Ok(())
     })
 }

@@ -117,7 +117,7 @@ impl<T> Courier<T> {
         }
         self.cancel_all();
         // Closing repeats STOPs that peers have missed.
-        self.endpoint.blocking().shutdown(deadline.saturating_duration_since(Instant::now()));
+        self.endpoint.blocking_shutdown(deadline.saturating_duration_since(Instant::now()));
     }
 }
 

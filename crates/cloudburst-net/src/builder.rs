@@ -159,12 +159,12 @@ impl Builder {
     /// let config = Config { rate: (1.0 / cores as f64).into(), ..Config::default() };
     /// for _ in 0..cores {
     ///     let shard = builder.clone().bind(address).reuse_port(true).config(config.clone());
-    ///     let shard = shard.build()?.blocking();
-    ///     thread::spawn(move || shard.serve(1, |request| request.bytes.to_ascii_uppercase()));
+    ///     let shard = shard.build()?;
+    ///     thread::spawn(move || shard.blocking_serve(1, |request| request.bytes.to_ascii_uppercase()));
     /// }
     ///
-    /// let client = builder.build()?.blocking();
-    /// assert_eq!(client.call(address, "hello")?, "HELLO");
+    /// let client = builder.build()?;
+    /// assert_eq!(client.call(address, "hello").wait()?, "HELLO");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub const fn reuse_port(mut self, reuse: bool) -> Self {

@@ -3,51 +3,34 @@
 use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::outgoing::BoxFuture;
+use crate::names::Peer;
+use crate::operation::{Kind, Operation};
 use crate::settings::Settings;
 use cloudburst_core::error::Rejection;
 use cloudburst_core::id::ConnectId;
 use cloudburst_core::proto::SendOptions;
-use core::future::IntoFuture;
 use core::time::Duration;
 use std::net::SocketAddr;
-use std::time::Instant;
 use tokio::sync::oneshot::{self, Receiver};
 
-/// A connect that is about to begin: see [`Endpoint::connect`].
-#[derive(Clone, Debug)]
-#[must_use = "nothing is sent before it is awaited"]
-pub struct Connect<'a> {
-    endpoint: &'a Endpoint,
-    peer: SocketAddr,
-    settings: Settings,
+/// A connect: see [`Endpoint::connect`].
+#[derive(Debug)]
+pub struct Connect {
+    endpoint: Endpoint,
+    peer: Peer,
 }
 
-impl Connect<'_> {
-    /// How long it may take, from when it is first polled. Default:
-    /// [`Config::deadline`](crate::Config::deadline). This includes the wait for capacity.
-    pub const fn deadline(mut self, deadline: Duration) -> Self {
-        self.settings = self.settings.deadline(deadline);
-        self
-    }
-
-    /// When it must have ended: a [deadline](Self::deadline) as a time, such as that of a request which this
-    /// one serves. The last call of either counts.
-    pub const fn deadline_at(mut self, at: Instant) -> Self {
-        self.settings = self.settings.deadline_at(at);
-        self
-    }
-}
-
-impl IntoFuture for Connect<'_> {
+impl Kind for Connect {
+    type Options = Settings;
     type Output = Result<(), SendError>;
-    type IntoFuture = BoxFuture<Self::Output>;
 
-    fn into_future(self) -> Self::IntoFuture {
-        let endpoint = self.endpoint.clone();
-        let peer = self.peer;
-        let settings = self.settings;
-        Box::pin(async move { endpoint.connect_with(peer, settings.now()).await })
+    fn endpoint(&self) -> Option<Endpoint> {
+        Some(self.endpoint.clone())
+    }
+
+    async fn run(self, settings: Settings) -> Self::Output {
+        let (peer, options) = self.endpoint.find(self.peer, settings.now()).await?;
+        self.endpoint.connect_with(peer, options).await
     }
 }
 
@@ -66,8 +49,7 @@ impl Drop for Connecting<'_> {
 
 impl Endpoint {
     /// Opens a session with `peer`, so that the first message need not wait for the handshake, which takes
-    /// two round trips. Await the returned [`Connect`]; it can have a deadline of its own, which counts from
-    /// the first poll.
+    /// two round trips. Await the returned [`Operation`], or wait for it; of its options, the deadline counts.
     ///
     /// The connect ends when the peer is known to hold the session: at once if there is a session and the
     /// peer was heard from recently; otherwise, the peer must answer by the deadline.
@@ -96,15 +78,11 @@ impl Endpoint {
     /// # Ok(())
     /// # });
     /// ```
-    pub fn connect(&self, peer: SocketAddr) -> Connect<'_> {
-        Connect { endpoint: self, peer, settings: Settings::default() }
+    pub fn connect(&self, peer: impl Into<Peer>) -> Operation<Connect> {
+        Operation::new(Connect { endpoint: self.clone(), peer: peer.into() })
     }
 
-    pub(crate) async fn connect_with(
-        &self,
-        peer: SocketAddr,
-        options: SendOptions,
-    ) -> Result<(), SendError> {
+    async fn connect_with(&self, peer: SocketAddr, options: SendOptions) -> Result<(), SendError> {
         let _ = self.inner.join_runtime();
         let begin = |options: &SendOptions| self.begin_connect(peer, options.deadline);
         let (connecting, ended) = self.inner.retry_while_full(options, begin).await?;

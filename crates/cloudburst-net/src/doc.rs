@@ -1,6 +1,6 @@
 //! What the examples of the documentation share.
 
-use crate::{Endpoint, Security, blocking};
+use crate::{Endpoint, Security};
 use std::error::Error;
 
 /// Runs an example with a client and a server, in a runtime of its own.
@@ -10,11 +10,6 @@ pub fn run(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = runtime.expect("a runtime").block_on(example(endpoint(), endpoint()));
     result.expect("an example that succeeds");
-}
-
-/// A client and a server.
-pub fn pair() -> (blocking::Endpoint, blocking::Endpoint) {
-    (endpoint().blocking(), endpoint().blocking())
 }
 
 /// An endpoint on the loopback interface.

@@ -1,11 +1,13 @@
 //! The async endpoint.
 
-use crate::driver::Inner;
+use crate::driver::{Inner, Notifier, block_on};
 use crate::error::{Closed, SendError};
 use crate::io::{GrantedBuffers, IoCounters};
-use crate::outgoing::{BoxFuture, Outgoing};
+use crate::names::Peer;
+use crate::operation::{Kind, Operation, Parcel};
 use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending;
+use crate::settings::Settings;
 use bytes::Bytes;
 use cloudburst_core::burst::PacketIo;
 use cloudburst_core::error::Receipt;
@@ -22,7 +24,7 @@ use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::{io, thread};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 /// Sends messages to peers and receives theirs.
 ///
@@ -206,11 +208,11 @@ impl Endpoint {
     }
 
     /// Sends a message to `peer`, in a burst that ends when the receiver has it. Await the returned
-    /// [`Outgoing`], or [begin](Outgoing::begin) it. Before that, you can set a priority, a code, a burst
-    /// policy, and a deadline.
+    /// [`Operation`], [wait](Operation::wait) for it, or [begin](Operation::begin) it. Before that, you can set a
+    /// priority, a code, a burst policy, and a deadline.
     ///
-    /// If the limits on messages under way are reached, the future first waits, as long as the
-    /// deadline allows. Dropping it stops the burst at once.
+    /// The peer is an address, or a name that is looked up: see [`Peer`]. If the limits on messages under way are
+    /// reached, the future first waits, as long as the deadline allows. Dropping it stops the burst at once.
     ///
     /// # Errors
     ///
@@ -226,8 +228,12 @@ impl Endpoint {
     /// # Ok(())
     /// # });
     /// ```
-    pub fn send(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Outgoing<Plain<'_>> {
-        Outgoing::new(Plain { endpoint: self, peer, bytes: bytes.into() })
+    pub fn send(&self, peer: impl Into<Peer>, bytes: impl Into<Bytes>) -> Operation<Plain> {
+        Operation::new(Plain(self.parcel(peer, bytes)))
+    }
+
+    pub(crate) fn parcel(&self, peer: impl Into<Peer>, bytes: impl Into<Bytes>) -> Parcel {
+        Parcel { endpoint: self.clone(), peer: peer.into(), bytes: bytes.into() }
     }
 
     /// Receives the next message.
@@ -247,15 +253,13 @@ impl Endpoint {
     /// # Ok(())
     /// # });
     /// ```
-    pub async fn recv(&self) -> Result<Message, Closed> {
-        let _ = self.inner.join_runtime();
-        loop {
-            let readable = self.inner.notifier.messages.notified();
-            if let Some(message) = self.try_recv()? {
-                return Ok(message);
-            }
-            readable.await;
-        }
+    pub fn recv(&self) -> Operation<Receive<Message>> {
+        let endpoint = self.clone();
+        Operation::new(Receive {
+            endpoint,
+            take: Self::try_recv,
+            readable: |notifier| &notifier.messages,
+        })
     }
 
     /// Returns the next message if there is one.
@@ -314,6 +318,18 @@ impl Endpoint {
         }
     }
 
+    /// [Shuts the endpoint down](Self::shutdown), and blocks this thread meanwhile.
+    pub fn blocking_shutdown(&self, within: Duration) -> bool {
+        self.inner.shutdown(within)
+    }
+
+    /// Runs `future` on this thread, which receives the endpoint's packets while it waits: for what has no
+    /// [`wait`](Operation::wait) of its own, such as [`Calls::next`](crate::Calls::next). Do not use it in async
+    /// code.
+    pub fn block_on<F: IntoFuture>(&self, future: F) -> F::Output {
+        block_on(Some(self.inner.engine.clone()), future.into_future())
+    }
+
     /// Whether the endpoint is closed, because it was shut down: nothing more arrives.
     pub fn is_closed(&self) -> bool {
         self.inner.is_closed()
@@ -328,20 +344,17 @@ impl Endpoint {
 }
 
 /// A plain message: see [`Endpoint::send`].
-#[derive(Clone)]
-pub struct Plain<'a> {
-    endpoint: &'a Endpoint,
-    peer: SocketAddr,
-    bytes: Bytes,
-}
+#[derive(Debug)]
+pub struct Plain(Parcel);
 
-impl Outgoing<Plain<'_>> {
+impl Operation<Plain> {
     /// Begins to burst the message, without waiting for capacity: when this returns, its first packets have left,
     /// or are about to leave together with those of other messages.
     ///
     /// # Errors
     ///
-    /// [`SendError::Full`] if the limits on messages under way are reached.
+    /// [`SendError::Full`] if the limits on messages under way are reached; [`SendError::NoAddress`] if the peer is
+    /// a name, since a look-up takes time.
     ///
     /// # Example
     ///
@@ -355,34 +368,58 @@ impl Outgoing<Plain<'_>> {
     /// # Ok(())
     /// # });
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If it was polled before.
     pub fn begin(self) -> Result<Sending, SendError> {
-        let Plain { endpoint, peer, bytes } = self.operation;
-        endpoint.inner.try_send(peer, Role::Plain, bytes, &self.settings.now())
+        let Plain(Parcel { endpoint, peer, bytes }) = self.kind.expect("it was not polled");
+        endpoint.inner.try_send(peer.address()?, Role::Plain, bytes, &self.options.now())
     }
 }
 
-impl IntoFuture for Outgoing<Plain<'_>> {
+impl Kind for Plain {
+    type Options = Settings;
     type Output = Result<Receipt, SendError>;
-    type IntoFuture = BoxFuture<Self::Output>;
 
-    fn into_future(self) -> Self::IntoFuture {
-        let Plain { endpoint, peer, bytes } = self.operation;
-        let endpoint = endpoint.clone();
-        let settings = self.settings;
-        Box::pin(async move {
-            let options = settings.now();
-            endpoint.inner.send_when_possible(peer, Role::Plain, bytes, options).await?.await
-        })
+    fn endpoint(&self) -> Option<Endpoint> {
+        Some(self.0.endpoint.clone())
+    }
+
+    async fn run(self, settings: Settings) -> Self::Output {
+        let Parcel { endpoint, peer, bytes } = self.0;
+        let (peer, options) = endpoint.find(peer, settings.now()).await?;
+        endpoint.inner.send_when_possible(peer, Role::Plain, bytes, options).await?.await
     }
 }
 
-impl fmt::Debug for Plain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { endpoint: _, peer, bytes } = self;
-        f.debug_struct("Plain")
-            .field("peer", peer)
-            .field("len", &bytes.len())
-            .finish_non_exhaustive()
+/// The next message or request: see [`Endpoint::recv`] and [`Endpoint::recv_request`].
+#[derive(Debug)]
+pub struct Receive<T> {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) take: fn(&Endpoint) -> Result<Option<T>, Closed>,
+    /// Notified when there may be one to take.
+    pub(crate) readable: fn(&Notifier) -> &Notify,
+}
+
+impl<T: Send + Sync + 'static> Kind for Receive<T> {
+    type Options = ();
+    type Output = Result<T, Closed>;
+
+    fn endpoint(&self) -> Option<Endpoint> {
+        Some(self.endpoint.clone())
+    }
+
+    async fn run(self, (): ()) -> Self::Output {
+        let Self { endpoint, take, readable } = self;
+        let _ = endpoint.inner.join_runtime();
+        loop {
+            let readable = readable(&endpoint.inner.notifier).notified();
+            if let Some(next) = take(&endpoint)? {
+                return Ok(next);
+            }
+            readable.await;
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Cloudburst over UDP sockets: endpoints that burst messages over many paths until they arrive.
 //!
 //! ```text
-//!   Endpoint (async)   blocking::Endpoint        handles of the application
-//!         └───────┬────────┘
+//!              Endpoint                          the handle of the application
+//!                 │
 //!              driver                            which thread or task runs what
 //!                 │
 //!    cloudburst_core::burst::Engine              two threads and the protocol
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! An [`Endpoint`] sends and receives. It needs no runtime of its own: its futures run on tokio and on any
-//! other executor, and [`blocking`] endpoints need none. On tokio, a task of the runtime that first uses an
+//! other executor, and threads [wait](Operation::wait) for them without one. On tokio, a task of the runtime that first uses an
 //! endpoint receives its packets: a runtime wakes its own tasks sooner than another thread can, and the packets
 //! that its tasks send share batches. Elsewhere, a thread of the endpoint receives them.
 //!
@@ -29,21 +29,19 @@
 //! let server = Endpoint::builder()
 //!     .bind("127.0.0.1:0".parse()?)
 //!     .security(Security::pre_shared(key))
-//!     .build()?
-//!     .blocking();
+//!     .build()?;
 //! let client = Endpoint::builder()
 //!     .bind("127.0.0.1:0".parse()?)
 //!     .paths(PathMap::ecmp(4))
 //!     .security(Security::pre_shared(key))
-//!     .build()?
-//!     .blocking();
+//!     .build()?;
 //!
-//! let receipt = client.send(server.local_addr(), "a question")?; // Ok: the server has it
+//! let receipt = client.send(server.local_addr(), "a question").wait()?; // Ok: the server has it
 //! assert_eq!(receipt.bytes, 10);
-//! let question = server.recv()?;
+//! let question = server.recv().wait()?;
 //! assert_eq!(question.bytes, "a question");
-//! server.send(question.peer, "an answer")?;
-//! assert_eq!(client.recv()?.bytes, "an answer");
+//! server.send(question.peer, "an answer").wait()?;
+//! assert_eq!(client.recv().wait()?.bytes, "an answer");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -115,7 +113,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("cloudburst-net needs Linux: it uses UDP_SEGMENT, UDP_GRO, recvmmsg and eventfd");
 
-// What a user meets stands here: `endpoint`, `builder`, `blocking`, `calls`, `connect`, `outgoing`, `sending`,
+// What a user meets stands here: `endpoint`, `builder`, `calls`, `connect`, `operation`, `sending`,
 // `streams`, `names` and `metrics`. Below it, each importing only what follows:
 //
 //   driver     which thread or task runs, waits, and wakes whom; the state that all clones share
@@ -126,7 +124,6 @@ compile_error!("cloudburst-net needs Linux: it uses UDP_SEGMENT, UDP_GRO, recvmm
 //   path_map   path maps as users give them
 //   settings   the settings of an operation that has not begun
 //   limits     the limits that modules of sockets and path maps share
-pub mod blocking;
 mod builder;
 mod calls;
 mod connect;
@@ -140,7 +137,7 @@ mod limits;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod names;
-mod outgoing;
+mod operation;
 mod path_map;
 mod paths;
 mod qlog;
@@ -153,12 +150,13 @@ pub use builder::{Builder, DEFAULT_SOCKET_BUFFERS};
 pub use calls::Client;
 pub use calls::{Call, CallMany, Calls, Reply, Request, RequestParts, Response};
 pub use connect::Connect;
-pub use endpoint::{Counters, Endpoint, Plain};
+pub use endpoint::{Counters, Endpoint, Plain, Receive};
 pub use error::{BuildError, Closed, Overloaded, SendError};
 pub use io::{EcnCounts, GrantedBuffers, IoCounters, RefusedDatagrams};
 #[cfg(feature = "metrics")]
 pub use metrics::Metrics;
-pub use outgoing::{BoxFuture, Outgoing};
+pub use names::Peer;
+pub use operation::{BoxFuture, Operation};
 pub use path_map::{PathMap, PathMapError};
 pub use sending::Sending;
 pub use streams::{Incoming, PeerSink};

@@ -1,19 +1,86 @@
-//! Name resolution.
+//! Peers as users give them, and name resolution.
 
 use crate::endpoint::Endpoint;
+use crate::error::SendError;
 use crate::path_map::reaches;
-use std::net::{SocketAddr, ToSocketAddrs};
+use crate::settings::left;
+use cloudburst_core::proto::SendOptions;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::{io, thread};
 use tokio::sync::oneshot;
+
+/// A peer: an address, or the name of one. Made from a [`SocketAddr`], a text such as `"10.0.0.2:7000"` or
+/// `"cache-7.example:7000"`, or a pair of a host and a port.
+///
+/// Each operation looks a name up anew, which takes milliseconds to seconds and counts against its deadline:
+/// [resolve](Endpoint::resolve) the name of a peer that gets many messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// An address.
+    Address(SocketAddr),
+    /// A name and a port, such as `cache-7.example:7000`.
+    Name(String),
+}
+
+impl Peer {
+    /// The address, where there is no time for a look-up.
+    pub(crate) fn address(self) -> Result<SocketAddr, SendError> {
+        match self {
+            Self::Address(address) => Ok(address),
+            Self::Name(name) => {
+                let reason = "`begin` does not wait for a look-up".to_owned();
+                Err(SendError::NoAddress { name, reason })
+            }
+        }
+    }
+}
+
+impl From<SocketAddr> for Peer {
+    fn from(address: SocketAddr) -> Self {
+        Self::Address(address)
+    }
+}
+
+impl From<String> for Peer {
+    fn from(name: String) -> Self {
+        name.parse().map_or(Self::Name(name), Self::Address)
+    }
+}
+
+impl From<&str> for Peer {
+    fn from(name: &str) -> Self {
+        name.parse().map_or_else(|_| Self::Name(name.to_owned()), Self::Address)
+    }
+}
+
+impl From<&String> for Peer {
+    fn from(name: &String) -> Self {
+        name.as_str().into()
+    }
+}
+
+impl From<(IpAddr, u16)> for Peer {
+    fn from(address: (IpAddr, u16)) -> Self {
+        Self::Address(address.into())
+    }
+}
+
+impl From<(&str, u16)> for Peer {
+    fn from((host, port): (&str, u16)) -> Self {
+        match host.parse::<IpAddr>() {
+            Ok(ip) => (ip, port).into(),
+            Err(_) => Self::Name(format!("{host}:{port}")),
+        }
+    }
+}
 
 impl Endpoint {
     /// Resolves `name`, such as `cache-7.example:7000`, to the first address of the system's
     /// resolver that this endpoint can send to. An endpoint on an IPv4 address can send only to
     /// IPv4 addresses.
     ///
-    /// The look-up runs in a thread of its own, takes milliseconds to seconds, and is not cached:
-    /// resolve a peer once, not for each message. Dropping the future leaves the thread to finish
-    /// by itself.
+    /// The look-up runs in a thread of its own, takes milliseconds to seconds, and is not cached.
+    /// Dropping the future leaves the thread to finish by itself.
     ///
     /// # Errors
     ///
@@ -22,16 +89,32 @@ impl Endpoint {
         let (found, wait) = oneshot::channel();
         let name = name.into();
         let local = self.local_addr();
-        // Once, and not in each send, where it would hide seconds in a message of microseconds. The
-        // system's resolver blocks, hence a thread.
+        // The system's resolver blocks, hence a thread.
         let resolve = move || drop(found.send(resolve(&name, local)));
         thread::Builder::new().name("cbrst-resolve".into()).spawn(resolve)?;
         let panicked = |_| io::Error::other("the thread that resolves the name has panicked");
         wait.await.map_err(panicked)?
     }
+
+    /// The address of `peer`, and `options` with what is left of the deadline once it is known.
+    pub(crate) async fn find(
+        &self,
+        peer: Peer,
+        options: SendOptions,
+    ) -> Result<(SocketAddr, SendOptions), SendError> {
+        let name = match peer {
+            Peer::Address(address) => return Ok((address, options)),
+            Peer::Name(name) => name,
+        };
+        let until = self.inner.deadline_of(&options);
+        match self.inner.until_deadline(until, self.resolve(&name)).await? {
+            Ok(address) => Ok((address, left(options, until))),
+            Err(error) => Err(SendError::NoAddress { name, reason: error.to_string() }),
+        }
+    }
 }
 
-pub(crate) fn resolve(name: &str, local: SocketAddr) -> io::Result<SocketAddr> {
+fn resolve(name: &str, local: SocketAddr) -> io::Result<SocketAddr> {
     let fits = |peer: &SocketAddr| reaches(local.ip(), peer.ip());
     name.to_socket_addrs()?.find(fits).ok_or_else(|| {
         let family = if local.is_ipv4() { "IPv4" } else { "IPv6" };
@@ -65,5 +148,18 @@ mod tests {
              [::]:1 to reach both"
         );
         assert!(on("0.0.0.0:1", "no port").is_err());
+    }
+
+    #[test]
+    fn a_peer_is_an_address_where_no_look_up_is_needed() {
+        let address: SocketAddr = "[::1]:7".parse().unwrap();
+        for peer in ["[::1]:7".into(), String::from("[::1]:7").into(), ("::1", 7).into()] {
+            assert_eq!(Peer::Address(address), peer);
+        }
+        let name = Peer::Name("cache-7.example:7".into());
+        assert_eq!(
+            (Peer::from("cache-7.example:7"), ("cache-7.example", 7).into()),
+            (name.clone(), name)
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! A send under way.
 
-use crate::driver::Inner;
+use crate::driver::{Inner, block_on, block_on_for};
 use crate::error::SendError;
 use crate::io::canonical;
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use cloudburst_core::wire::Role;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
+use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use tokio::sync::oneshot::{self, Receiver};
@@ -46,8 +47,18 @@ impl Sending {
         self.id
     }
 
-    pub(crate) const fn endpoint(&self) -> &Weak<Inner> {
-        &self.endpoint
+    /// Blocks this thread until the send has ended. Do not use it in async code.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`].
+    pub fn wait(self) -> Result<Receipt, SendError> {
+        block_on(Inner::engine_of(&self.endpoint), self)
+    }
+
+    /// Like [`wait`](Self::wait), for at most `timeout`. `None` if the send has not ended by then; it continues.
+    pub fn wait_for(&mut self, timeout: Duration) -> Option<Result<Receipt, SendError>> {
+        block_on_for(Inner::engine_of(&self.endpoint), timeout, self)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::calls::Request;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::outgoing::BoxFuture;
+use crate::operation::BoxFuture;
 use crate::sending::Sending;
 use crate::settings::left;
 use bytes::Bytes;

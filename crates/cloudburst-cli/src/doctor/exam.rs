@@ -7,7 +7,7 @@ use crate::sender::Failure;
 use crate::sender::address::{self, Probe};
 use bytes::Bytes;
 use cloudburst_net::{
-    BurstPolicy, Capacity, Config, Endpoint, Fabric, PathMap, SendError, SendOptions, blocking,
+    BurstPolicy, Capacity, Config, Endpoint, Fabric, PathMap, SendError, SendOptions,
 };
 use core::time::Duration;
 use serde::Serialize;
@@ -25,7 +25,7 @@ const RECOUNT_AFTER: Duration = Duration::from_millis(20);
 
 /// An endpoint that requests the state of a receiver.
 pub(super) struct Examiner {
-    pub(super) endpoint: blocking::Endpoint,
+    pub(super) endpoint: Endpoint,
     peer: SocketAddr,
     /// Bytes of padding with which a request fills a packet.
     full: usize,
@@ -107,7 +107,7 @@ impl Examiner {
             .config(config)
             .paths(PathMap::ecmp(paths))
             .security(plan.key.security());
-        let endpoint = builder.build()?.blocking();
+        let endpoint = builder.build()?;
         let session = InvocationId(rand::random());
         let deadline = plan.deadline;
         Ok(Self { endpoint, peer, full, session, requests: 0, deadline, last_error: None })
@@ -145,8 +145,8 @@ impl Examiner {
         let until = Instant::now() + self.deadline;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let message = self.endpoint.recv_timeout(left).ok().flatten();
-            let Some(message) = message else { return Ok(None) };
+            let message = self.endpoint.recv().wait_for(left);
+            let Some(Ok(message)) = message else { return Ok(None) };
             match Frame::decode_answer(&message.bytes) {
                 Ok(frame) if frame.transfer == transfer => match frame.body {
                     Body::Vitals(vitals) => return Ok(Some(vitals)),
@@ -171,7 +171,7 @@ impl Examiner {
         let policy = BurstPolicy::Budgeted { margin: 0.0 };
         let options = SendOptions::default().deadline(self.deadline).policy(policy);
         let frame = request_frame(transfer, self.peer, answer, padding);
-        match self.endpoint.with(options).send(self.peer, frame) {
+        match self.endpoint.send(self.peer, frame).options(options).wait() {
             Ok(receipt) => Ok(Some((transfer, receipt.packets))),
             Err(
                 error @ (SendError::NoAnswer

@@ -1,7 +1,7 @@
 //! Messages and a file, over a wire that loses packets both ways.
 
 use bytes::Bytes;
-use cloudburst_net::{Endpoint, PathMap, Security, blocking};
+use cloudburst_net::{Endpoint, PathMap, Security};
 use cloudburst_testbed::{End, Wire};
 use libtest_mimic::Failed;
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ pub(crate) fn messages(percent: u32, count: u64) -> Result<(), Failed> {
                         .expect("no thread panics while it holds the lock")
                         .entry(digest)
                         .or_default() += 1;
-                    let receipt = sender.send(to, bytes);
+                    let receipt = sender.send(to, bytes).wait();
                     packets +=
                         receipt.map_err(|e| format!("message {number}: {e}"))?.packets as u64;
                 }
@@ -61,7 +61,7 @@ pub(crate) fn messages(percent: u32, count: u64) -> Result<(), Failed> {
         .collect();
     let mut arrived = Counts::new();
     for _ in 0..count {
-        let message = receiver.recv_timeout(Duration::from_secs(60))?;
+        let message = receiver.recv().wait_for(Duration::from_secs(60)).transpose()?;
         let Some(message) = message else {
             return Err(format!("{} of {count} arrived", arrived.values().sum::<u32>()).into());
         };
@@ -71,7 +71,7 @@ pub(crate) fn messages(percent: u32, count: u64) -> Result<(), Failed> {
     for sender in senders {
         packets += sender.join().map_err(|_| "a sending thread panicked")??;
     }
-    let again = receiver.recv_timeout(Duration::from_millis(500))?;
+    let again = receiver.recv().wait_for(Duration::from_millis(500)).transpose()?;
     println!(
         "{count} messages, {percent} % loss each way: {packets} packets, {} and {} lost, {:.1} s",
         wire.right.lost()?,
@@ -87,8 +87,8 @@ pub(crate) fn messages(percent: u32, count: u64) -> Result<(), Failed> {
     if wire.right.lost()? == 0 || wire.left.lost()? == 0 {
         return Err("the wire lost nothing".into());
     }
-    sender.shutdown(Duration::from_secs(5));
-    receiver.shutdown(Duration::from_secs(5));
+    sender.blocking_shutdown(Duration::from_secs(5));
+    receiver.blocking_shutdown(Duration::from_secs(5));
     Ok(())
 }
 
@@ -102,7 +102,7 @@ fn message(number: u64, count: u64) -> Bytes {
     bytes.into()
 }
 
-fn endpoint(on: &End, port: u16) -> Result<blocking::Endpoint, Failed> {
+fn endpoint(on: &End, port: u16) -> Result<Endpoint, Failed> {
     let address = SocketAddr::from((on.address(), port));
     let built = on.run(move || {
         Endpoint::builder()
@@ -111,7 +111,7 @@ fn endpoint(on: &End, port: u16) -> Result<blocking::Endpoint, Failed> {
             .security(Security::pre_shared([7; 32]))
             .build()
     });
-    Ok(built?.blocking())
+    Ok(built?)
 }
 
 /// Sends a file of 100 MB with the programs.

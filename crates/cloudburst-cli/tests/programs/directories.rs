@@ -95,11 +95,11 @@ fn a_file_that_was_replaced_after_the_walk_is_not_sent() {
     }
     let builder = Endpoint::builder().bind("127.0.0.1:0".parse().unwrap());
     let builder = builder.paths(PathMap::ecmp(1)).security(Security::trusted_network());
-    let receiver = builder.build().unwrap().blocking();
+    let receiver = builder.build().unwrap();
     let addr = receiver.local_addr().to_string();
     let sending = Running::start(&mut sender(&addr, "", &["-r", "--insecure"], &[&root]));
     let offered = || loop {
-        let message = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
+        let message = receiver.recv().wait_for(PATIENCE).unwrap().unwrap();
         let Frame { transfer, body } = Frame::decode(&message.bytes).unwrap();
         if let Body::Offer(offer) = body {
             return (message.peer, transfer, offer.name.unwrap().to_string());
@@ -107,7 +107,7 @@ fn a_file_that_was_replaced_after_the_walk_is_not_sent() {
     };
     let refuse = |(peer, transfer, _)| {
         let body = Body::Failed(Reason::Exists);
-        receiver.send(peer, Frame { transfer, body }.encode()).unwrap();
+        receiver.send(peer, Frame { transfer, body }.encode()).wait().unwrap();
     };
     let first = offered();
     assert_eq!(first.2, "photos/a");

@@ -107,13 +107,12 @@ fn absurd_counters_of_a_receiver_do_no_harm() {
         .bind("127.0.0.1:0".parse().unwrap())
         .security(Security::trusted_network())
         .build()
-        .unwrap()
-        .blocking();
+        .unwrap();
     let addr = endpoint.local_addr().to_string();
     let receiver = endpoint.clone();
     let answering = thread::spawn(move || {
         let mut wild = [0, u64::MAX].into_iter().cycle();
-        while let Ok(message) = receiver.recv() {
+        while let Ok(message) = receiver.recv().wait() {
             let Ok(Frame { transfer, body: Body::Examine { answer: true, answer_to, .. } }) =
                 Frame::decode(&message.bytes)
             else {
@@ -136,14 +135,14 @@ fn absurd_counters_of_a_receiver_do_no_harm() {
             if answer_to != 0 {
                 to.set_port(answer_to);
             }
-            let _ = receiver.send(to, answer);
+            let _ = receiver.send(to, answer).wait();
         }
     });
     for args in [&["--insecure", "--ports", "4"][..], &["--insecure", "--ports", "3", "--json"]] {
         let ended = doctor(&addr, "", args);
         assert_eq!((ended.code, &*ended.stderr), (Some(1), ""));
     }
-    endpoint.shutdown(Duration::ZERO);
+    endpoint.blocking_shutdown(Duration::ZERO);
     answering.join().unwrap();
 }
 

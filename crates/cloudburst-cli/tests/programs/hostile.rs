@@ -6,13 +6,13 @@ use bytes::Bytes;
 use cloudburst_cli::protocol::{
     Attributes, Body, Entry, FilePath, Frame, InvocationId, Offer, Reason, TransferId,
 };
-use cloudburst_net::{Endpoint, PathMap, Security, blocking};
+use cloudburst_net::{Endpoint, PathMap, Security};
 use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
 struct Attacker {
-    endpoint: blocking::Endpoint,
+    endpoint: Endpoint,
     victim: SocketAddr,
     session: u8,
 }
@@ -26,8 +26,7 @@ impl Attacker {
             .paths(PathMap::ecmp(1))
             .security(Security::pre_shared(key))
             .build()
-            .unwrap()
-            .blocking();
+            .unwrap();
         Self { endpoint, victim: receiver.addr.parse().unwrap(), session: 0 }
     }
 
@@ -42,13 +41,13 @@ impl Attacker {
     }
 
     fn send_raw(&self, bytes: impl Into<Bytes>) {
-        self.endpoint.send(self.victim, bytes).unwrap();
+        self.endpoint.send(self.victim, bytes).wait().unwrap();
     }
 
     /// The receiver's next frame about the transfer.
     fn answer(&self, transfer: TransferId) -> Body {
         loop {
-            let message = self.endpoint.recv_timeout(PATIENCE).unwrap().expect("an answer");
+            let message = self.endpoint.recv().wait_for(PATIENCE).unwrap().expect("an answer");
             let frame = Frame::decode(&message.bytes).unwrap();
             if frame.transfer == transfer {
                 return frame.body;
@@ -176,7 +175,7 @@ fn invalid_and_unexpected_frames_are_ignored_or_refused() {
         attacker.send(nobody, body);
     }
     attacker.send_raw(Frame { transfer: nobody, body: Body::Alive }.encode_as(3));
-    let refusal = attacker.endpoint.recv_timeout(PATIENCE).unwrap().unwrap().bytes;
+    let refusal = attacker.endpoint.recv().wait_for(PATIENCE).unwrap().unwrap().bytes;
     let body = Body::Failed(Reason::Version(2));
     assert_eq!(refusal, Frame { transfer: nobody, body }.encode_as(3), "in its own version");
     assert_unharmed(receiver, &[]);

@@ -131,11 +131,11 @@ fn a_receiver_of_another_version_of_the_file_protocol_is_named_with_both() {
     for answer in [1, 2] {
         let builder = Endpoint::builder().bind("127.0.0.1:0".parse().unwrap());
         let builder = builder.paths(PathMap::ecmp(1)).security(Security::trusted_network());
-        let receiver = builder.build().unwrap().blocking();
+        let receiver = builder.build().unwrap();
         let addr = receiver.local_addr().to_string();
         let refuse = || {
             let (peer, transfer) = loop {
-                let request = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
+                let request = receiver.recv().wait_for(PATIENCE).unwrap().unwrap();
                 let Frame { transfer, body } = Frame::decode(&request.bytes).unwrap();
                 // The sender says BYE, too.
                 if matches!(body, Body::Offer(_) | Body::Examine { .. }) {
@@ -143,7 +143,7 @@ fn a_receiver_of_another_version_of_the_file_protocol_is_named_with_both() {
                 }
             };
             let body = Body::Failed(Reason::Version(1));
-            receiver.send(peer, Frame { transfer, body }.encode_as(answer)).unwrap();
+            receiver.send(peer, Frame { transfer, body }.encode_as(answer)).wait().unwrap();
         };
         let expected =
             "speaks version 1 of the file protocol, this program 2: upgrade the older one";
@@ -168,14 +168,14 @@ fn a_receiver_whose_application_reads_nothing_is_reported() {
     let endpoint = |config| {
         let builder = Endpoint::builder().bind("127.0.0.1:0".parse().unwrap());
         let builder = builder.paths(PathMap::ecmp(1)).security(Security::trusted_network());
-        builder.config(config).build().unwrap().blocking()
+        builder.config(config).build().unwrap()
     };
     let receiver = endpoint(Config {
         tuning: Tuning { receive_messages: Some(1), ..Tuning::default() },
         ..Config::default()
     });
     let addr = receiver.local_addr();
-    endpoint(Config::default()).send(addr, "the only one that fits").unwrap();
+    endpoint(Config::default()).send(addr, "the only one that fits").wait().unwrap();
     let args = ["--insecure", "--deadline", "1"];
     let sent = Running::start(&mut sender(&addr.to_string(), "", &args, &[&path])).end();
     assert_eq!(sent.code, Some(1));

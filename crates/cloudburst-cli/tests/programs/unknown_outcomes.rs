@@ -2,25 +2,24 @@
 
 use crate::common::*;
 use cloudburst_cli::protocol::{Body, Frame, Reason};
-use cloudburst_net::{Endpoint, Message, PathMap, Security, blocking};
+use cloudburst_net::{Endpoint, Message, PathMap, Security};
 use core::time::Duration;
 use nix::sys::signal::Signal;
 
 /// A sender whose FINISH was just received, and the receiver that may answer it.
-fn finished(args: &[&str]) -> (Running, blocking::Endpoint, Message) {
+fn finished(args: &[&str]) -> (Running, Endpoint, Message) {
     let endpoint = Endpoint::builder()
         .bind("127.0.0.1:0".parse().unwrap())
         .paths(PathMap::ecmp(1))
         .security(Security::trusted_network())
         .build()
-        .unwrap()
-        .blocking();
+        .unwrap();
     let addr = endpoint.local_addr().to_string();
     let (_dir, paths) = files(&[("file", b"content")]);
     let args = [&["--insecure", "--json"], args].concat();
     let sending = Running::start(&mut sender(&addr, "", &args, &[&paths[0]]));
     loop {
-        let message = endpoint.recv_timeout(PATIENCE).unwrap().expect("a frame");
+        let message = endpoint.recv().wait_for(PATIENCE).unwrap().expect("a frame");
         match Frame::decode(&message.bytes).unwrap().body {
             Body::Offer(offer) => {
                 assert_eq!(offer.patience, Duration::from_secs(300));
@@ -36,9 +35,9 @@ fn finished(args: &[&str]) -> (Running, blocking::Endpoint, Message) {
     }
 }
 
-fn answer(endpoint: &blocking::Endpoint, to: &Message, body: Body) {
+fn answer(endpoint: &Endpoint, to: &Message, body: Body) {
     let transfer = Frame::decode(&to.bytes).unwrap().transfer;
-    endpoint.send(to.peer, Frame { transfer, body }.encode()).unwrap();
+    endpoint.send(to.peer, Frame { transfer, body }.encode()).wait().unwrap();
 }
 
 fn outcome(ended: &Ended) -> String {

@@ -3,13 +3,12 @@
 use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::outgoing::{BoxFuture, Outgoing};
-use crate::settings::left;
+use crate::names::Peer;
+use crate::operation::{Kind, Operation, Parcel};
+use crate::settings::{Settings, left};
 use bytes::Bytes;
 use cloudburst_core::burst::OnAnswer;
 use cloudburst_core::proto::{CallId, Prepared, SendOptions};
-use core::fmt;
-use core::future::IntoFuture;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -32,38 +31,27 @@ impl Drop for InFlight {
 }
 
 /// A call: see [`Endpoint::call`].
-#[derive(Clone)]
-pub struct Call<'a> {
-    endpoint: &'a Endpoint,
-    peer: SocketAddr,
-    bytes: Bytes,
-}
+#[derive(Debug)]
+pub struct Call(Parcel);
 
-impl IntoFuture for Outgoing<Call<'_>> {
+impl Kind for Call {
+    type Options = Settings;
     type Output = Result<Bytes, SendError>;
-    type IntoFuture = BoxFuture<Self::Output>;
 
-    fn into_future(self) -> Self::IntoFuture {
-        let Call { endpoint, peer, bytes } = self.operation;
-        let endpoint = endpoint.clone();
-        let settings = self.settings;
-        Box::pin(async move { endpoint.call_with(peer, bytes, settings.now()).await })
+    fn endpoint(&self) -> Option<Endpoint> {
+        Some(self.0.endpoint.clone())
     }
-}
 
-impl fmt::Debug for Call<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { endpoint: _, peer, bytes } = self;
-        f.debug_struct("Call")
-            .field("peer", peer)
-            .field("len", &bytes.len())
-            .finish_non_exhaustive()
+    async fn run(self, settings: Settings) -> Self::Output {
+        let Parcel { endpoint, peer, bytes } = self.0;
+        let (peer, options) = endpoint.find(peer, settings.now()).await?;
+        endpoint.call_with(peer, bytes, options).await
     }
 }
 
 impl Endpoint {
-    /// Sends a request to `peer` and waits for its response, once the returned [`Outgoing`] is awaited. You
-    /// can change its settings before. The deadline covers the whole call, from when it is first polled; the
+    /// Sends a request to `peer` and waits for its response, once the returned [`Operation`] is
+    /// awaited or waited for. You can change its settings before. The deadline covers the whole call, from when it is first polled; the
     /// other settings apply to the request, and the callee chooses those of the response.
     ///
     /// `Ok` means that the application there has answered, which is more than the `Ok` of
@@ -94,8 +82,8 @@ impl Endpoint {
     /// # Ok(())
     /// # });
     /// ```
-    pub fn call(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Outgoing<Call<'_>> {
-        Outgoing::new(Call { endpoint: self, peer, bytes: bytes.into() })
+    pub fn call(&self, peer: impl Into<Peer>, bytes: impl Into<Bytes>) -> Operation<Call> {
+        Operation::new(Call(self.parcel(peer, bytes)))
     }
 
     pub(crate) async fn call_with(

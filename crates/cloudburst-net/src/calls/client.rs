@@ -2,7 +2,7 @@
 
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::outgoing::BoxFuture;
+use crate::operation::BoxFuture;
 use bytes::Bytes;
 use cloudburst_core::proto::SendOptions;
 use core::fmt;

@@ -1,10 +1,10 @@
 //! Many calls with one deadline: partition and aggregate.
 
 use super::call::InFlight;
-use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::outgoing::Outgoing;
+use crate::operation::{Kind, Operation};
+use crate::settings::Settings;
 use bytes::Bytes;
 use cloudburst_core::error::CallFailure;
 use cloudburst_core::proto::SendOptions;
@@ -14,7 +14,6 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use futures_core::Stream;
 use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 type Ended = (usize, Result<Bytes, SendError>);
@@ -54,17 +53,12 @@ pub struct Calls {
     /// By index: the peer, and the call, or `None` once its result was returned.
     calls: Vec<(SocketAddr, Option<InFlight>)>,
     left: usize,
-    endpoint: Weak<Inner>,
 }
 
 impl Calls {
     /// The number of calls whose results have not been returned yet.
     pub const fn left(&self) -> usize {
         self.left
-    }
-
-    pub(crate) const fn endpoint(&self) -> &Weak<Inner> {
-        &self.endpoint
     }
 
     /// Waits for the next call to end and returns its result, or `None` once all results were
@@ -109,20 +103,42 @@ impl Stream for Calls {
 }
 
 /// Several calls: see [`Endpoint::call_many`].
-#[derive(Clone)]
-pub struct CallMany<'a> {
-    endpoint: &'a Endpoint,
+pub struct CallMany {
+    endpoint: Endpoint,
     requests: Vec<(SocketAddr, Bytes)>,
 }
 
-impl Outgoing<CallMany<'_>> {
+impl Operation<CallMany> {
     /// Begins all calls, and returns the stream of their responses.
+    ///
+    /// # Panics
+    ///
+    /// If it was polled before.
     pub fn begin(self) -> Calls {
-        self.operation.endpoint.call_many_with(self.operation.requests, &self.settings.now())
+        self.kind.expect("it was not polled").begin(self.options)
     }
 }
 
-impl fmt::Debug for CallMany<'_> {
+impl CallMany {
+    fn begin(self, settings: Settings) -> Calls {
+        self.endpoint.call_many_with(self.requests, &settings.now())
+    }
+}
+
+impl Kind for CallMany {
+    type Options = Settings;
+    type Output = Vec<Result<Bytes, SendError>>;
+
+    fn endpoint(&self) -> Option<Endpoint> {
+        Some(self.endpoint.clone())
+    }
+
+    async fn run(self, settings: Settings) -> Self::Output {
+        self.begin(settings).results().await
+    }
+}
+
+impl fmt::Debug for CallMany {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let requests = self.requests.len();
         f.debug_struct("CallMany").field("requests", &requests).finish_non_exhaustive()
@@ -132,7 +148,8 @@ impl fmt::Debug for CallMany<'_> {
 impl Endpoint {
     /// Sends several requests at once, each to its peer, and yields the responses as they arrive.
     ///
-    /// [Begin](Outgoing::begin) the returned [`Outgoing`], whose settings you can change before.
+    /// [Begin](Operation::begin) the returned [`Operation`], whose settings you can change before, or await all
+    /// results, in the order of the requests.
     /// The deadline applies to each call; as all calls begin together, all end by it. They do not
     /// wait for capacity: a request for which there is none ends with [`SendError::TooManyCalls`] or
     /// [`SendError::Full`].
@@ -156,16 +173,12 @@ impl Endpoint {
     pub fn call_many<B: Into<Bytes>>(
         &self,
         requests: impl IntoIterator<Item = (SocketAddr, B)>,
-    ) -> Outgoing<CallMany<'_>> {
+    ) -> Operation<CallMany> {
         let requests = requests.into_iter().map(|(peer, bytes)| (peer, bytes.into())).collect();
-        Outgoing::new(CallMany { endpoint: self, requests })
+        Operation::new(CallMany { endpoint: self.clone(), requests })
     }
 
-    pub(crate) fn call_many_with(
-        &self,
-        requests: Vec<(SocketAddr, Bytes)>,
-        options: &SendOptions,
-    ) -> Calls {
+    fn call_many_with(&self, requests: Vec<(SocketAddr, Bytes)>, options: &SendOptions) -> Calls {
         // One channel for all calls, so that the next response costs the same however many calls
         // there are. It holds at most one result for each.
         let (end, ended) = unbounded_channel();
@@ -181,8 +194,7 @@ impl Endpoint {
             };
             calls.push((peer, call));
         }
-        let endpoint = Arc::downgrade(&self.inner);
-        Calls { ended, left: calls.len(), calls, endpoint }
+        Calls { ended, left: calls.len(), calls }
     }
 
     fn try_call(

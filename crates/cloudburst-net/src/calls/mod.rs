@@ -20,5 +20,3 @@ pub use call::Call;
 pub use client::Client;
 pub use many::{CallMany, Calls, Response};
 pub use request::{Reply, Request, RequestParts};
-
-pub(crate) use serve::Handled;

@@ -2,17 +2,17 @@
 
 use super::cancellation::{CancelOnDrop, Cancellation};
 use crate::driver::Inner;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Receive};
 use crate::error::{Closed, SendError};
 use crate::io::UdpIo;
-use crate::outgoing::{BoxFuture, Outgoing};
+use crate::operation::{Kind, Operation};
+use crate::settings::Settings;
 use bytes::Bytes;
 use cloudburst_core::burst::OnWithdrawn;
 use cloudburst_core::error::{Outcome, Receipt, Rejection};
 use cloudburst_core::proto::{self, CallTable, SendOptions, response};
 use cloudburst_core::wire::Role;
 use core::fmt;
-use core::future::IntoFuture;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -109,11 +109,7 @@ impl Request {
         self.deadline
     }
 
-    pub(crate) const fn endpoint(&self) -> &Weak<Inner> {
-        &self.endpoint
-    }
-
-    /// Sends the response and waits until the caller's endpoint has it, once the returned [`Outgoing`] is
+    /// Sends the response and waits until the caller's endpoint has it, once the returned [`Operation`] is
     /// awaited. You can change its settings before.
     ///
     /// The send ends by the caller's deadline, or by the configured deadline of messages if that is earlier.
@@ -123,11 +119,11 @@ impl Request {
     /// # Errors
     ///
     /// See [`SendError`].
-    pub fn reply(self, bytes: impl Into<Bytes>) -> Outgoing<Reply> {
-        Outgoing::new(Reply { request: self, bytes: Some(bytes.into()) })
+    pub fn reply(self, bytes: impl Into<Bytes>) -> Operation<Reply> {
+        Operation::new(Reply { request: self, bytes: Some(bytes.into()) })
     }
 
-    pub(crate) async fn reply_with(
+    async fn reply_with(
         mut self,
         bytes: Option<Bytes>,
         options: SendOptions,
@@ -152,7 +148,7 @@ impl Request {
     /// # Errors
     ///
     /// See [`SendError`].
-    pub fn accept(self) -> Outgoing<Reply> {
+    pub fn accept(self) -> Operation<Reply> {
         self.reply(Bytes::new())
     }
 
@@ -163,8 +159,8 @@ impl Request {
     /// # Errors
     ///
     /// See [`SendError`].
-    pub fn refuse(self) -> Outgoing<Reply> {
-        Outgoing::new(Reply { request: self, bytes: None })
+    pub fn refuse(self) -> Operation<Reply> {
+        Operation::new(Reply { request: self, bytes: None })
     }
 
     /// Begins to send the response, or the refusal of an overloaded application, and returns while it is
@@ -256,13 +252,16 @@ pub struct Reply {
     bytes: Option<Bytes>,
 }
 
-impl IntoFuture for Outgoing<Reply> {
+impl Kind for Reply {
+    type Options = Settings;
     type Output = Result<Receipt, SendError>;
-    type IntoFuture = BoxFuture<Self::Output>;
 
-    fn into_future(self) -> Self::IntoFuture {
-        let Self { operation: Reply { request, bytes }, settings } = self;
-        Box::pin(async move { request.reply_with(bytes, settings.now()).await })
+    fn endpoint(&self) -> Option<Endpoint> {
+        self.request.upgrade().ok()
+    }
+
+    async fn run(self, settings: Settings) -> Self::Output {
+        self.request.reply_with(self.bytes, settings.now()).await
     }
 }
 
@@ -337,15 +336,10 @@ impl Endpoint {
     /// # Ok(())
     /// # });
     /// ```
-    pub async fn recv_request(&self) -> Result<Request, Closed> {
-        let _ = self.inner.join_runtime();
-        loop {
-            let readable = self.inner.notifier.requests.notified();
-            if let Some(request) = self.try_recv_request()? {
-                return Ok(request);
-            }
-            readable.await;
-        }
+    pub fn recv_request(&self) -> Operation<Receive<Request>> {
+        let endpoint = self.clone();
+        let take = Self::try_recv_request;
+        Operation::new(Receive { endpoint, take, readable: |notifier| &notifier.requests })
     }
 
     /// Returns the next request if there is one.

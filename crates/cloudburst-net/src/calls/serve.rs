@@ -16,9 +16,10 @@ use futures_util::future::{FutureExt, TryFutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
 
 /// How a request was handled.
-pub(crate) enum Handled {
+enum Handled {
     Answered(Bytes),
     Panicked,
     /// The handler returned the error [`Overloaded`], or an error with this source.
@@ -225,11 +226,69 @@ impl Endpoint {
     /// # });
     /// ```
     #[cfg(feature = "tower")]
-    pub async fn serve_with<S>(&self, limit: usize, service: S) -> Result<(), S::Error>
+    // `Send` is checked here, for all services: where a stack with closures is spawned, the compiler could not
+    // prove it.
+    pub fn serve_with<S>(
+        &self,
+        limit: usize,
+        service: S,
+    ) -> impl Future<Output = Result<(), S::Error>> + Send + use<S>
     where
-        S: tower_service::Service<RequestParts, Response: Into<Bytes>, Error: Into<BoxError>>,
+        S: tower_service::Service<
+                RequestParts,
+                Response: Into<Bytes>,
+                Error: Into<BoxError> + Send,
+            >,
+        S: Send + 'static,
+        S::Future: Send,
     {
-        self.serve_by(limit, Tower { service, into: Handled::from }).await
+        let endpoint = self.clone();
+        async move { endpoint.serve_by(limit, Tower { service, into: Handled::from }).await }
+    }
+
+    /// Serves requests with `handler` in `limit` threads, this one included, until the endpoint
+    /// shuts down and all requests taken are answered. A `limit` of 0 counts as 1. If the system
+    /// refuses a thread, fewer threads serve, which is logged.
+    ///
+    /// A long-running handler should check [`RequestParts::is_cancelled`] from time to time,
+    /// because it cannot be dropped. Everything else, panics included, is as with
+    /// [`serve`](Self::serve).
+    pub fn blocking_serve<B: Into<Bytes>>(
+        &self,
+        limit: usize,
+        handler: impl Fn(RequestParts) -> B + Sync,
+    ) {
+        self.serve_in_threads(limit, |request| Handled::Answered(handler(request).into()));
+    }
+
+    /// Serves requests with a `handler` that may fail, as [`blocking_serve`](Self::blocking_serve) does with one
+    /// that cannot. Errors are as with [`try_serve`](Self::try_serve).
+    pub fn blocking_try_serve<B: Into<Bytes>, E: Into<BoxError>>(
+        &self,
+        limit: usize,
+        handler: impl Fn(RequestParts) -> Result<B, E> + Sync,
+    ) {
+        self.serve_in_threads(limit, |request| handler(request).into());
+    }
+
+    fn serve_in_threads(&self, limit: usize, handler: impl Fn(RequestParts) -> Handled + Sync) {
+        let serve = || {
+            while let Ok(request) = self.recv_request().wait() {
+                let handle = || handler(request.parts());
+                let handled = catch_unwind(AssertUnwindSafe(handle)).unwrap_or(Handled::Panicked);
+                self.block_on(self.finish(request, handled));
+            }
+        };
+        thread::scope(|scope| {
+            for threads in 1..limit.max(1) {
+                let builder = thread::Builder::new().name("cbrst-serve".into());
+                if let Err(error) = builder.spawn_scoped(scope, serve) {
+                    tracing::warn!(%error, limit, threads, "fewer threads serve requests than configured");
+                    break;
+                }
+            }
+            serve();
+        });
     }
 
     async fn serve_by<S: Service>(&self, limit: usize, mut service: S) -> Result<(), S::Broken> {
@@ -290,7 +349,7 @@ impl Endpoint {
         self.finish(request, handled).await;
     }
 
-    pub(crate) async fn finish(&self, request: Request, handled: Handled) {
+    async fn finish(&self, request: Request, handled: Handled) {
         let peer = request.peer();
         match handled {
             Handled::Answered(response) => match request.reply_detached(Some(response)).await {

@@ -12,12 +12,11 @@ use crate::paths::{Paths, Resolver};
 use crate::qlog::Qlog;
 use crate::settings::left;
 use bytes::Bytes;
-use cloudburst_core::burst::{Driven, Engine, OnAnswer, OnEnd};
+use cloudburst_core::burst::{Engine, OnAnswer, OnEnd};
 use cloudburst_core::config::Config;
 use cloudburst_core::error::{Outcome, StartError};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::{self, Prepared, SendOptions};
-use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
@@ -92,12 +91,6 @@ impl Inner {
 
     pub(crate) fn set_paths(&self, map: PathMap) -> Result<(), PathMapError> {
         self.paths.set(map, &self.engine)
-    }
-
-    /// See [`Engine::drive`]. Ends when a message has arrived or the endpoint is closed.
-    pub(crate) fn drive_until_message(&self, until: Option<Instant>) -> Driven {
-        let is_done = || self.engine.readable(Role::Plain) > 0 || *self.closed.borrow();
-        self.engine.drive(until, is_done)
     }
 
     /// The engine of an endpoint that may be gone. This does not keep the endpoint alive.

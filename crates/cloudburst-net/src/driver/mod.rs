@@ -24,3 +24,4 @@ mod waiters;
 
 pub(crate) use block_on::{block_on, block_on_for};
 pub(crate) use inner::Inner;
+pub(crate) use notifier::Notifier;

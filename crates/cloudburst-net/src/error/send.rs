@@ -57,6 +57,14 @@ pub enum SendError {
         /// The peer.
         peer: SocketAddr,
     },
+    /// The name of the peer has no address that this endpoint can send to.
+    #[error("not sent: {name} has no address: {reason}; check the name, or `resolve` it before")]
+    NoAddress {
+        /// The name.
+        name: String,
+        /// The resolver's error.
+        reason: String,
+    },
     /// The configured order does not fit the number of paths to the peer.
     #[error("not sent: the paths to {peer} cannot be put in order: {source}")]
     Order {
@@ -330,7 +338,9 @@ impl From<SendError> for io::Error {
             SendError::TooLarge { .. } | SendError::Option(_) | SendError::Order { .. } => {
                 io::ErrorKind::InvalidInput
             }
-            SendError::NoPath { .. } => io::ErrorKind::HostUnreachable,
+            SendError::NoPath { .. } | SendError::NoAddress { .. } => {
+                io::ErrorKind::HostUnreachable
+            }
             SendError::Gone { .. } | SendError::Closing => io::ErrorKind::NotConnected,
             SendError::Full { .. } | SendError::TooManyCalls { .. } | SendError::Overloaded => {
                 io::ErrorKind::ResourceBusy

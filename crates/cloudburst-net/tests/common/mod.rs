@@ -4,7 +4,7 @@
 pub(crate) mod log;
 pub(crate) mod tap;
 
-use cloudburst_net::{Builder, Config, Endpoint, Fabric, PathMap, Security, blocking};
+use cloudburst_net::{Builder, Config, Endpoint, Fabric, PathMap, Security};
 use cloudburst_netem::{LinkConfig, Relay};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -46,10 +46,6 @@ pub(crate) fn behind_relay(
     let endpoint = builder.known_as([known_as]).build().expect("loopback endpoints can be built");
     let relay = Relay::start_at(front, endpoint.local_addr(), links, seed).expect("a relay");
     (endpoint, relay)
-}
-
-pub(crate) fn blocking() -> blocking::Endpoint {
-    endpoint().blocking()
 }
 
 /// Bytes that differ everywhere and from one seed to the next.

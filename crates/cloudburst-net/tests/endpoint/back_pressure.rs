@@ -1,6 +1,6 @@
 //! Full queues make senders wait, at both ends, and nothing is dropped.
 
-use crate::common::{TIMEOUT, blocking, builder, bytes, endpoint, eventually};
+use crate::common::{TIMEOUT, builder, bytes, endpoint, eventually};
 use cloudburst_net::{Config, SendError, Tuning};
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
@@ -67,18 +67,18 @@ fn a_slow_application_makes_its_senders_wait() {
         tuning: Tuning { receive_messages: Some(4), ..Tuning::default() },
         ..Config::default()
     };
-    let server = builder().config(config).build().unwrap().blocking();
-    let client = blocking();
+    let server = builder().config(config).build().unwrap();
+    let client = endpoint();
     let to = server.local_addr();
     let sends: Vec<_> =
-        (0..MESSAGES).map(|n| client.try_send(to, bytes(2_000, n)).unwrap()).collect();
+        (0..MESSAGES).map(|n| client.send(to, bytes(2_000, n)).begin().unwrap()).collect();
     eventually("the receiver says that it is busy", || client.counters().sender.busy_received > 0);
     assert!(server.counters().receiver.messages_delivered <= 4);
 
     let reader = thread::spawn(move || {
         let mut came = BTreeSet::new();
         for _ in 0..MESSAGES {
-            let message = server.recv_timeout(TIMEOUT).unwrap().expect("all are delivered");
+            let message = server.recv().wait_for(TIMEOUT).expect("all are delivered").unwrap();
             assert!(came.insert(message.bytes), "each once");
         }
         (server.try_recv(), came)
@@ -98,19 +98,19 @@ fn a_service_that_stalls_makes_its_callers_wait() {
         tuning: Tuning { receive_messages: Some(4), ..Tuning::default() },
         ..Config::default()
     };
-    let server = builder().config(config).build().unwrap().blocking();
-    let client = blocking();
+    let server = builder().config(config).build().unwrap();
+    let client = endpoint();
     let requests = (0..CALLS).map(|n| (server.local_addr(), bytes(2_000, n)));
-    let calls = client.call_many(requests);
+    let calls = client.call_many(requests).begin();
     eventually("the service is busy", || client.counters().sender.busy_received > 0);
     assert!(server.counters().receiver.messages_delivered <= 4);
 
     let service = server.clone();
-    let serving = thread::spawn(move || service.serve(1, |request| request.bytes));
-    for (n, result) in (0..CALLS).zip(calls.results()) {
+    let serving = thread::spawn(move || service.blocking_serve(1, |request| request.bytes));
+    for (n, result) in (0..CALLS).zip(client.block_on(calls.results())) {
         assert!(result.unwrap() == bytes(2_000, n), "that is another's");
     }
     assert_eq!(server.counters().calls.requests_received, CALLS, "each once");
-    server.shutdown(Duration::ZERO);
+    server.blocking_shutdown(Duration::ZERO);
     serving.join().unwrap();
 }

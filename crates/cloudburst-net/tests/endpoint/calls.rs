@@ -1,8 +1,6 @@
 //! Each request gets its own response, or an error that says why there is none.
 
-use crate::common::{
-    TIMEOUT, behind_relay, blocking, builder, bytes, endpoint, eventually, log::Log,
-};
+use crate::common::{TIMEOUT, behind_relay, builder, bytes, endpoint, eventually, log::Log};
 use cloudburst_net::{Config, RequestParts, Role, SendError, SendOptions, Tuning};
 use cloudburst_netem::{LinkConfig, Loss};
 use std::net::UdpSocket;
@@ -16,16 +14,16 @@ fn within(deadline: Duration) -> SendOptions {
 
 #[test]
 fn blocking_calls_of_all_sizes_are_answered() {
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let service = server.clone();
-    let thread = thread::spawn(move || service.serve(1, |request| request.bytes));
+    let thread = thread::spawn(move || service.blocking_serve(1, |request| request.bytes));
     for len in [0, 1, 1_500, 93_000, 3_000_000] {
         let request = bytes(len, len as u64);
-        assert!(client.call(to, request.clone()).unwrap() == request, "{len} bytes changed");
+        assert!(client.call(to, request.clone()).wait().unwrap() == request, "{len} bytes changed");
     }
-    server.shutdown(Duration::ZERO);
+    server.blocking_shutdown(Duration::ZERO);
     thread.join().unwrap();
     assert_eq!(client.counters().calls.responses_received, 5);
     assert_eq!(server.counters().calls.requests_received, 5);
@@ -91,25 +89,25 @@ fn an_application_that_never_receives_can_still_call() {
         tuning: Tuning { receive_messages: Some(1), ..Tuning::default() },
         ..Config::default()
     };
-    let client = builder().config(config).build().unwrap().blocking();
-    let server = blocking();
+    let client = builder().config(config).build().unwrap();
+    let server = endpoint();
     let here = client.local_addr();
-    let stuck: Vec<_> = (0..3).map(|n| server.try_send(here, bytes(100, n)).unwrap()).collect();
+    let stuck: Vec<_> = (0..3).map(|n| server.send(here, bytes(100, n)).begin().unwrap()).collect();
     eventually("its queue is full", || server.counters().sender.busy_received > 0);
     let service = server.clone();
-    thread::spawn(move || service.serve(1, |request| request.bytes));
-    assert_eq!(client.call(server.local_addr(), "request").unwrap(), "request");
+    thread::spawn(move || service.blocking_serve(1, |request| request.bytes));
+    assert_eq!(client.call(server.local_addr(), "request").wait().unwrap(), "request");
     drop(stuck);
 }
 
 #[test]
 fn a_caller_learns_at_once_that_its_request_was_dropped() {
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let dropping = server.clone();
-    let thread = thread::spawn(move || drop(dropping.recv_request().unwrap()));
-    assert_eq!(client.call(to, "request"), Err(SendError::Unanswered));
+    let thread = thread::spawn(move || drop(dropping.recv_request().wait().unwrap()));
+    assert_eq!(client.call(to, "request").wait(), Err(SendError::Unanswered));
     thread.join().unwrap();
     assert_eq!(server.counters().calls.requests_unanswered, 1);
 }
@@ -139,75 +137,77 @@ async fn a_handler_that_panics_stops_nothing_else() {
 
 #[test]
 fn a_blocking_handler_that_panics_stops_nothing_else() {
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let service = server.clone();
     thread::spawn(move || {
-        service.serve(1, |request| {
+        service.blocking_serve(1, |request| {
             assert!(request.bytes != "panic", "as asked");
             request.bytes
         });
     });
-    assert_eq!(client.call(server.local_addr(), "panic"), Err(SendError::Unanswered));
-    assert_eq!(client.call(server.local_addr(), "answer").unwrap(), "answer");
+    assert_eq!(client.call(server.local_addr(), "panic").wait(), Err(SendError::Unanswered));
+    assert_eq!(client.call(server.local_addr(), "answer").wait().unwrap(), "answer");
 }
 
 #[test]
 fn errors_of_calls_say_whether_the_callee_has_the_request() {
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let deadline = Duration::from_millis(200);
-    let late = client.with(within(deadline)).call(server.local_addr(), "request");
+    let late = client.call(server.local_addr(), "request").options(within(deadline)).wait();
     assert_eq!(late, Err(SendError::NoResponse), "nobody serves");
 
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let nobody = client.with(within(deadline)).call(silent.local_addr().unwrap(), "request");
+    let nobody =
+        client.call(silent.local_addr().unwrap(), "request").options(within(deadline)).wait();
     let rejected = SendError::NoAnswer;
     assert_eq!(nobody, Err(rejected));
 
-    let long = client.call(server.local_addr(), vec![0; 16 << 20]);
+    let long = client.call(server.local_addr(), vec![0; 16 << 20]).wait();
     let len = 16 << 20;
     let max = (16 << 20) - 12;
     let refused = SendError::TooLarge { len, max };
     assert_eq!(long, Err(refused), "the header has its part of `max_message`");
 
     let not_started = SendError::NotStarted;
-    let without_time = client.with(within(Duration::ZERO)).call(server.local_addr(), "request");
+    let without_time =
+        client.call(server.local_addr(), "request").options(within(Duration::ZERO)).wait();
     assert_eq!(without_time, Err(not_started));
 }
 
 #[test]
 fn an_expired_request_is_counted_and_not_delivered() {
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
-    let gone = client.with(within(Duration::from_millis(100))).call(to, "one");
+    let gone = client.call(to, "one").options(within(Duration::from_millis(100))).wait();
     assert_eq!(gone, Err(SendError::NoResponse));
     // At the callee, it has been there for less than the deadline, to the next millisecond.
     thread::sleep(Duration::from_millis(101));
     // The first request is too late to be of use, and is not handed out.
     let caller = client.clone();
-    let two = thread::spawn(move || caller.call(to, "two"));
-    let request = server.recv_request().unwrap();
+    let two = thread::spawn(move || caller.call(to, "two").wait());
+    let request = server.recv_request().wait().unwrap();
     assert_eq!((&request.bytes()[..], server.counters().calls.requests_expired), (&b"two"[..], 1));
-    request.reply("of two").unwrap();
+    request.reply("of two").wait().unwrap();
     assert_eq!(two.join().unwrap().unwrap(), "of two");
     assert_eq!(client.counters().calls.responses_received, 1);
 }
 
 #[test]
 fn calls_end_with_their_endpoint() {
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let caller = client.clone();
-    let call = thread::spawn(move || caller.call(to, "request"));
-    let request = server.recv_request().unwrap();
-    client.shutdown(Duration::ZERO);
+    let call = thread::spawn(move || caller.call(to, "request").wait());
+    let request = server.recv_request().wait().unwrap();
+    client.blocking_shutdown(Duration::ZERO);
     assert_eq!(call.join().unwrap(), Err(SendError::Closed));
-    assert_eq!(client.call(to, "request"), Err(SendError::Closing), "it was not sent");
-    server.shutdown(Duration::ZERO);
-    assert!(request.reply("late").is_err());
+    assert_eq!(client.call(to, "request").wait(), Err(SendError::Closing), "it was not sent");
+    server.blocking_shutdown(Duration::ZERO);
+    assert!(request.reply("late").wait().is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -248,17 +248,17 @@ async fn calls_in_flight_are_bounded_and_all_are_answered() {
 #[test]
 fn blocking_callers_and_callees_receive_their_packets_themselves() {
     const CALLS: usize = 100;
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     // The log of the caller's thread, and that of the callee's.
     let logs = [Log::default(), Log::default()];
     let callee = logs[1].clone();
     let serving = thread::spawn(move || {
         tracing::subscriber::with_default(callee, || {
-            while let Ok(Some(request)) = server.recv_request_timeout(TIMEOUT) {
+            while let Some(Ok(request)) = server.recv_request().wait_for(TIMEOUT) {
                 let last = request.bytes() == "last";
-                request.reply("response").unwrap();
+                request.reply("response").wait().unwrap();
                 if last {
                     return;
                 }
@@ -268,8 +268,8 @@ fn blocking_callers_and_callees_receive_their_packets_themselves() {
     tracing::subscriber::with_default(logs[0].clone(), || {
         for n in 1..=CALLS {
             let request = if n == CALLS { "last" } else { "request" };
-            let mut calls = client.call_many([(to, request)]);
-            assert_eq!(calls.next().unwrap().result.unwrap(), "response");
+            let results = client.call_many([(to, request)]).wait();
+            assert_eq!(results[0].as_ref().unwrap(), "response");
         }
     });
     serving.join().unwrap();
@@ -281,11 +281,11 @@ fn blocking_callers_and_callees_receive_their_packets_themselves() {
 
 #[test]
 fn one_endpoint_is_shared_by_threads_that_call_and_serve_each_other() {
-    let endpoints: Vec<_> = (0..4).map(|_| blocking()).collect();
+    let endpoints: Vec<_> = (0..4).map(|_| endpoint()).collect();
     let addresses: Vec<_> = endpoints.iter().map(|endpoint| endpoint.local_addr()).collect();
     thread::scope(|scope| {
         for endpoint in &endpoints {
-            scope.spawn(|| endpoint.serve(1, |request| request.bytes));
+            scope.spawn(|| endpoint.blocking_serve(1, |request| request.bytes));
         }
         let callers: Vec<_> = (0..16_u64)
             .map(|caller| {
@@ -295,7 +295,7 @@ fn one_endpoint_is_shared_by_threads_that_call_and_serve_each_other() {
                     for n in 0..20 {
                         let request = bytes(3_000, caller * 100 + n);
                         let to = addresses[n as usize % 4];
-                        assert!(endpoint.call(to, request.clone()).unwrap() == request);
+                        assert!(endpoint.call(to, request.clone()).wait().unwrap() == request);
                     }
                 })
             })
@@ -304,7 +304,22 @@ fn one_endpoint_is_shared_by_threads_that_call_and_serve_each_other() {
             caller.join().unwrap();
         }
         for endpoint in &endpoints {
-            endpoint.shutdown(Duration::ZERO);
+            endpoint.blocking_shutdown(Duration::ZERO);
         }
     });
+}
+
+#[tokio::test]
+async fn operations_are_futures_that_can_be_spawned() {
+    let client = endpoint();
+    let server = endpoint();
+    let to = server.local_addr();
+    let message = tokio::spawn(server.recv());
+    let request = tokio::spawn(server.recv_request());
+    tokio::spawn(client.connect(to)).await.unwrap().unwrap();
+    tokio::spawn(client.send(to, "a message").priority(7)).await.unwrap().unwrap();
+    let call = tokio::spawn(client.call(to, "a request"));
+    assert_eq!(message.await.unwrap().unwrap().bytes, "a message");
+    tokio::spawn(request.await.unwrap().unwrap().reply("an answer")).await.unwrap().unwrap();
+    assert_eq!(call.await.unwrap().unwrap(), "an answer");
 }

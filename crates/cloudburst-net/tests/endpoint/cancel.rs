@@ -14,7 +14,7 @@ fn cut_off() -> (Endpoint, Endpoint, Relay) {
     let client = builder().config(config).build().expect("a client");
     let links = vec![(LinkConfig::default(), LinkConfig::default())];
     let (server, relay) = behind_relay(builder(), links, 7);
-    client.blocking().send(relay.addr(), bytes(90_000, 1)).expect("a way through");
+    client.send(relay.addr(), bytes(90_000, 1)).wait().expect("a way through");
     eventually("all sockets have sent", || relay.paths() == 4);
     for path in 0..relay.paths() {
         relay.set_down(path, true).expect("it exists");

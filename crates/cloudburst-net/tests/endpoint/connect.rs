@@ -1,6 +1,6 @@
 //! Connecting opens a session before the first message.
 
-use crate::common::{TIMEOUT, blocking, builder, bytes, endpoint, eventually};
+use crate::common::{TIMEOUT, builder, bytes, endpoint, eventually};
 use cloudburst_net::{Config, Endpoint, SendError, SendOptions, Tuning};
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
@@ -119,30 +119,30 @@ async fn a_closed_endpoint_does_not_connect() {
 
 #[test]
 fn a_blocking_connect_fails_if_no_peer_answers() {
-    let client = blocking();
-    let server = blocking();
-    client.connect(server.local_addr()).unwrap();
-    client.send(server.local_addr(), "hello").unwrap();
+    let client = endpoint();
+    let server = endpoint();
+    client.connect(server.local_addr()).wait().unwrap();
+    client.send(server.local_addr(), "hello").wait().unwrap();
     assert_eq!(client.counters().sender.sessions_opened, 1);
     let (_silent, address) = nobody();
-    let result = client.with(within_deadline()).connect(address);
+    let result = client.connect(address).options(within_deadline()).wait();
     assert_eq!(result, Err(SendError::NoAnswer));
 }
 
 #[test]
 fn a_shutdown_waits_for_a_connect_that_can_still_succeed() {
-    let client = blocking();
+    let client = endpoint();
     let (silent, address) = nobody();
     let connecting = client.clone();
-    let thread = thread::spawn(move || connecting.connect(address));
+    let thread = thread::spawn(move || connecting.connect(address).wait());
     eventually("it sends a handshake", || {
         client.peer(address).is_some_and(|peer| peer.sent.handshakes_sent > 0)
     });
     let closing = client.clone();
-    let closed = thread::spawn(move || closing.shutdown(TIMEOUT));
+    let closed = thread::spawn(move || closing.blocking_shutdown(TIMEOUT));
     let unsendable = SendOptions::default().priority(8);
     eventually("it closes", || {
-        let refused = client.with(unsendable).try_send(address, "late").map(drop);
+        let refused = client.send(address, "late").options(unsendable).begin().map(drop);
         refused == Err(SendError::Closing)
     });
     // An endpoint appears at that address.

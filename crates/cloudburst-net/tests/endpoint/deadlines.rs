@@ -1,6 +1,6 @@
 //! Deadlines bound the whole operation, the wait for capacity included.
 
-use crate::common::{TIMEOUT, blocking, builder, bytes, endpoint};
+use crate::common::{TIMEOUT, builder, bytes, endpoint};
 use cloudburst_net::{Config, Endpoint, SendError, SendOptions, Sending, Tuning};
 use futures_util::{FutureExt, SinkExt};
 use std::net::UdpSocket;
@@ -56,14 +56,12 @@ fn an_operation_without_capacity_by_its_deadline_was_not_delivered() {
                 sink.flush().await,
             ]
         });
-        let blocking = this.blocking().with(options);
-        results.push(blocking.send(to, bytes(10_000, 2)).map(drop));
-        results.push(blocking.call(to, bytes(10_000, 2)).map(drop));
+        results.push(this.send(to, bytes(10_000, 2)).options(options).wait().map(drop));
+        results.push(this.call(to, bytes(10_000, 2)).options(options).wait().map(drop));
         if config.limits().send_messages == 1 {
-            results.push(runtime.block_on(this.connect(to).deadline(SOON).into_future()));
-            results
-                .push(runtime.block_on(this.connect(to).deadline_at(Instant::now()).into_future()));
-            results.push(blocking.deadline_at(Instant::now() + SOON).connect(to));
+            results.push(runtime.block_on(this.connect(to).deadline(SOON)));
+            results.push(runtime.block_on(this.connect(to).deadline_at(Instant::now())));
+            results.push(this.connect(to).deadline_at(Instant::now() + SOON).wait());
         }
         for result in results {
             let error = result.unwrap_err();
@@ -81,7 +79,7 @@ fn a_call_behind_another_ends_at_its_deadline() {
     let to = server.local_addr();
     let calls = client.call_many([(to, "slow")]).deadline(TIMEOUT).begin();
     let start = Instant::now();
-    let late = client.blocking().with(SendOptions::default().deadline(SOON)).call(to, "fast");
+    let late = client.call(to, "fast").options(SendOptions::default().deadline(SOON)).wait();
     assert_eq!(late, Err(SendError::NotStarted));
     assert!((SOON..TIMEOUT / 2).contains(&start.elapsed()));
     drop(calls);
@@ -90,18 +88,17 @@ fn a_call_behind_another_ends_at_its_deadline() {
 /// Calls while there is no capacity for about `wait`, and checks how long the callee believes to have.
 fn call_that_waits(client: &Endpoint, wait: Duration) {
     const DEADLINE: Duration = Duration::from_secs(60);
-    let client = client.blocking();
-    let server = endpoint().blocking();
+    let client = client.clone();
+    let server = endpoint();
     let start = Instant::now();
     let to = server.local_addr();
-    let within = client.with(SendOptions::default().deadline(DEADLINE));
-    let caller = thread::spawn(move || within.call(to, bytes(10_000, 2)));
-    let Some(request) = server.recv_request_timeout(TIMEOUT).unwrap() else {
+    let caller = thread::spawn(move || client.call(to, bytes(10_000, 2)).deadline(DEADLINE).wait());
+    let Some(Ok(request)) = server.recv_request().wait_for(TIMEOUT) else {
         panic!("no request: {:?}", caller.join());
     };
     assert!(start.elapsed() >= wait / 2, "there was no capacity");
     assert!(request.deadline() < start + DEADLINE + wait / 2, "the wait is part of the call");
-    request.accept().unwrap();
+    request.accept().wait().unwrap();
     assert_eq!(caller.join().unwrap().unwrap(), "");
 }
 
@@ -114,9 +111,9 @@ fn a_call_that_waited_for_capacity_has_the_rest_of_its_deadline() {
     let client = builder().config(of_one_message()).build().unwrap();
     let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
     let requests = [(nobody.local_addr().unwrap(), "first")];
-    let within = client.blocking().with(SendOptions::default().deadline(WAIT));
-    let first = within.call_many(requests);
-    let first = thread::spawn(move || first.results());
+    let first = client.call_many(requests).deadline(WAIT).begin();
+    let caller = client.clone();
+    let first = thread::spawn(move || caller.block_on(first.results()));
     call_that_waits(&client, WAIT);
     assert!(first.join().unwrap()[0].is_err());
 }
@@ -124,14 +121,13 @@ fn a_call_that_waited_for_capacity_has_the_rest_of_its_deadline() {
 #[test]
 fn a_reply_without_capacity_ends_at_its_deadline() {
     let full = Full::with(of_one_message(), TIMEOUT);
-    let client = endpoint().blocking();
-    let server = full.endpoint.blocking();
+    let client = endpoint();
+    let server = full.endpoint.clone();
     let to = server.local_addr();
-    let within = client.with(SendOptions::default().deadline(6 * SOON));
-    let caller = thread::spawn(move || within.call(to, "a request"));
+    let caller = thread::spawn(move || client.call(to, "a request").deadline(6 * SOON).wait());
     let start = Instant::now();
-    let impatient = server.with(SendOptions::default().deadline(SOON));
-    let replied = impatient.recv_request().unwrap().reply("an answer");
+    let request = server.recv_request().wait().unwrap();
+    let replied = request.reply("an answer").deadline(SOON).wait();
     assert_eq!(replied, Err(SendError::NotStarted));
     assert!(start.elapsed() < TIMEOUT / 2);
     assert!(caller.join().unwrap().unwrap_err().may_have_been_delivered());
@@ -153,14 +149,14 @@ async fn a_message_begun_after_its_deadline_is_not_sent() {
 #[test]
 fn a_call_that_waited_for_capacity_waits_for_its_response_until_its_deadline() {
     let full = Full::with(of_one_message(), SOON / 2);
-    let silent = blocking();
+    let silent = endpoint();
     let start = Instant::now();
-    let caller = full.endpoint.blocking().with(SendOptions::default().deadline(32 * SOON));
+    let caller = full.endpoint.clone();
     let call = thread::spawn({
         let to = silent.local_addr();
-        move || caller.call(to, "a request").map(drop)
+        move || caller.call(to, "a request").deadline(32 * SOON).wait().map(drop)
     });
-    let _unanswered = silent.recv_request().unwrap();
+    let _unanswered = silent.recv_request().wait().unwrap();
     assert_eq!(call.join().unwrap(), Err(SendError::NoResponse));
     assert!(start.elapsed() >= 32 * SOON, "{:?}", start.elapsed());
 }

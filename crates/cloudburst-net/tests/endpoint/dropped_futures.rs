@@ -1,7 +1,7 @@
 //! Futures that are dropped before they are done: nothing that they waited for is lost. Those of
 //! sends and calls are in `cancel.rs`.
 
-use crate::common::{TIMEOUT, blocking, builder, bytes, endpoint, eventually};
+use crate::common::{TIMEOUT, builder, bytes, endpoint, eventually};
 use cloudburst_net::{Bytes, Config, RejectReason, SendError};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -65,12 +65,12 @@ async fn no_message_is_lost_with_a_receiver_that_gives_up() {
 
 #[test]
 fn no_message_is_lost_with_a_blocking_receiver_that_gives_up() {
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let sending = thread::spawn(move || {
         for n in 0..MESSAGES {
-            client.send(to, n.to_be_bytes().to_vec()).unwrap();
+            client.send(to, n.to_be_bytes().to_vec()).wait().unwrap();
         }
     });
     // Two: one takes the packets, the other waits for it.
@@ -80,7 +80,7 @@ fn no_message_is_lost_with_a_blocking_receiver_that_gives_up() {
             thread::spawn(move || {
                 let mut came = Vec::new();
                 let mut round = 0;
-                while let Ok(message) = server.recv_timeout(impatience(round)) {
+                while let Ok(message) = server.recv().wait_for(impatience(round)).transpose() {
                     came.extend(message.map(|message| message.bytes));
                     round += 1;
                 }
@@ -89,31 +89,31 @@ fn no_message_is_lost_with_a_blocking_receiver_that_gives_up() {
         })
         .collect();
     sending.join().unwrap();
-    server.shutdown(TIMEOUT);
+    server.blocking_shutdown(TIMEOUT);
     let came: Vec<_> = receivers.into_iter().flat_map(|taking| taking.join().unwrap()).collect();
     assert_eq!((came.len(), came.iter().collect::<BTreeSet<_>>().len()), (1_000, 1_000));
 }
 
 #[test]
 fn no_request_is_lost_with_a_receiver_that_gives_up() {
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let service = server.clone();
     let serving = thread::spawn(move || {
         let mut round = 0;
         loop {
-            match service.recv_request_timeout(impatience(round)) {
-                Ok(Some(request)) => drop(request.reply("done").unwrap()),
+            match service.recv_request().wait_for(impatience(round)).transpose() {
+                Ok(Some(request)) => drop(request.reply("done").wait().unwrap()),
                 Ok(None) => round += 1,
                 Err(_) => return,
             }
         }
     });
     for _ in 0..300 {
-        assert_eq!(client.call(to, "a request").unwrap(), "done");
+        assert_eq!(client.call(to, "a request").wait().unwrap(), "done");
     }
-    server.shutdown(TIMEOUT);
+    server.blocking_shutdown(TIMEOUT);
     serving.join().unwrap();
 }
 

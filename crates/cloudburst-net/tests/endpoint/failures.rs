@@ -1,6 +1,6 @@
 //! Messages that cannot be delivered are reported as such, in time.
 
-use crate::common::{TIMEOUT, blocking, builder, builder_on, bytes, endpoint, eventually};
+use crate::common::{TIMEOUT, builder, builder_on, bytes, endpoint, eventually};
 use cloudburst_net::{
     Bytes, Closed, Config, Endpoint, LocalError, RejectReason, Security, SendError, SendOptions,
     Tuning,
@@ -23,22 +23,21 @@ fn within_deadline() -> SendOptions {
 
 #[test]
 fn an_endpoint_with_another_key_gets_no_answer() {
-    let server = blocking();
+    let server = endpoint();
     let stranger = Endpoint::builder()
         .bind("127.0.0.1:0".parse().unwrap())
         .security(Security::pre_shared([8; 32]))
         .build()
-        .unwrap()
-        .blocking();
+        .unwrap();
     let start = Instant::now();
-    let result = stranger.with(within_deadline()).send(server.local_addr(), "let me in");
+    let result = stranger.send(server.local_addr(), "let me in").options(within_deadline()).wait();
     assert_eq!(result, Err(SendError::NoAnswer));
     assert!(start.elapsed() >= DEADLINE && start.elapsed() < DEADLINE + TIMEOUT);
     let receiver = server.counters().receiver;
     assert!(receiver.refused_handshakes > 0);
     assert_eq!((receiver.sessions_confirmed, receiver.messages_delivered), (0, 0));
     let from = server.refused_from().expect("there was one");
-    assert!(stranger.as_async().local_addrs().contains(&from), "{from}");
+    assert!(stranger.local_addrs().contains(&from), "{from}");
     assert_eq!(server.counters().io.datagrams_sent, 0, "strangers are not answered");
 }
 
@@ -47,7 +46,7 @@ fn a_send_to_a_closed_port_ends_with_no_answer() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     for nobody in [silent.local_addr().unwrap(), closed()] {
         let start = Instant::now();
-        let result = blocking().with(within_deadline()).send(nobody, "hello");
+        let result = endpoint().send(nobody, "hello").options(within_deadline()).wait();
         assert_eq!(result, Err(SendError::NoAnswer));
         assert!(start.elapsed() >= DEADLINE && start.elapsed() < DEADLINE + TIMEOUT);
     }
@@ -65,9 +64,9 @@ fn packets_that_an_echo_server_returns_deliver_nothing() {
         }
     };
     let server = thread::spawn(serve);
-    let client = blocking();
+    let client = endpoint();
     for len in [0, 100, 50_000] {
-        let result = client.with(within_deadline()).send(addr, bytes(len, 1));
+        let result = client.send(addr, bytes(len, 1)).options(within_deadline()).wait();
         let certain = result.as_ref().is_err_and(|error| !error.may_have_been_delivered());
         assert!(certain, "{len} bytes: {result:?}");
     }
@@ -82,41 +81,42 @@ fn packets_that_an_echo_server_returns_deliver_nothing() {
 
 #[test]
 fn a_dead_peer_does_not_hold_up_another() {
-    let client = blocking();
-    let server = blocking();
-    let doomed = client.with(within_deadline()).try_send(closed(), bytes(50_000, 1)).unwrap();
+    let client = endpoint();
+    let server = endpoint();
+    let doomed =
+        client.send(closed(), bytes(50_000, 1)).options(within_deadline()).begin().unwrap();
     for n in 0..20 {
-        client.send(server.local_addr(), bytes(5_000, n)).unwrap();
+        client.send(server.local_addr(), bytes(5_000, n)).wait().unwrap();
     }
     assert_eq!(doomed.wait(), Err(SendError::NoAnswer));
 }
 
 #[test]
 fn a_message_that_cannot_be_sent_is_refused_at_once() {
-    let client = blocking();
+    let client = endpoint();
     let too_long = Bytes::from(vec![0; Config::default().max_message + 1]);
     let v6 = "[::1]:9".parse().unwrap();
     let port_0 = "127.0.0.1:0".parse().unwrap();
     let len = too_long.len();
-    let result = client.send("127.0.0.1:9".parse().unwrap(), too_long);
+    let result = client.send("127.0.0.1:9", too_long).wait();
     assert_eq!(result, Err(SendError::TooLarge { len, max: len - 1 }));
     let no_path = |peer| Err(SendError::NoPath { peer });
-    assert_eq!(client.send(v6, "hello"), no_path(v6));
-    assert_eq!(client.send(port_0, "hello"), no_path(port_0));
+    assert_eq!(client.send(v6, "hello").wait(), no_path(v6));
+    assert_eq!(client.send(port_0, "hello").wait(), no_path(port_0));
     let v4 = "127.0.0.1:9".parse().unwrap();
-    let six = builder_on("::1").build().unwrap().blocking();
-    assert_eq!(six.send(v4, "hello"), no_path(v4));
+    let six = builder_on("::1").build().unwrap();
+    assert_eq!(six.send(v4, "hello").wait(), no_path(v4));
 }
 
 #[test]
 fn a_receiver_refuses_messages_beyond_its_own_limit() {
-    let client = blocking();
+    let client = endpoint();
     let config = Config { max_message: 10_000, ..Config::default() };
-    let server = builder().config(config).build().unwrap().blocking();
-    let result = client.send(server.local_addr(), bytes(10_001, 1));
+    let server = builder().config(config).build().unwrap();
+    let result = client.send(server.local_addr(), bytes(10_001, 1)).wait();
     assert_eq!(result, Err(SendError::Refused(RejectReason::TooLarge)));
-    client.send(server.local_addr(), bytes(10_000, 1)).unwrap();
-    assert_eq!(server.recv().unwrap().bytes.len(), 10_000);
+    client.send(server.local_addr(), bytes(10_000, 1)).wait().unwrap();
+    assert_eq!(server.recv().wait().unwrap().bytes.len(), 10_000);
 }
 
 #[tokio::test]
@@ -190,46 +190,43 @@ async fn a_sender_that_restarts_opens_a_session_of_its_own() {
 #[test]
 fn an_unreachable_address_is_reported_as_such() {
     for (peer, why) in [("127.0.0.1:0", "cannot be 0"), ("[::1]:7", "of the other family")] {
-        let error = blocking().send(peer.parse().unwrap(), "hello").unwrap_err();
+        let error = endpoint().send(peer, "hello").wait().unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     }
 }
 
 #[test]
 fn a_broadcast_address_is_not_reported_as_a_firewall() {
-    let broadcast = "127.255.255.255:9".parse().unwrap();
-    let result = blocking().with(within_deadline()).send(broadcast, "hello");
+    let broadcast = "127.255.255.255:9";
+    let result = endpoint().send(broadcast, "hello").options(within_deadline()).wait();
     assert_eq!(result, Err(SendError::NotSent(LocalError::Prohibited)));
 }
 
 #[test]
 fn a_message_with_a_deadline_of_zero_is_not_delivered() {
-    let client = blocking();
-    let server = blocking();
-    client.send(server.local_addr(), "a session").unwrap();
+    let client = endpoint();
+    let server = endpoint();
+    client.send(server.local_addr(), "a session").wait().unwrap();
     let no_time = SendOptions::default().deadline(Duration::ZERO);
-    let result = client.with(no_time).send(server.local_addr(), "hello");
+    let result = client.send(server.local_addr(), "hello").options(no_time).wait();
     assert_eq!(result, Err(SendError::NotStarted));
-    assert_eq!(server.recv().unwrap().bytes, "a session");
+    assert_eq!(server.recv().wait().unwrap().bytes, "a session");
     assert_eq!(server.try_recv(), Ok(None));
 }
 
 #[test]
 fn a_send_continues_while_its_caller_polls_it() {
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut lost = client.try_send(silent.local_addr().unwrap(), "hello").unwrap();
-    assert_eq!(lost.try_wait(), Ok(None));
-    assert_eq!(lost.wait_timeout(Duration::from_millis(5)), Ok(None));
+    let mut lost = client.send(silent.local_addr().unwrap(), "hello").begin().unwrap();
+    assert_eq!(lost.wait_for(Duration::ZERO), None);
+    assert_eq!(lost.wait_for(Duration::from_millis(5)), None);
 
-    let mut sending = client.try_send(server.local_addr(), bytes(1_000, 1)).unwrap();
-    let receipt = sending.wait_timeout(TIMEOUT).unwrap().expect("it arrives");
-    assert_eq!(sending.try_wait(), Ok(Some(receipt.clone())));
-    assert_eq!(sending.wait_timeout(Duration::ZERO), Ok(Some(receipt.clone())));
-    assert_eq!(sending.wait(), Ok(receipt));
+    let mut sending = client.send(server.local_addr(), bytes(1_000, 1)).begin().unwrap();
+    let receipt = sending.wait_for(TIMEOUT).expect("it arrives").unwrap();
+    assert_eq!(receipt.bytes, 1_000);
 
-    client.shutdown(Duration::ZERO);
-    assert_eq!(lost.try_wait(), Err(SendError::Closed));
+    client.blocking_shutdown(Duration::ZERO);
     assert_eq!(lost.wait(), Err(SendError::Closed));
 }

@@ -1,7 +1,7 @@
 //! Sockets that were bound before the endpoint was built.
 
 use crate::common::{TIMEOUT, builder, endpoint, with_dscps};
-use cloudburst_net::{Builder, PathMap, blocking};
+use cloudburst_net::{Builder, Endpoint, PathMap};
 use socket2::{Domain, SockRef, Socket, Type};
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
@@ -17,16 +17,16 @@ fn bound() -> (UdpSocket, SocketAddr) {
 fn packets_queued_in_a_given_socket_are_received() {
     let (socket, addr) = bound();
     let build = || builder().bind(addr).build_on(vec![socket.try_clone().unwrap()]).unwrap();
-    let first = build().blocking();
-    endpoint().blocking().send(addr, "to the first").unwrap();
-    let received = |endpoint: &blocking::Endpoint| endpoint.recv_timeout(TIMEOUT).unwrap().unwrap();
+    let first = build().clone();
+    endpoint().send(addr, "to the first").wait().unwrap();
+    let received = |endpoint: &Endpoint| endpoint.recv().wait_for(TIMEOUT).unwrap().unwrap();
     assert_eq!(received(&first).bytes, "to the first");
     drop(first);
 
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     stranger.send_to(b"no packet of Cloudburst", addr).unwrap();
-    let sending = thread::spawn(move || endpoint().blocking().send(addr, "to the second"));
-    let second = build().blocking();
+    let sending = thread::spawn(move || endpoint().send(addr, "to the second").wait());
+    let second = build().clone();
     assert_eq!(second.local_addr(), addr);
     assert_eq!(received(&second).bytes, "to the second");
     sending.join().unwrap().unwrap();
@@ -95,11 +95,11 @@ fn a_socket_can_be_given_for_each_port_that_takes_messages() {
     let addr = first.local_addr().unwrap();
     let paths = PathMap::ecmp_pairs(1, 2);
     let server = builder().bind(addr).paths(paths.clone());
-    let server = server.build_on(vec![second, first]).unwrap().blocking();
-    assert_eq!(server.as_async().local_addrs()[1].port(), addr.port() + 1);
-    let client = builder().paths(paths).build().unwrap().blocking();
-    client.send(addr, vec![7; 100_000]).unwrap();
-    let message = server.recv_timeout(TIMEOUT).unwrap().unwrap();
+    let server = server.build_on(vec![second, first]).unwrap().clone();
+    assert_eq!(server.local_addrs()[1].port(), addr.port() + 1);
+    let client = builder().paths(paths).build().unwrap();
+    client.send(addr, vec![7; 100_000]).wait().unwrap();
+    let message = server.recv().wait_for(TIMEOUT).unwrap().unwrap();
     assert_eq!(message.bytes.len(), 100_000);
     let received = client.paths(addr).iter().filter(|path| path.arrived > 0).count();
     assert_eq!(received, 2);

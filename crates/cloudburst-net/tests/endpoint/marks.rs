@@ -11,8 +11,8 @@ fn through_tap(ip: &str, configure: fn(cloudburst_net::Builder) -> cloudburst_ne
     let client = configure(builder_on(ip)).build().expect("an endpoint");
     let (server, tap) = Tap::in_front_of(configure(builder_on(ip)), ip);
     for n in 0..8 {
-        client.blocking().send(tap.addr(), bytes(50_000, n)).expect("it passes");
-        server.blocking().recv().expect("it came");
+        client.send(tap.addr(), bytes(50_000, n)).wait().expect("it passes");
+        server.recv().wait().expect("it came");
     }
     assert!(server.counters().receiver.stops_sent >= 8, "STOPs are among the packets");
     assert!(client.counters().io.batches_sent < client.counters().io.datagrams_sent, "batches");
@@ -34,7 +34,7 @@ fn all_packets_carry_the_default_dscp() {
 fn ipv4_packets_of_a_dual_stack_endpoint_carry_the_default_dscp() {
     let client = builder_on("127.0.0.1").build().unwrap();
     let (_server, tap) = Tap::in_front_of(builder_on("::"), "127.0.0.1");
-    client.blocking().send(tap.addr(), bytes(50_000, 1)).unwrap();
+    client.send(tap.addr(), bytes(50_000, 1)).wait().unwrap();
     let seen = tap.seen();
     assert!(!seen.down.is_empty());
     assert!(seen.down.iter().all(|packet| packet.tos == Some(43 << 2)), "{seen:?}");
@@ -65,7 +65,7 @@ fn symbols_and_control_packets_carry_the_dscps_of_their_classes() {
         let build = || builder_on(bound).paths(paths.clone()).config(with_dscps([46, 43]));
         let client = build().build().unwrap();
         let (_server, tap) = Tap::in_front_of(build(), ip);
-        client.blocking().send(tap.addr(), bytes(50_000, 1)).unwrap();
+        client.send(tap.addr(), bytes(50_000, 1)).wait().unwrap();
         let seen = tap.seen();
         let is_symbol = |packet: &&Packet| packet.kind == Some(Kind::Symbol);
         assert!(seen.up.iter().filter(is_symbol).count() > 30 && !seen.down.is_empty());
@@ -87,10 +87,10 @@ fn each_class_of_symbols_carries_its_dscp() {
         let build = || builder_on(ip).config(config.clone());
         let client = build().build().unwrap();
         let (_server, tap) = Tap::in_front_of(build(), ip);
-        client.blocking().send(tap.addr(), bytes(5_000, 1)).unwrap();
+        client.send(tap.addr(), bytes(5_000, 1)).wait().unwrap();
         let short = tap.seen();
         assert!(short.up.iter().chain(&short.down).all(|packet| packet.tos == Some(46 << 2)));
-        client.blocking().send(tap.addr(), bytes(50_000, 2)).unwrap();
+        client.send(tap.addr(), bytes(50_000, 2)).wait().unwrap();
         let both = tap.seen();
         let is_low = |packet: &&Packet| packet.tos == Some(45 << 2);
         assert!(both.up.iter().filter(is_low).count() > 30, "{ip}");
@@ -116,7 +116,7 @@ fn with_aeolus_symbols_before_the_first_answer_alone_are_not_ect() {
         let client = build().build().unwrap();
         let (_server, tap) = Tap::in_front_of(build(), ip);
         // Two blocks go out at first; the others wait for answers.
-        client.blocking().send(tap.addr(), bytes(1_000_000, 1)).unwrap();
+        client.send(tap.addr(), bytes(1_000_000, 1)).wait().unwrap();
         let seen = tap.seen();
         assert!(!seen.down.is_empty() && seen.down.iter().all(|packet| packet.tos == ECT_0));
         let (symbols, others): (Vec<_>, Vec<&Packet>) =
@@ -144,7 +144,7 @@ fn every_port_of_the_pool_is_used() {
 fn a_pool_of_one_is_the_bound_port_alone() {
     let client = builder_on("127.0.0.1").paths(PathMap::ecmp(1)).build().unwrap();
     let (_server, tap) = Tap::in_front_of(builder_on("127.0.0.1"), "127.0.0.1");
-    client.blocking().send(tap.addr(), bytes(50_000, 1)).unwrap();
+    client.send(tap.addr(), bytes(50_000, 1)).wait().unwrap();
     assert!(tap.seen().up.iter().all(|packet| packet.from == client.local_addr()));
     assert_eq!(client.paths(tap.addr()).len(), 1);
 }

@@ -1,7 +1,7 @@
 //! The metrics of endpoints, as an exporter for Prometheus renders them; and that the documentation and the
 //! dashboard match them.
 
-use crate::common::{blocking, builder, bytes};
+use crate::common::{builder, bytes, endpoint};
 use cloudburst_net::PathMap;
 use metrics::with_local_recorder;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
@@ -29,12 +29,12 @@ fn value(page: &PrometheusHandle, series: &str) -> f64 {
 #[test]
 fn published_metrics_equal_the_counters() {
     let (recorder, page) = recorder();
-    let one = builder().paths(PathMap::ecmp(2)).build().unwrap().blocking();
-    let other = blocking();
+    let one = builder().paths(PathMap::ecmp(2)).build().unwrap();
+    let other = endpoint();
     with_local_recorder(&recorder, || {
-        let mut metrics = one.as_async().metrics();
+        let mut metrics = one.metrics();
         for round in 1..=3 {
-            one.send(other.local_addr(), bytes(20_000, 1)).unwrap();
+            one.send(other.local_addr(), bytes(20_000, 1)).wait().unwrap();
             assert!(metrics.publish());
             // Nothing is counted twice.
             assert!(metrics.publish());
@@ -64,10 +64,10 @@ fn published_metrics_equal_the_counters() {
 fn metrics_do_not_keep_an_endpoint_alive_and_report_its_end() {
     let (recorder, page) = recorder();
     with_local_recorder(&recorder, || {
-        let one = blocking();
-        let other = blocking();
-        one.send(other.local_addr(), "hello").unwrap();
-        let mut metrics = one.as_async().metrics().label("endpoint", "one");
+        let one = endpoint();
+        let other = endpoint();
+        one.send(other.local_addr(), "hello").wait().unwrap();
+        let mut metrics = one.metrics().label("endpoint", "one");
         assert!(metrics.publish());
         assert_eq!(value(&page, "cloudburst_peers{endpoint=\"one\"}"), 1.0);
         let paths = "cloudburst_paths{endpoint=\"one\",egress=\"0\"}";
@@ -92,12 +92,12 @@ struct Published {
 /// All metrics of two endpoints, one of which has sent something, by name.
 fn published() -> BTreeMap<String, Published> {
     let (recorder, page) = recorder();
-    let one = blocking();
-    let other = blocking();
+    let one = endpoint();
+    let other = endpoint();
     with_local_recorder(&recorder, || {
-        one.send(other.local_addr(), "hello").unwrap();
+        one.send(other.local_addr(), "hello").wait().unwrap();
         for endpoint in [&one, &other] {
-            assert!(endpoint.as_async().metrics().publish());
+            assert!(endpoint.metrics().publish());
         }
     });
     let page = page.render();

@@ -21,16 +21,16 @@ fn silent() -> (UdpSocket, SocketAddr) {
 /// Checks that messages, calls and deadlines of `endpoint` still work.
 fn assert_alive(endpoint: &Endpoint) {
     let (_socket, nobody) = silent();
-    let this = endpoint.blocking();
-    let other = crate::common::blocking();
-    this.send(other.local_addr(), bytes(20_000, 1)).unwrap();
-    other.send(this.local_addr(), "back").unwrap();
-    assert_eq!(this.recv_timeout(TIMEOUT).unwrap().unwrap().bytes, "back");
+    let this = endpoint.clone();
+    let other = crate::common::endpoint();
+    this.send(other.local_addr(), bytes(20_000, 1)).wait().unwrap();
+    other.send(this.local_addr(), "back").wait().unwrap();
+    assert_eq!(this.recv().wait_for(TIMEOUT).unwrap().unwrap().bytes, "back");
     let rejected = SendError::NoAnswer;
-    assert_eq!(this.with(soon()).send(nobody, "hello"), Err(rejected));
-    let late = this.with(soon()).call(other.local_addr(), "nobody serves");
+    assert_eq!(this.send(nobody, "hello").options(soon()).wait(), Err(rejected));
+    let late = this.call(other.local_addr(), "nobody serves").options(soon()).wait();
     assert_eq!(late, Err(SendError::NoResponse));
-    assert!(this.shutdown(TIMEOUT), "nothing is left under way");
+    assert!(this.blocking_shutdown(TIMEOUT), "nothing is left under way");
 }
 
 /// A payload whose owner uses the endpoint when it is dropped, and panics.
@@ -57,8 +57,8 @@ fn the_owner_of_a_payload_may_use_the_endpoint_and_panic() {
     let payload = || Bytes::from_owner(Owner(endpoint.clone()));
     drop(endpoint.send(nobody, payload()).begin().unwrap());
     // `send` might itself hold the last reference.
-    endpoint.blocking().try_send(other.local_addr(), payload()).unwrap().wait().unwrap();
-    let late = endpoint.blocking().with(soon()).try_send(nobody, payload()).unwrap();
+    endpoint.send(other.local_addr(), payload()).begin().unwrap().wait().unwrap();
+    let late = endpoint.send(nobody, payload()).options(soon()).begin().unwrap();
     assert_eq!(late.wait(), Err(SendError::NoAnswer));
     assert_alive(&endpoint);
 }
@@ -69,8 +69,8 @@ fn the_owner_of_a_payload_may_panic_when_an_endpoint_closes() {
     let (_socket, nobody) = silent();
     let payload = Bytes::from_owner(Owner(endpoint.clone()));
     let sending = endpoint.send(nobody, payload).begin().unwrap();
-    assert!(!endpoint.blocking().shutdown(Duration::ZERO));
-    assert_eq!(endpoint.blocking().recv(), Err(Closed));
+    assert!(!endpoint.blocking_shutdown(Duration::ZERO));
+    assert_eq!(endpoint.recv().wait(), Err(Closed));
     drop(sending);
 }
 

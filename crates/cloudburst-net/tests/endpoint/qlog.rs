@@ -27,11 +27,11 @@ fn a_qlog_records_each_message_train_report_and_loss() {
     let links = vec![(lossy, LinkConfig::default()); 4];
     let (server, relay) = behind_relay(builder().qlog(receives.path()), links, 7);
     let to = relay.addr();
-    let client = builder().qlog(sends.path()).build().unwrap().blocking();
+    let client = builder().qlog(sends.path()).build().unwrap();
     let mut receipts = Vec::new();
     for seed in 0..10 {
-        receipts.push(client.send(to, bytes(60_000, seed)).unwrap());
-        assert_eq!(server.blocking().recv().unwrap().bytes.len(), 60_000);
+        receipts.push(client.send(to, bytes(60_000, seed)).wait().unwrap());
+        assert_eq!(server.recv().wait().unwrap().bytes.len(), 60_000);
     }
     let sent = client.counters().sender;
     drop((client, server));

@@ -34,13 +34,13 @@ fn endpoints_of_one_current_thread_runtime_exchange_calls_and_messages() {
 #[test]
 fn an_endpoint_answers_while_its_runtime_is_busy() {
     let driven = endpoint();
-    let other = endpoint().blocking();
+    let other = endpoint();
     runtime().block_on(async {
-        other.as_async().send(driven.local_addr(), "a session").await.unwrap();
+        other.send(driven.local_addr(), "a session").await.unwrap();
         // This is the thread of the runtime, and it waits for the STOP that the task would have to
         // send.
         for _ in 0..20 {
-            other.send(driven.local_addr(), vec![7; 20_000]).unwrap();
+            other.send(driven.local_addr(), vec![7; 20_000]).wait().unwrap();
         }
         driven.recv().await.unwrap();
         for _ in 0..20 {
@@ -67,19 +67,19 @@ fn the_receiving_task_does_not_keep_the_endpoint_alive() {
 #[test]
 fn an_endpoint_receives_after_its_runtime_has_ended() {
     let driven = endpoint();
-    let other = endpoint().blocking();
+    let other = endpoint();
     let runtime = runtime();
     runtime.block_on(async {
-        other.as_async().send(driven.local_addr(), "before").await.unwrap();
+        other.send(driven.local_addr(), "before").await.unwrap();
         assert_eq!(driven.recv().await.unwrap().bytes, "before");
     });
     drop(runtime);
     self::runtime().block_on(async {
-        other.as_async().send(driven.local_addr(), "in another").await.unwrap();
+        other.send(driven.local_addr(), "in another").await.unwrap();
         assert_eq!(driven.recv().await.unwrap().bytes, "in another");
     });
-    other.send(driven.local_addr(), "after").unwrap();
-    assert_eq!(driven.blocking().recv().unwrap().bytes, "after");
+    other.send(driven.local_addr(), "after").wait().unwrap();
+    assert_eq!(driven.recv().wait().unwrap().bytes, "after");
 }
 
 #[test]

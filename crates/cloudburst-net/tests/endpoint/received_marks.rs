@@ -176,9 +176,9 @@ fn a_foreign_dscp_is_reported_once_with_both_values_and_its_source() {
 
 #[test]
 fn endpoints_with_different_dscps_communicate_and_both_count_it() {
-    let client = builder().config(with_dscps([10])).build().unwrap().blocking();
-    let server = builder().config(with_dscps([20])).build().unwrap().blocking();
-    client.send(server.local_addr(), bytes(50_000, 1)).unwrap();
+    let client = builder().config(with_dscps([10])).build().unwrap();
+    let server = builder().config(with_dscps([20])).build().unwrap();
+    client.send(server.local_addr(), bytes(50_000, 1)).wait().unwrap();
     let sent = client.counters().io;
     let received = server.counters().io;
     assert_eq!((sent.first_foreign_dscp, received.first_foreign_dscp), (Some(20), Some(10)));
@@ -188,10 +188,10 @@ fn endpoints_with_different_dscps_communicate_and_both_count_it() {
 #[test]
 fn endpoints_with_the_same_dscps_count_no_foreign_packets() {
     for ip in ["127.0.0.1", "::1"] {
-        let build = || builder_on(ip).config(with_dscps([46, 43, 10])).build().unwrap().blocking();
+        let build = || builder_on(ip).config(with_dscps([46, 43, 10])).build().unwrap();
         let client = build();
         let server = build();
-        client.send(server.local_addr(), bytes(50_000, 1)).unwrap();
+        client.send(server.local_addr(), bytes(50_000, 1)).wait().unwrap();
         for io in [client.counters().io, server.counters().io] {
             assert_eq!((io.foreign_dscp, io.first_foreign_dscp), (0, None), "{ip}");
         }
@@ -219,10 +219,10 @@ fn congestion_marks_are_counted_and_reported_to_senders() {
         ..Config::default()
     };
     let build = || builder().config(config.clone());
-    let client = build().build().unwrap().blocking();
+    let client = build().build().unwrap();
     let (server, tap) = Tap::marking(build(), "127.0.0.1", 43 << 2 | 0b11);
     for n in 0..4 {
-        client.send(tap.addr(), bytes(50_000, n)).unwrap();
+        client.send(tap.addr(), bytes(50_000, n)).wait().unwrap();
     }
     let sent = client.counters();
     let received = server.counters();

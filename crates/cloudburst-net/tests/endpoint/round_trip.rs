@@ -1,7 +1,7 @@
 //! Messages of all sizes arrive as they were sent, and are answered.
 
-use crate::common::{TIMEOUT, blocking, builder, builder_on, bytes, endpoint};
-use cloudburst_net::{Bytes, Config, Endpoint, PathMap, Security, blocking};
+use crate::common::{TIMEOUT, builder, builder_on, bytes, endpoint};
+use cloudburst_net::{Bytes, Config, Endpoint, PathMap, Security};
 use std::future::IntoFuture;
 use std::io;
 use std::net::SocketAddr;
@@ -39,7 +39,7 @@ async fn sends_calls_and_connects_can_be_spawned_and_outlive_their_handle() {
 }
 
 /// What a function does whose errors are those of the standard library.
-async fn echo(client: blocking::Endpoint) -> io::Result<Bytes> {
+async fn echo(client: Endpoint) -> io::Result<Bytes> {
     let server = builder().build()?;
     let client = Endpoint::from(client);
     client.send(server.local_addr(), "a message").await?;
@@ -50,9 +50,9 @@ async fn echo(client: blocking::Endpoint) -> io::Result<Bytes> {
 
 #[tokio::test]
 async fn errors_and_messages_convert_to_the_types_of_others() {
-    assert_eq!(echo(blocking()).await.unwrap(), "a message");
-    let closed = blocking();
-    closed.shutdown(Duration::ZERO);
+    assert_eq!(echo(endpoint()).await.unwrap(), "a message");
+    let closed = endpoint();
+    closed.blocking_shutdown(Duration::ZERO);
     let error = echo(closed).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotConnected);
 }
@@ -60,12 +60,12 @@ async fn errors_and_messages_convert_to_the_types_of_others() {
 #[test]
 fn blocking_endpoints_exchange_messages_both_ways_over_ipv4_and_ipv6() {
     for ip in ["127.0.0.1", "::1"] {
-        let client = builder_on(ip).build().unwrap().blocking();
-        let server = builder_on(ip).build().unwrap().blocking();
-        client.send(server.local_addr(), "question").unwrap();
-        let question = server.recv().unwrap();
-        let answer = server.try_send(question.peer, "answer").unwrap();
-        assert_eq!(client.recv_timeout(TIMEOUT).unwrap().unwrap().bytes, "answer");
+        let client = builder_on(ip).build().unwrap();
+        let server = builder_on(ip).build().unwrap();
+        client.send(server.local_addr(), "question").wait().unwrap();
+        let question = server.recv().wait().unwrap();
+        let answer = server.send(question.peer, "answer").begin().unwrap();
+        assert_eq!(client.recv().wait_for(TIMEOUT).unwrap().unwrap().bytes, "answer");
         answer.wait().unwrap();
     }
 }
@@ -73,31 +73,31 @@ fn blocking_endpoints_exchange_messages_both_ways_over_ipv4_and_ipv6() {
 #[test]
 fn a_message_of_93_kb_needs_66_packets_over_ipv4_and_67_over_ipv6() {
     for (ip, needed) in [("127.0.0.1", 66), ("::1", 67)] {
-        let client = builder_on(ip).build().unwrap().blocking();
-        let server = builder_on(ip).build().unwrap().blocking();
-        let receipt = client.send(server.local_addr(), bytes(93_000, 1)).unwrap();
+        let client = builder_on(ip).build().unwrap();
+        let server = builder_on(ip).build().unwrap();
+        let receipt = client.send(server.local_addr(), bytes(93_000, 1)).wait().unwrap();
         assert_eq!(receipt.source_symbols, needed, "{receipt:?}");
     }
 }
 
 #[test]
 fn a_dual_stack_endpoint_exchanges_messages_with_ipv4_peers() {
-    let server = builder_on("::").build().unwrap().blocking();
+    let server = builder_on("::").build().unwrap();
     for ip in ["127.0.0.1", "::1"] {
-        let client = builder_on(ip).build().unwrap().blocking();
+        let client = builder_on(ip).build().unwrap();
         let here = SocketAddr::new(ip.parse().unwrap(), server.local_addr().port());
-        client.send(here, "question").unwrap();
-        let question = server.recv().unwrap();
+        client.send(here, "question").wait().unwrap();
+        let question = server.recv().wait().unwrap();
         assert_eq!(question.peer, client.local_addr());
-        server.send(question.peer, "answer").unwrap();
-        assert_eq!(client.recv().unwrap().bytes, "answer");
+        server.send(question.peer, "answer").wait().unwrap();
+        assert_eq!(client.recv().wait().unwrap().bytes, "answer");
     }
 }
 
 #[test]
 fn every_size_arrives_byte_for_byte() {
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let sizes: Vec<usize> = (0..40)
         .chain([1_339, 1_340, 1_341, 1_400, 2_719, 5_000, 14_000, 64_000, 65_507, 65_536])
@@ -107,13 +107,13 @@ fn every_size_arrives_byte_for_byte() {
     let expected = sizes.clone();
     let reader = thread::spawn(move || {
         for (seed, len) in expected.into_iter().enumerate() {
-            let message = server.recv_timeout(TIMEOUT).unwrap().expect("it was sent");
+            let message = server.recv().wait_for(TIMEOUT).expect("it was sent").unwrap();
             assert!(message.bytes == bytes(len, seed as u64), "{len} bytes changed on the way");
         }
         assert_eq!(server.try_recv(), Ok(None));
     });
     for (seed, len) in sizes.into_iter().enumerate() {
-        let receipt = client.send(to, bytes(len, seed as u64)).unwrap();
+        let receipt = client.send(to, bytes(len, seed as u64)).wait().unwrap();
         assert_eq!(receipt.bytes, len);
         assert!(receipt.packets >= receipt.source_symbols);
         let arrived: usize = receipt.arrivals.iter().map(|on| usize::from(on.count)).sum();
@@ -158,21 +158,22 @@ async fn many_messages_at_once_arrive_once_each() {
 
 #[test]
 fn threads_share_an_endpoint_in_both_directions() {
-    let one = blocking();
-    let other = blocking();
+    let one = endpoint();
+    let other = endpoint();
     thread::scope(|scope| {
         for seed in 0..4 {
             for (from, to) in [(one.clone(), other.clone()), (other.clone(), one.clone())] {
                 scope.spawn(move || {
                     for n in 0..25 {
-                        from.send(to.local_addr(), bytes(3_000, seed * 100 + n)).unwrap();
+                        from.send(to.local_addr(), bytes(3_000, seed * 100 + n)).wait().unwrap();
                     }
                 });
             }
             for endpoint in [one.clone(), other.clone()] {
                 scope.spawn(move || {
                     for _ in 0..25 {
-                        let message = endpoint.recv_timeout(TIMEOUT).unwrap().expect("a message");
+                        let message =
+                            endpoint.recv().wait_for(TIMEOUT).expect("a message").unwrap();
                         assert_eq!(message.bytes.len(), 3_000);
                     }
                 });
@@ -191,19 +192,18 @@ fn a_trusted_network_needs_no_key() {
             .security(Security::trusted_network())
             .build()
             .unwrap()
-            .blocking()
     };
     let client = build();
     let server = build();
-    client.send(server.local_addr(), "hello").unwrap();
-    assert_eq!(server.recv().unwrap().bytes, "hello");
+    client.send(server.local_addr(), "hello").wait().unwrap();
+    assert_eq!(server.recv().wait().unwrap().bytes, "hello");
 }
 
 #[test]
 fn an_endpoint_may_send_to_itself() {
-    let endpoint = blocking();
-    let sending = endpoint.try_send(endpoint.local_addr(), bytes(50_000, 3)).unwrap();
-    assert_eq!(endpoint.recv_timeout(TIMEOUT).unwrap().unwrap().bytes, bytes(50_000, 3));
+    let endpoint = endpoint();
+    let sending = endpoint.send(endpoint.local_addr(), bytes(50_000, 3)).begin().unwrap();
+    assert_eq!(endpoint.recv().wait_for(TIMEOUT).unwrap().unwrap().bytes, bytes(50_000, 3));
     sending.wait().unwrap();
 }
 
@@ -214,38 +214,37 @@ fn busy_polling_threads_receive_messages_and_the_shutdown() {
             .config(Config { busy_poll: Duration::from_millis(2), ..Config::default() })
             .build()
             .unwrap()
-            .blocking()
     };
     let one = build();
     let other = build();
     let echo = thread::spawn({
         let other = other.clone();
         move || {
-            while let Ok(message) = other.recv() {
-                other.send(message.peer, message.bytes).unwrap();
+            while let Ok(message) = other.recv().wait() {
+                other.send(message.peer, message.bytes).wait().unwrap();
             }
         }
     });
     for seed in 0..20 {
         let message = bytes(5_000, seed);
-        one.send(other.local_addr(), message.clone()).unwrap();
-        assert_eq!(one.recv().unwrap().bytes, message);
+        one.send(other.local_addr(), message.clone()).wait().unwrap();
+        assert_eq!(one.recv().wait().unwrap().bytes, message);
     }
-    assert_eq!(one.recv_timeout(Duration::from_millis(5)), Ok(None));
-    other.shutdown(TIMEOUT);
+    assert_eq!(one.recv().wait_for(Duration::from_millis(5)), None);
+    other.blocking_shutdown(TIMEOUT);
     echo.join().unwrap();
 }
 
 #[test]
 fn a_caller_that_only_calls_try_recv_receives() {
-    let from = endpoint().blocking();
-    let to = endpoint().blocking();
+    let from = endpoint();
+    let to = endpoint();
     let address = to.local_addr();
     std::thread::scope(|scope| {
-        let sender = scope.spawn(|| (0..20).all(|_| from.send(address, "hello").is_ok()));
+        let sender = scope.spawn(|| (0..20).all(|_| from.send(address, "hello").wait().is_ok()));
         let mut came = 0;
         while came < 20 {
-            came += to.recv_timeout(Duration::ZERO).unwrap().map_or(0, |_| 1);
+            came += to.recv().wait_for(Duration::ZERO).map_or(0, |_| 1);
         }
         // STOPs leave even while no caller waits.
         assert!(sender.join().unwrap());

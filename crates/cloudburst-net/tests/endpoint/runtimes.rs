@@ -35,8 +35,8 @@ fn an_endpoint_outlives_its_runtime() {
         let service = server.clone();
         runtime.spawn(async move { receiver.recv().await });
         runtime.spawn(async move { service.serve(1, |_| pending::<Vec<u8>>()).await });
-        let blocking = client.blocking();
-        let caller = thread::spawn(move || blocking.call(to, "a request"));
+        let blocking = client.clone();
+        let caller = thread::spawn(move || blocking.call(to, "a request").wait());
         let under_way = || {
             let peer = client.peer(nobody).map_or(0, |peer| peer.sent.unfinished);
             peer == 15 && server.counters().calls.requests_received == 1
@@ -50,10 +50,10 @@ fn an_endpoint_outlives_its_runtime() {
 
         assert_eq!(client.peer(nobody).unwrap().sent.unfinished, 0, "all bursts have stopped");
         assert_eq!(caller.join().unwrap(), Err(SendError::Unanswered), "at once");
-        let this = client.blocking();
-        let other = server.blocking();
-        this.send(to, "from without").unwrap();
-        assert_eq!(other.recv_timeout(TIMEOUT).unwrap().unwrap().bytes, "from without");
+        let this = client.clone();
+        let other = server.clone();
+        this.send(to, "from without").wait().unwrap();
+        assert_eq!(other.recv().wait_for(TIMEOUT).unwrap().unwrap().bytes, "from without");
         let [next, _] = runtimes();
         next.block_on(async {
             let responder = server.clone();

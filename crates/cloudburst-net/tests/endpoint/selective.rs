@@ -157,19 +157,19 @@ fn scheduled_packets_of_an_incast_survive_where_unscheduled_ones_die() {
     };
     let port = Port::start(front, (LOOPBACK, server.local_addr().port()).into(), link);
     let clients: Vec<Endpoint> = (0..CLIENTS).map(|_| builder().build().unwrap()).collect();
-    let server = server.blocking();
+    let server = server.clone();
     for client in &clients {
-        client.clone().blocking().send(port.addr, bytes(100, 0)).unwrap();
-        server.recv_timeout(TIMEOUT).unwrap().expect("it came");
+        client.clone().send(port.addr, bytes(100, 0)).wait().unwrap();
+        server.recv().wait_for(TIMEOUT).expect("it came").unwrap();
     }
     let (before, ect_before) = port.stats();
     thread::scope(|scope| {
         for (client, seed) in clients.iter().zip(0..) {
             let to = port.addr;
-            scope.spawn(move || client.clone().blocking().send(to, bytes(40_000, seed)).unwrap());
+            scope.spawn(move || client.clone().send(to, bytes(40_000, seed)).wait().unwrap());
         }
         for _ in &clients {
-            let message = server.recv_timeout(TIMEOUT).unwrap().expect("it came");
+            let message = server.recv().wait_for(TIMEOUT).expect("it came").unwrap();
             assert_eq!(message.bytes.len(), 40_000);
         }
     });

@@ -1,6 +1,6 @@
 //! Handlers run concurrently, within a limit, and end when they are no longer awaited.
 
-use crate::common::{TIMEOUT, blocking, endpoint, eventually, log::Log};
+use crate::common::{TIMEOUT, endpoint, eventually, log::Log};
 use cloudburst_net::{Config, Overloaded, RequestParts, SendError};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
@@ -79,26 +79,27 @@ async fn serve_handles_at_most_limit_requests_at_a_time() {
 #[test]
 fn blocking_serve_runs_handlers_in_limit_threads() {
     const LIMIT: usize = 3;
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let gauge = Arc::new(Gauge::default());
     // None passes before all three are there.
     let barrier = Barrier::new(LIMIT);
     thread::scope(|scope| {
         scope.spawn(|| {
-            server.serve(LIMIT, |request| {
+            server.blocking_serve(LIMIT, |request| {
                 let _at_work = gauge.enter();
                 barrier.wait();
                 request.bytes
             });
         });
-        let calls: Vec<_> =
-            (0..3 * LIMIT).map(|_| scope.spawn(|| client.call(to, "together").unwrap())).collect();
+        let calls: Vec<_> = (0..3 * LIMIT)
+            .map(|_| scope.spawn(|| client.call(to, "together").wait().unwrap()))
+            .collect();
         for call in calls {
             assert_eq!(call.join().unwrap(), "together");
         }
-        assert!(server.shutdown(TIMEOUT));
+        assert!(server.blocking_shutdown(TIMEOUT));
     });
     assert_eq!(gauge.most.load(SeqCst), LIMIT);
 }
@@ -194,27 +195,27 @@ async fn a_handler_is_dropped_when_its_caller_is_gone() {
 
 #[test]
 fn a_blocking_handler_can_check_whether_its_request_is_cancelled() {
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let (begun, begins) = std::sync::mpsc::channel();
     let noticed = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            server.serve(1, |request| {
+            server.blocking_serve(1, |request| {
                 begun.send(()).unwrap();
                 eventually("its caller is gone", || request.is_cancelled());
                 noticed.store(true, SeqCst);
                 "nobody waits for this"
             });
         });
-        let calls = client.call_many([(to, "a request")]);
+        let calls = client.call_many([(to, "a request")]).begin();
         begins.recv().unwrap();
         eventually("it is known to be there", || client.counters().sender.delivered == 1);
         assert_eq!(calls.left(), 1);
         drop(calls);
         eventually("it has noticed", || noticed.load(SeqCst));
-        assert!(server.shutdown(TIMEOUT));
+        assert!(server.blocking_shutdown(TIMEOUT));
     });
     assert_eq!(client.counters().calls.responses_dropped, 0);
 }
@@ -262,19 +263,21 @@ async fn an_overloaded_handler_refuses_its_request() {
 
 #[test]
 fn a_blocking_service_can_refuse_requests_too() {
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     thread::scope(|scope| {
-        scope.spawn(|| server.try_serve(2, |_| Err::<Vec<u8>, _>(io::Error::from(Overloaded))));
-        assert_eq!(client.call(to, "a request"), Err(SendError::Overloaded));
-        assert!(server.shutdown(TIMEOUT));
+        scope.spawn(|| {
+            server.blocking_try_serve(2, |_| Err::<Vec<u8>, _>(io::Error::from(Overloaded)))
+        });
+        assert_eq!(client.call(to, "a request").wait(), Err(SendError::Overloaded));
+        assert!(server.blocking_shutdown(TIMEOUT));
     });
 
-    let server = blocking();
+    let server = endpoint();
     let to = server.local_addr();
-    let caller = thread::spawn(move || client.call(to, "a request"));
-    let receipt = server.recv_request().unwrap().refuse().unwrap();
+    let caller = thread::spawn(move || client.call(to, "a request").wait());
+    let receipt = server.recv_request().wait().unwrap().refuse().wait().unwrap();
     assert_eq!(caller.join().unwrap(), Err(SendError::Overloaded));
     assert_eq!((receipt.bytes, server.counters().calls.requests_overloaded), (9, 1));
 }
@@ -319,17 +322,17 @@ async fn an_error_that_panics_when_it_is_printed_stops_nothing_else() {
 
 #[test]
 fn an_error_that_panics_when_it_is_printed_ends_no_thread() {
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let service = server.clone();
     thread::spawn(move || {
-        service.try_serve(1, |request| {
+        service.blocking_try_serve(1, |request| {
             if request.bytes == "fail" { Err(PanicsWhenPrinted) } else { Ok(request.bytes) }
         });
     });
-    assert_eq!(client.call(to, "fail"), Err(SendError::Unanswered));
-    assert_eq!(client.call(to, "another").unwrap(), "another");
+    assert_eq!(client.call(to, "fail").wait(), Err(SendError::Unanswered));
+    assert_eq!(client.call(to, "another").wait().unwrap(), "another");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@ use crate::common::{KEY, builder, builder_on, endpoint, log::Log, with_dscps};
 use cloudburst_net::{
     BuildError, Builder, Calls, Capacity, Closed, Code, Config, ConfigError, Endpoint, Fabric,
     Incoming, Message, Order, PathMap, PathMapError, PeerSink, PresharedKey, Receipt, Request,
-    RequestParts, Security, SendError, Sending, Shape, blocking,
+    RequestParts, Security, SendError, Sending, Shape,
 };
 use std::io;
 
@@ -141,12 +141,12 @@ fn trimming_and_outer_headers_are_refused_together() {
 #[test]
 fn public_types_are_send_and_sync() {
     fn shared<T: Send + Sync>() {}
-    shared::<(Endpoint, Builder, blocking::Endpoint, Config, Security, PathMap)>();
+    shared::<(Endpoint, Builder, Endpoint, Config, Security, PathMap)>();
     shared::<(Sending, Calls, Request, RequestParts, Message, Receipt)>();
-    shared::<(blocking::Sending, blocking::Calls, blocking::Request)>();
+    shared::<(Sending, Calls, Request)>();
     shared::<(BuildError, SendError, PathMapError, Closed, ConfigError)>();
     shared::<(Incoming<Message>, Incoming<Request>, PeerSink)>();
-    shared::<(blocking::Incoming<Message>, blocking::Incoming<blocking::Request>)>();
+    shared::<(Incoming<Message>, Incoming<Request>)>();
     #[cfg(feature = "tower")]
     shared::<cloudburst_net::Client>();
 }
@@ -173,32 +173,28 @@ fn a_key_converts_to_security() {
     let other = builder;
     let one = one.build().unwrap();
     let other = other.security(Security::pre_shared(KEY)).build().unwrap();
-    one.blocking().send(other.local_addr(), "hello").unwrap();
+    one.send(other.local_addr(), "hello").wait().unwrap();
 }
 
 #[test]
 fn debug_output_is_short_and_without_payloads() {
     let client = endpoint();
-    let server = endpoint().blocking();
+    let server = endpoint();
     let address = server.local_addr();
-    assert_eq!(
-        format!("{:?}", server.as_async()),
-        format!("Endpoint {{ local_addr: {address}, .. }}")
-    );
+    assert_eq!(format!("{:?}", server), format!("Endpoint {{ local_addr: {address}, .. }}"));
     let long = vec![0; 10_000];
     let shown = [
         format!("{:?}", client.send(address, long.clone())),
         format!("{:?}", client.call(address, long.clone())),
         format!("{:?}", client.call_many([(address, long.clone())])),
     ];
-    let client = client.blocking();
-    let mut calls = client.call_many([(address, long.clone())]);
-    let request = server.recv_request().unwrap();
+    let mut calls = client.call_many([(address, long.clone())]).begin();
+    let request = server.recv_request().wait().unwrap();
     let shown_request = [format!("{:?}", request.parts()), format!("{request:?}")];
-    request.reply(long.clone()).unwrap();
-    let response = format!("{:?}", calls.next().unwrap());
-    client.send(address, long).unwrap();
-    let message = format!("{:?}", server.recv().unwrap());
+    request.reply(long.clone()).wait().unwrap();
+    let response = format!("{:?}", client.block_on(calls.next()).unwrap());
+    client.send(address, long).wait().unwrap();
+    let message = format!("{:?}", server.recv().wait().unwrap());
     let received = [shown_request, [response, message]].concat();
     for shown in shown.iter().chain(&received) {
         assert!(shown.len() < 300, "{shown}");

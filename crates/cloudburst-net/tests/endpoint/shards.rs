@@ -56,7 +56,7 @@ fn spread(ip: &str) {
                 for number in clients {
                     let client = builder_on(ip).paths(PathMap::default()).build().unwrap();
                     for message in (0..6).map(|n| message(number, n)) {
-                        client.blocking().send(addr, message).unwrap();
+                        client.send(addr, message).wait().unwrap();
                     }
                     let peers: Vec<SocketAddr> = client.peers().iter().map(|p| p.peer).collect();
                     assert_eq!(peers, [addr]);
@@ -100,12 +100,12 @@ fn each_message_over_ipv6_arrives_once_and_those_of_a_client_at_one_shard() {
 fn a_shard_is_called_and_calls_back() {
     let (shards, addr) = shards("127.0.0.1", &PathMap::default());
     let answering = shards.iter().enumerate().map(|(name, shard)| {
-        let shard = shard.blocking();
+        let shard = shard.clone();
         thread::spawn(move || {
-            while let Ok(request) = shard.recv_request() {
+            while let Ok(request) = shard.recv_request().wait() {
                 // The caller is asked in turn, and its answer is the response.
-                let answer = shard.call(request.peer(), format!("I am {name}")).unwrap();
-                request.reply(answer).unwrap();
+                let answer = shard.call(request.peer(), format!("I am {name}")).wait().unwrap();
+                request.reply(answer).wait().unwrap();
             }
         })
     });
@@ -113,13 +113,15 @@ fn a_shard_is_called_and_calls_back() {
     let mut met = BTreeSet::new();
     let mut clients = Vec::new();
     for _ in 0..16 {
-        let client = builder().build().unwrap().blocking();
+        let client = builder().build().unwrap();
         let service = client.clone();
         let serving = thread::spawn(move || {
-            service.serve(1, |request| [request.bytes, request.peer.to_string().into()].concat());
+            service.blocking_serve(1, |request| {
+                [request.bytes, request.peer.to_string().into()].concat()
+            });
         });
         let names: BTreeSet<_> =
-            (0..4).map(|_| client.call(addr, "who are you?").unwrap()).collect();
+            (0..4).map(|_| client.call(addr, "who are you?").wait().unwrap()).collect();
         assert_eq!(names.len(), 1, "always the same one: {names:?}");
         let name = String::from_utf8(names.first().unwrap().to_vec()).unwrap();
         assert!(name.ends_with(&addr.to_string()), "it is known by its address: {name}");
@@ -127,8 +129,8 @@ fn a_shard_is_called_and_calls_back() {
         clients.push((client, serving));
     }
     assert!(met.len() > 1, "{met:?}");
-    for (endpoint, thread) in shards.iter().map(Endpoint::blocking).zip(answering).chain(clients) {
-        endpoint.shutdown(crate::common::TIMEOUT);
+    for (endpoint, thread) in shards.iter().cloned().zip(answering).chain(clients) {
+        endpoint.blocking_shutdown(crate::common::TIMEOUT);
         thread.join().unwrap();
     }
 }
@@ -136,18 +138,20 @@ fn a_shard_is_called_and_calls_back() {
 #[test]
 fn the_clients_of_a_closed_shard_move_to_others() {
     let (mut shards, addr) = shards("127.0.0.1", &PathMap::default());
-    let clients: Vec<_> = (0..16).map(|_| builder().build().unwrap().blocking()).collect();
+    let clients: Vec<_> = (0..16).map(|_| builder().build().unwrap()).collect();
     for (number, client) in (0..).zip(&clients) {
-        client.send(addr, vec![number]).unwrap();
+        client.send(addr, vec![number]).wait().unwrap();
     }
     let homes = taken(&shards);
     let closed = (0..SHARDS).max_by_key(|&shard| homes[shard].len()).unwrap();
-    shards.remove(closed).blocking().shutdown(Duration::ZERO);
+    shards.remove(closed).blocking_shutdown(Duration::ZERO);
     for (number, client) in (0..).zip(&clients) {
         // The shard that closed has ended its sessions, so its clients meet another. A client
         // that sends before it has read ENDED learns that its session is over when the send fails.
-        match client.send(addr, vec![number]) {
-            Err(SendError::PeerRestarted) => client.send(addr, vec![number]).map(drop).unwrap(),
+        match client.send(addr, vec![number]).wait() {
+            Err(SendError::PeerRestarted) => {
+                client.send(addr, vec![number]).wait().map(drop).unwrap()
+            }
             sent => drop(sent.unwrap()),
         }
     }
@@ -160,10 +164,10 @@ fn the_clients_of_a_closed_shard_move_to_others() {
 fn symbols_go(ip: &str, to: &str, ours: PathMap, theirs: &PathMap) -> Vec<SocketAddr> {
     let (shards, addr) = shards(ip, theirs);
     let from = if ip.contains(':') { "::" } else { "0.0.0.0" };
-    let client = builder_on(from).paths(ours).build().unwrap().blocking();
+    let client = builder_on(from).paths(ours).build().unwrap();
     let to = SocketAddr::new(to.parse().unwrap(), addr.port());
     for seed in 0..3 {
-        client.send(to, bytes(93_000, seed)).unwrap();
+        client.send(to, bytes(93_000, seed)).wait().unwrap();
     }
     let taken = taken(&shards);
     let taker = (0..SHARDS).find(|&shard| taken[shard].len() == 3).expect("one has all");
@@ -221,9 +225,9 @@ fn a_handshake_under_the_key_of_another_shard_is_answered_there() {
     let (_holder, addr) = hold("127.0.0.1");
     let shard = |key| builder().bind(addr).reuse_port(true).security(Security::pre_shared(key));
     let other = shard([8; 32]).build().unwrap();
-    let ours = shard(KEY).build().unwrap().blocking();
-    let client = builder().paths(PathMap::ecmp(32)).build().unwrap().blocking();
-    client.send(addr, "hello").unwrap();
-    assert_eq!(ours.recv().unwrap().bytes, "hello");
+    let ours = shard(KEY).build().unwrap();
+    let client = builder().paths(PathMap::ecmp(32)).build().unwrap();
+    client.send(addr, "hello").wait().unwrap();
+    assert_eq!(ours.recv().wait().unwrap().bytes, "hello");
     assert_eq!(other.counters().receiver.sessions_confirmed, 0);
 }

@@ -1,7 +1,7 @@
 //! A shutdown waits for what is under way, within limits, and notifies peers of the rest.
 
-use crate::common::{TIMEOUT, blocking, builder, bytes, endpoint, eventually};
-use cloudburst_net::blocking::Request;
+use crate::common::{TIMEOUT, builder, bytes, endpoint, eventually};
+use cloudburst_net::Request;
 use cloudburst_net::{
     Bytes, Closed, Config, Endpoint, RejectReason, RequestParts, SendError, Sending, Tuning,
 };
@@ -41,21 +41,21 @@ async fn a_shutdown_waits_for_messages_under_way() {
 
 #[test]
 fn a_shutdown_wakes_receivers() {
-    let server = blocking();
+    let server = endpoint();
     let waiting = server.clone();
-    let waiter = thread::spawn(move || waiting.recv());
-    assert!(server.shutdown(TIMEOUT));
+    let waiter = thread::spawn(move || waiting.recv().wait());
+    assert!(server.blocking_shutdown(TIMEOUT));
     assert_eq!(waiter.join().unwrap(), Err(Closed));
-    assert_eq!(server.recv_timeout(TIMEOUT), Err(Closed));
+    assert_eq!(server.recv().wait_for(TIMEOUT), Some(Err(Closed)));
 }
 
 #[test]
 fn a_shutdown_gives_up_when_its_time_is_over() {
-    let client = blocking();
+    let client = endpoint();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let sending = client.try_send(silent.local_addr().unwrap(), "nobody hears").unwrap();
+    let sending = client.send(silent.local_addr().unwrap(), "nobody hears").begin().unwrap();
     let start = Instant::now();
-    assert!(!client.shutdown(Duration::from_millis(100)));
+    assert!(!client.blocking_shutdown(Duration::from_millis(100)));
     assert!(start.elapsed() >= Duration::from_millis(100) && start.elapsed() < TIMEOUT);
     assert_eq!(sending.wait(), Err(SendError::Closed));
 }
@@ -115,11 +115,11 @@ fn a_shutdown_refuses_at_once_a_blocking_caller_that_waits_for_capacity() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = silent.local_addr().unwrap();
     let (client, sending) = full(&silent);
-    let client = client.blocking();
+    let client = client.clone();
     thread::scope(|scope| {
-        let call = scope.spawn(|| client.call(to, "a call"));
-        let send = scope.spawn(|| client.send(to, "a message"));
-        let shutdown = scope.spawn(|| client.shutdown(TIMEOUT));
+        let call = scope.spawn(|| client.call(to, "a call").wait());
+        let send = scope.spawn(|| client.send(to, "a message").wait());
+        let shutdown = scope.spawn(|| client.blocking_shutdown(TIMEOUT));
         assert_eq!(call.join().unwrap(), Err(SendError::Closing));
         assert_eq!(send.join().unwrap(), Err(SendError::Closing));
         assert!(!shutdown.is_finished());
@@ -133,44 +133,44 @@ fn a_waker_may_shut_its_endpoint_down_when_a_send_ends() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let (client, sending) = full(&silent);
     let mut send = pin!(client.send(silent.local_addr().unwrap(), "a message").into_future());
-    let waker = Waker::from(Arc::new(ShutsDown(client.blocking())));
+    let waker = Waker::from(Arc::new(ShutsDown(client.clone())));
     assert!(send.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     // Frees capacity: this thread, or one of the endpoint, wakes the other send.
     drop(sending);
     eventually("it is closed", || client.is_closed());
 }
 
-struct ShutsDown(cloudburst_net::blocking::Endpoint);
+struct ShutsDown(cloudburst_net::Endpoint);
 
 impl Wake for ShutsDown {
     fn wake(self: Arc<Self>) {
-        self.0.shutdown(Duration::ZERO);
+        self.0.blocking_shutdown(Duration::ZERO);
     }
 }
 
 #[test]
 fn a_shutdown_ends_one_that_a_waker_has_begun_on_a_thread_of_the_endpoint() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let other = endpoint();
     let endpoint = endpoint();
-    let other = blocking();
     let _sending = endpoint
         .send(silent.local_addr().unwrap(), "nobody hears")
         .deadline(Duration::from_secs(24 * 60 * 60))
         .begin()
         .unwrap();
     let mut receiving = pin!(endpoint.recv());
-    let waker = Waker::from(Arc::new(WaitsLong(endpoint.blocking())));
+    let waker = Waker::from(Arc::new(WaitsLong(endpoint.clone())));
     assert!(receiving.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    other.send(endpoint.local_addr(), "wakes the receiver").unwrap();
+    other.send(endpoint.local_addr(), "wakes the receiver").wait().unwrap();
     eventually("the waker shuts it down", || endpoint.try_recv_request().is_err());
-    assert!(!endpoint.blocking().shutdown(Duration::ZERO));
+    assert!(!endpoint.blocking_shutdown(Duration::ZERO));
 }
 
-struct WaitsLong(cloudburst_net::blocking::Endpoint);
+struct WaitsLong(cloudburst_net::Endpoint);
 
 impl Wake for WaitsLong {
     fn wake(self: Arc<Self>) {
-        self.0.shutdown(Duration::MAX);
+        self.0.blocking_shutdown(Duration::MAX);
     }
 }
 
@@ -223,11 +223,11 @@ fn taken_and_queued(
 ) -> (Request, [JoinHandle<Result<Bytes, SendError>>; 2]) {
     let to = server.local_addr();
     let call = |request: &'static str| {
-        let client = client.blocking();
-        thread::spawn(move || client.call(to, request))
+        let client = client.clone();
+        thread::spawn(move || client.call(to, request).wait())
     };
     let first = call("taken");
-    let request = server.blocking().recv_request().unwrap();
+    let request = server.recv_request().wait().unwrap();
     let second = call("queued");
     eventually("it is in the queue", || server.counters().receiver.messages_delivered == 2);
     (request, [first, second])
@@ -238,16 +238,16 @@ fn a_shutdown_waits_for_replies_and_refuses_requests_that_were_not_taken() {
     let client = endpoint();
     let server = endpoint();
     let (request, [taken, queued]) = taken_and_queued(&client, &server);
-    let closing = server.blocking();
+    let closing = server.clone();
     let start = Instant::now();
-    let shutdown = thread::spawn(move || closing.shutdown(TIMEOUT));
+    let shutdown = thread::spawn(move || closing.blocking_shutdown(TIMEOUT));
     // While the shutdown waits for the reply.
     assert_eq!(queued.join().unwrap(), Err(refused()));
     assert!(!refused().may_have_been_delivered());
-    assert_eq!(client.blocking().call(server.local_addr(), "late"), Err(refused()));
+    assert_eq!(client.call(server.local_addr(), "late").wait(), Err(refused()));
     assert!(matches!(server.try_recv_request(), Err(Closed)));
     assert!(!shutdown.is_finished());
-    request.reply("an answer").unwrap();
+    request.reply("an answer").wait().unwrap();
     assert_eq!(taken.join().unwrap().unwrap(), "an answer");
     assert!(shutdown.join().unwrap(), "all was drained");
     assert!(start.elapsed() < TIMEOUT);
@@ -260,12 +260,12 @@ fn a_shutdown_that_gives_up_notifies_the_callers() {
     let server = endpoint();
     let (request, [taken, queued]) = taken_and_queued(&client, &server);
     let start = Instant::now();
-    assert!(!server.blocking().shutdown(Duration::from_millis(100)));
+    assert!(!server.blocking_shutdown(Duration::from_millis(100)));
     assert_eq!(taken.join().unwrap(), Err(SendError::Unanswered));
     assert_eq!(queued.join().unwrap(), Err(refused()));
     assert!(start.elapsed() < Duration::from_secs(5), "before the deadline");
     assert!(request.is_cancelled());
-    assert!(request.reply("late").is_err());
+    assert!(request.reply("late").wait().is_err());
 }
 
 #[test]
@@ -285,13 +285,13 @@ fn dropping_an_endpoint_notifies_the_callers() {
 fn a_shutdown_that_gives_up_withdraws_the_requests_of_its_calls() {
     let client = endpoint();
     let server = endpoint();
-    let caller = client.clone().blocking();
+    let caller = client.clone();
     let to = server.local_addr();
-    let call = thread::spawn(move || caller.call(to, "abandoned"));
-    let request = server.clone().blocking().recv_request().unwrap();
+    let call = thread::spawn(move || caller.call(to, "abandoned").wait());
+    let request = server.clone().recv_request().wait().unwrap();
     // Until the callee's STOP has arrived, the caller does not know that it has the request.
     eventually("the request is delivered", || client.counters().sender.delivered == 1);
-    assert!(!client.clone().blocking().shutdown(Duration::ZERO));
+    assert!(!client.clone().blocking_shutdown(Duration::ZERO));
     assert_eq!(call.join().unwrap(), Err(SendError::Closed));
     eventually("the callee knows that nobody waits", || request.is_cancelled());
     assert_eq!(server.counters().calls.requests_withdrawn, 1);
@@ -352,22 +352,22 @@ async fn a_call_after_its_callee_has_shut_down_was_certainly_not_delivered() {
 
 #[test]
 fn callers_that_try_again_and_again_do_not_delay_a_shutdown() {
-    let client = blocking();
-    let server = blocking();
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
     let caller = client.clone();
     let over = Arc::new(AtomicBool::new(false));
     let until = over.clone();
     let calls = thread::spawn(move || {
         while !until.load(SeqCst) {
-            let _ = caller.call(to, "again");
+            let _ = caller.call(to, "again").wait();
         }
     });
-    drop(server.recv_request().unwrap());
+    drop(server.recv_request().wait().unwrap());
     // It would not end before this time.
-    assert!(server.shutdown(Duration::from_secs(24 * 60 * 60)));
+    assert!(server.blocking_shutdown(Duration::from_secs(24 * 60 * 60)));
     over.store(true, SeqCst);
-    client.shutdown(Duration::ZERO);
+    client.blocking_shutdown(Duration::ZERO);
     calls.join().unwrap();
 }
 
@@ -380,5 +380,5 @@ async fn closed_resolves_when_the_endpoint_is_shut_down() {
     assert!(endpoint.shutdown(TIMEOUT).await);
     closed.await;
     endpoint.closed().await;
-    assert!(endpoint.is_closed() && endpoint.blocking().is_closed());
+    assert!(endpoint.is_closed() && endpoint.is_closed());
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
-use std::thread;
 use std::time::Duration;
+use std::{iter, thread};
 
 fn small(send_messages: usize) -> Endpoint {
     builder()
@@ -123,20 +123,22 @@ async fn a_sink_reports_each_failure_once_and_remains_usable() {
 }
 
 #[test]
-fn iterators_of_blocking_endpoints_end_with_them() {
-    let client = endpoint().blocking();
-    let server = endpoint().blocking();
+fn threads_that_receive_end_with_their_endpoint() {
+    let client = endpoint();
+    let server = endpoint();
     let to = server.local_addr();
-    let served = server.requests();
+    let service = server.clone();
     let serving = thread::spawn(move || {
-        served.map(|request| request.reply("an answer").map(drop)).collect::<Vec<_>>()
+        let requests = iter::from_fn(|| service.recv_request().wait().ok());
+        requests.map(|request| request.reply("an answer").wait().map(drop)).collect::<Vec<_>>()
     });
-    client.send(to, "one").unwrap();
-    assert_eq!(client.call(to, "a question").unwrap(), "an answer");
+    client.send(to, "one").wait().unwrap();
+    assert_eq!(client.call(to, "a question").wait().unwrap(), "an answer");
     assert!(server.try_recv_request().unwrap().is_none(), "it was taken");
-    client.send(to, "two").unwrap();
-    assert!(server.shutdown(Duration::from_secs(20)));
-    let messages: Vec<Bytes> = server.messages().map(|message| message.bytes).collect();
+    client.send(to, "two").wait().unwrap();
+    assert!(server.blocking_shutdown(Duration::from_secs(20)));
+    let messages: Vec<Bytes> =
+        iter::from_fn(|| server.recv().wait().ok()).map(|it| it.bytes).collect();
     assert_eq!(messages, ["one", "two"]);
     assert_eq!(serving.join().unwrap(), [Ok(())]);
 }

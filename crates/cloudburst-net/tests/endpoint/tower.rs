@@ -77,9 +77,9 @@ async fn callers_of_a_service_that_sheds_load_may_call_again() {
     let client = endpoint();
     let server = endpoint();
     let to = server.local_addr();
-    fn overloaded(error: BoxError) -> BoxError {
+    let overloaded = |error: BoxError| {
         if error.is::<load_shed::error::Overloaded>() { Overloaded.into() } else { error }
-    }
+    };
     let service =
         ServiceBuilder::new().map_err(overloaded).load_shed().concurrency_limit(1).service(
             service_fn(async |_: RequestParts| pending::<Result<Bytes, Infallible>>().await),
@@ -94,6 +94,35 @@ async fn callers_of_a_service_that_sheds_load_may_call_again() {
     }
     assert_eq!(server.counters().calls.requests_overloaded, 2);
     drop(calls);
+    assert!(server.shutdown(TIMEOUT).await);
+    serving.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn stacks_of_closures_serve_and_call_in_tasks() {
+    let client = endpoint();
+    let server = endpoint();
+    let greeting = String::from("hello, ");
+    let count = Arc::new(AtomicU64::new(0));
+    let counted = count.clone();
+    let service = ServiceBuilder::new()
+        .map_err(|error: BoxError| -> BoxError { error.to_string().into() })
+        .map_request(move |request: RequestParts| {
+            counted.fetch_add(1, SeqCst);
+            request.bytes
+        })
+        .map_response(move |name: Bytes| [greeting.as_bytes(), &name].concat())
+        .load_shed()
+        .service(service_fn(async |name: Bytes| Ok::<_, Infallible>(name)));
+    let serving = tokio::spawn(server.serve_with(8, service));
+    let suffix = String::from("!");
+    let stack = ServiceBuilder::new()
+        .map_request(move |name: &'static str| Bytes::from([name, &suffix].concat()))
+        .map_err(|error: SendError| error.to_string())
+        .service(client.client(server.local_addr()));
+    let answer = tokio::spawn(stack.oneshot("world")).await.unwrap();
+    assert_eq!(answer.unwrap(), "hello, world!");
+    assert_eq!(count.load(SeqCst), 1);
     assert!(server.shutdown(TIMEOUT).await);
     serving.await.unwrap().unwrap();
 }

@@ -3,7 +3,7 @@
 //! Messages arrive on threads of the endpoint, so the subscriber is that of the whole process.
 
 use crate::common::log::Log;
-use crate::common::{blocking, bytes};
+use crate::common::{bytes, endpoint};
 use cloudburst_net::SendOptions;
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use tracing::Level;
 pub(crate) fn each_send_is_a_span_with_its_outcome_and_each_message_that_came_an_event() {
     let log = Log::default();
     tracing::subscriber::set_global_default(log.clone()).unwrap();
-    let one = blocking();
-    let other = blocking();
+    let one = endpoint();
+    let other = endpoint();
     let to = other.local_addr();
-    one.send(to, bytes(777, 1)).unwrap();
-    let message = other.recv().unwrap();
+    one.send(to, bytes(777, 1)).wait().unwrap();
+    let message = other.recv().wait().unwrap();
     let expected = format!("send peer={to} bytes=777 id={} outcome=\"delivered\" ", message.id.0);
     assert_eq!(log.spans(Level::DEBUG, "send "), [expected]);
     let from = one.local_addr();
@@ -27,8 +27,8 @@ pub(crate) fn each_send_is_a_span_with_its_outcome_and_each_message_that_came_an
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let nobody = silent.local_addr().unwrap();
     let options = SendOptions::default().deadline(Duration::from_millis(50));
-    let error = one.with(options).send(nobody, bytes(5, 2)).unwrap_err();
-    drop(one.try_send(nobody, bytes(6, 3)).unwrap());
+    let error = one.send(nobody, bytes(5, 2)).options(options).wait().unwrap_err();
+    drop(one.send(nobody, bytes(6, 3)).begin().unwrap());
     let [rejected, dropped] = &log.spans(Level::DEBUG, &format!("peer={nobody}"))[..] else {
         panic!("two sends, {log:?}");
     };

@@ -1,6 +1,6 @@
 //! Endpoints leave no threads and no descriptors behind.
 
-use crate::common::{blocking, builder, bytes, endpoint, eventually};
+use crate::common::{builder, bytes, endpoint, eventually};
 use cloudburst_net::{Config, Endpoint, SendOptions, Tuning};
 use std::fs;
 use std::future::Future;
@@ -17,20 +17,20 @@ fn count(what: &str) -> usize {
 pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
     let before = (count("task"), count("fd"));
 
-    let one = blocking();
-    let other = blocking();
+    let one = endpoint();
+    let other = endpoint();
     let clone = one.clone();
-    one.send(other.local_addr(), bytes(5_000, 1)).unwrap();
+    one.send(other.local_addr(), bytes(5_000, 1)).wait().unwrap();
     assert_eq!(count("task"), before.0 + 4, "two threads an endpoint");
     drop(one);
     assert_eq!(count("task"), before.0 + 4, "a clone is left");
     drop((clone, other));
     assert_eq!((count("task"), count("fd")), before, "the last drop waits for the threads");
 
-    let one = blocking();
-    let other = blocking();
+    let one = endpoint();
+    let other = endpoint();
     let soon = SendOptions::default().deadline(Duration::from_millis(50));
-    one.with(soon).call(other.local_addr(), "nobody answers").unwrap_err();
+    one.call(other.local_addr(), "nobody answers").options(soon).wait().unwrap_err();
     assert_eq!(count("task"), before.0 + 4, "calls need none");
     drop((one, other));
     assert_eq!((count("task"), count("fd")), before, "and the last drop waits for the threads");
@@ -39,11 +39,11 @@ pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
         tuning: Tuning { send_messages: Some(1), ..Tuning::default() },
         ..Config::default()
     };
-    let one = builder().config(config).build().unwrap().blocking();
-    let other = blocking();
+    let one = builder().config(config).build().unwrap();
+    let other = endpoint();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let sending = one.try_send(silent.local_addr().unwrap(), "under way").unwrap();
-    one.with(soon).send(other.local_addr(), "is never answered").unwrap_err();
+    let sending = one.send(silent.local_addr().unwrap(), "under way").begin().unwrap();
+    one.send(other.local_addr(), "is never answered").options(soon).wait().unwrap_err();
     assert_eq!(
         count("task"),
         before.0 + 5,
@@ -69,11 +69,11 @@ pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
 
     // The last clone is dropped on a thread of the endpoint itself, in the callback for the end of
     // a send.
-    let endpoint = endpoint();
-    let addr = endpoint.local_addr();
-    let sending = endpoint.send(addr, "to itself").begin().unwrap();
+    let itself = endpoint();
+    let addr = itself.local_addr();
+    let sending = itself.send(addr, "to itself").begin().unwrap();
     let mut task = pin!(sending);
-    let waker = Waker::from(Arc::new(DropsOnWake(Mutex::new(Some(endpoint)))));
+    let waker = Waker::from(Arc::new(DropsOnWake(Mutex::new(Some(itself)))));
     let mut context = Context::from_waker(&waker);
     if task.as_mut().poll(&mut context).is_ready() {
         // It ended before it was polled: nothing else will wake it.
@@ -81,8 +81,8 @@ pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
     }
     eventually("its threads end", || count("task") == before.0);
 
-    let closing = blocking();
-    assert!(closing.shutdown(Duration::from_secs(5)));
+    let closing = endpoint();
+    assert!(closing.blocking_shutdown(Duration::from_secs(5)));
     assert_eq!(count("task"), before.0);
     drop(closing);
     drop(waker);

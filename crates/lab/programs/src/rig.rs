@@ -2,7 +2,6 @@
 
 use cloudburst_net::{
     BuildError, Builder, Config, Endpoint, PathMap, PathStats, Receipt, Security, SendError,
-    blocking,
 };
 use cloudburst_testbed::{Error, Fabric, Failure as How, Node, Port, Target, Topology};
 use core::time::Duration;
@@ -70,7 +69,7 @@ pub struct Rig<'a> {
 #[derive(Debug)]
 pub struct Sink {
     /// The endpoint.
-    pub endpoint: blocking::Endpoint,
+    pub endpoint: Endpoint,
     taking: Option<JoinHandle<()>>,
 }
 
@@ -78,7 +77,7 @@ pub struct Sink {
 #[derive(Debug)]
 pub struct Pair<'a> {
     /// The sender.
-    pub sender: blocking::Endpoint,
+    pub sender: Endpoint,
     /// The receiver.
     pub receiver: Sink,
     to: SocketAddr,
@@ -130,9 +129,9 @@ impl<'a> Rig<'a> {
         };
         // Enough ports for messages by `ecmp:4x4`, and for answers.
         let builder = self.builder(any, PORT).paths(PathMap::ecmp_pairs(16, 4));
-        let endpoint = self.fabric.host(host)?.run(|| builder.build())??.blocking();
+        let endpoint = self.fabric.host(host)?.run(|| builder.build())??;
         let inbox = endpoint.clone();
-        let taking = thread::spawn(move || while inbox.recv().is_ok() {});
+        let taking = thread::spawn(move || while inbox.recv().wait().is_ok() {});
         Ok(Sink { endpoint, taking: Some(taking) })
     }
 
@@ -143,7 +142,7 @@ impl<'a> Rig<'a> {
     /// If one of the two cannot be built.
     pub fn pair(&self, builder: Builder, to: IpAddr) -> Result<Pair<'a>, Failure> {
         let receiver = self.sink(TO, to)?;
-        let sender = self.fabric.host(FROM)?.run(|| builder.build())??.blocking();
+        let sender = self.fabric.host(FROM)?.run(|| builder.build())??;
         let to = SocketAddr::new(to, PORT);
         let interrupted = self.interrupted;
         Ok(Pair { sender, receiver, to, interrupted })
@@ -221,7 +220,7 @@ impl Pair<'_> {
     /// If the program was interrupted.
     pub fn send(&self, bytes: usize) -> Result<Result<Receipt, SendError>, Failure> {
         go_on(self.interrupted)?;
-        Ok(self.sender.send(self.to, vec![7; bytes]))
+        Ok(self.sender.send(self.to, vec![7; bytes]).wait())
     }
 
     /// Returns the sender's paths.
@@ -232,7 +231,7 @@ impl Pair<'_> {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        self.endpoint.shutdown(Duration::ZERO);
+        self.endpoint.blocking_shutdown(Duration::ZERO);
         // While that thread has the endpoint, no other can use the port.
         if let Some(taking) = self.taking.take() {
             let _ = taking.join();

@@ -59,16 +59,16 @@ pub(crate) fn incast(
         builder(bind).config(config).paths(PathMap::ecmp(16))
     };
     let host = fabric.host(SINK)?;
-    let sink = host.run(|| build(Ipv4Addr::UNSPECIFIED).build())??.blocking();
+    let sink = host.run(|| build(Ipv4Addr::UNSPECIFIED).build())??.clone();
     let to = SocketAddr::new(host.v4().into(), sink.local_addr().port());
     let sender = |host| -> Result<_, Failed> {
         let host = fabric.host(host)?;
-        Ok(host.run(|| build(host.v4()).build())??.blocking())
+        Ok(host.run(|| build(host.v4()).build())??.clone())
     };
     let senders: Vec<_> = (1..=SENDERS).map(sender).collect::<Result<_, _>>()?;
     for sender in &senders {
-        sender.send(to, bytes(100, 0))?;
-        sink.recv_timeout(TIMEOUT)?.ok_or("delivered, and not there")?;
+        sender.send(to, bytes(100, 0)).wait()?;
+        sink.recv().wait_for(TIMEOUT).ok_or("delivered, and not there")??;
     }
     let stats = || senders.iter().filter_map(|sender| sender.peer(to)).collect::<Vec<PeerStats>>();
     let sum = |peers: &[PeerStats], count: fn(&PeerStats) -> u64| -> u64 {
@@ -95,13 +95,13 @@ pub(crate) fn incast(
                 scope.spawn(move || {
                     (0..MESSAGES).try_for_each(|number| {
                         start.wait();
-                        sender.send(to, bytes(len, seed * MESSAGES + number)).map(drop)
+                        sender.send(to, bytes(len, seed * MESSAGES + number)).wait().map(drop)
                     })
                 })
             })
             .collect();
         for _ in 0..u64::from(SENDERS) * MESSAGES {
-            let message = sink.recv_timeout(TIMEOUT)?.ok_or("a message is missing")?;
+            let message = sink.recv().wait_for(TIMEOUT).ok_or("a message is missing")??;
             assert_eq!(message.bytes.len(), len);
             count(&leaving, host.v4(), &mut incast.left)?;
             count(&arriving, host.v4(), &mut incast.arrived)?;

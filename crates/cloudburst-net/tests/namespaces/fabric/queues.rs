@@ -17,11 +17,11 @@ pub(crate) fn an_incast_stays_within_the_tiny_queue() -> Result<(), Failed> {
     let limit = u64::from(fabric.topology().tiny_packets);
     let map = || PathMap::ecmp(16);
     let sink = builder(Ipv4Addr::UNSPECIFIED).paths(map());
-    let sink = fabric.host(SINK)?.run(|| sink.build())??.blocking();
+    let sink = fabric.host(SINK)?.run(|| sink.build())??.clone();
     let to = SocketAddr::new(fabric.host(SINK)?.v4().into(), sink.local_addr().port());
     let sender = |host| -> Result<_, Failed> {
         let host = fabric.host(host)?;
-        Ok(host.run(|| builder(host.v4()).paths(map()).build())??.blocking())
+        Ok(host.run(|| builder(host.v4()).paths(map()).build())??.clone())
     };
     let senders: Vec<_> = (1..=SENDERS).map(sender).collect::<Result<_, _>>()?;
     let mut arrived = 0;
@@ -30,7 +30,8 @@ pub(crate) fn an_incast_stays_within_the_tiny_queue() -> Result<(), Failed> {
             .zip(&senders)
             .map(|(seed, sender)| {
                 scope.spawn(move || {
-                    (0..MESSAGES).try_for_each(|_| sender.send(to, bytes(LARGE, seed)).map(drop))
+                    (0..MESSAGES)
+                        .try_for_each(|_| sender.send(to, bytes(LARGE, seed)).wait().map(drop))
                 })
             })
             .collect();

@@ -1,7 +1,7 @@
 //! Pairs of endpoints on a fabric, and which way their packets go.
 
 use crate::common::{KEY, bytes};
-use cloudburst_net::{Builder, Config, Endpoint, PathMap, PathStats, Receipt, Security, blocking};
+use cloudburst_net::{Builder, Config, Endpoint, PathMap, PathStats, Receipt, Security};
 use cloudburst_testbed::{Fabric, Node, Topology};
 use core::time::Duration;
 use libtest_mimic::Failed;
@@ -26,8 +26,8 @@ pub(crate) fn small() -> Topology {
 
 /// An endpoint that sends, and one that receives.
 pub(crate) struct Pair {
-    pub(crate) sender: blocking::Endpoint,
-    pub(crate) receiver: blocking::Endpoint,
+    pub(crate) sender: Endpoint,
+    pub(crate) receiver: Endpoint,
     to: SocketAddr,
 }
 
@@ -59,8 +59,8 @@ impl Pair {
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
         let receiver = builder(any).paths(back);
-        let receiver = fabric.host(TO)?.run(|| receiver.build())??.blocking();
-        let sender = fabric.host(FROM)?.run(|| sender.build())??.blocking();
+        let receiver = fabric.host(TO)?.run(|| receiver.build())??.clone();
+        let sender = fabric.host(FROM)?.run(|| sender.build())??.clone();
         let to = SocketAddr::new(to, receiver.local_addr().port());
         Ok(Self { sender, receiver, to })
     }
@@ -68,9 +68,10 @@ impl Pair {
     /// Sends a message, which must arrive as it is.
     pub(crate) fn deliver(&self, len: usize, seed: u64) -> Result<Receipt, Failed> {
         let message = bytes(len, seed);
-        let receipt = self.sender.send(self.to, message.clone());
+        let receipt = self.sender.send(self.to, message.clone()).wait();
         let receipt = receipt.map_err(|error| format!("{len} bytes, message {seed}: {error}"))?;
-        let arrived = self.receiver.recv_timeout(TIMEOUT)?.ok_or("delivered, and not there")?;
+        let arrived =
+            self.receiver.recv().wait_for(TIMEOUT).ok_or("delivered, and not there")??;
         assert_eq!(arrived.bytes, message);
         Ok(receipt)
     }

@@ -6,7 +6,7 @@ mod wire;
 
 use crate::common::{TIMEOUT, bytes, eventually};
 use crate::{Named, Test};
-use cloudburst_net::{LocalError, RefusedDatagrams, SendError, SendOptions, blocking};
+use cloudburst_net::{Endpoint, LocalError, RefusedDatagrams, SendError, SendOptions};
 use cloudburst_testbed::Wire;
 use libtest_mimic::Failed;
 use std::time::Duration;
@@ -43,7 +43,7 @@ fn soon() -> SendOptions {
     within(Duration::from_millis(300))
 }
 
-fn errors(endpoint: &blocking::Endpoint) -> RefusedDatagrams {
+fn errors(endpoint: &Endpoint) -> RefusedDatagrams {
     endpoint.counters().io.send_errors
 }
 
@@ -54,7 +54,8 @@ fn outlives(down: &str, up: &str) -> Result<(), Failed> {
     let sender = endpoint(&wire.left, |on| on)?;
     let receiver = endpoint(&wire.right, |on| on)?;
     let message = bytes(3_000_000, 1);
-    let sending = sender.with(within(TIMEOUT)).try_send(receiver.local_addr(), message.clone())?;
+    let sending =
+        sender.send(receiver.local_addr(), message.clone()).options(within(TIMEOUT)).begin()?;
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
     wire.left.command("ip", down)?;
     eventually("nothing leaves any more", || errors(&sender).unreachable > 0);
@@ -63,9 +64,9 @@ fn outlives(down: &str, up: &str) -> Result<(), Failed> {
     sending.wait()?;
     expect(&receiver, &message)?;
     assert_eq!(errors(&sender).total(), errors(&sender).unreachable);
-    sender.send(receiver.local_addr(), "another")?;
+    sender.send(receiver.local_addr(), "another").wait()?;
     expect(&receiver, b"another")?;
-    assert!(sender.shutdown(TIMEOUT), "nothing is left under way");
+    assert!(sender.blocking_shutdown(TIMEOUT), "nothing is left under way");
     Ok(())
 }
 
@@ -75,16 +76,16 @@ fn outlives_that_of_the_receiver() -> Result<(), Failed> {
     let receiver = endpoint(&wire.right, |on| on)?;
     let to = receiver.local_addr();
     let message = bytes(3_000_000, 1);
-    let sending = sender.with(within(TIMEOUT)).try_send(to, message.clone())?;
+    let sending = sender.send(to, message.clone()).options(within(TIMEOUT)).begin()?;
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
     wire.right.command("ip", "link set wire down")?;
-    let lost = sender.with(soon()).send(to, "into the void");
+    let lost = sender.send(to, "into the void").options(soon()).wait();
     assert_eq!(lost, Err(SendError::Deadline), "this host has sent all of it");
     assert_eq!(receiver.counters().receiver.messages_delivered, 0);
     wire.right.command("ip", UP)?;
     sending.wait()?;
     // Packets from this host's queues may still arrive.
-    let came = receiver.recv_timeout(TIMEOUT)?.ok_or("delivered, and not there")?;
+    let came = receiver.recv().wait_for(TIMEOUT).ok_or("delivered, and not there")??;
     if came.bytes == "into the void" {
         return expect(&receiver, &message);
     }
@@ -98,23 +99,26 @@ fn an_interface_that_stays_down_is_named() -> Result<(), Failed> {
     let receiver = endpoint(&wire.right, |on| on)?;
     let known = receiver.local_addr();
     let unknown = "10.9.0.2:9".parse()?;
-    sender.send(known, "hello")?;
+    sender.send(known, "hello").wait()?;
     expect(&receiver, b"hello")?;
     wire.left.command("ip", "link set wire down")?;
     let rejected = SendError::NotSent(LocalError::Unreachable);
-    assert_eq!(sender.with(soon()).send(unknown, "hello"), Err(rejected.clone()));
+    assert_eq!(sender.send(unknown, "hello").options(soon()).wait(), Err(rejected.clone()));
     let line = rejected.to_string();
     assert!(line.contains("this host") && line.contains("interface"), "{line}");
     let indeterminate = SendError::PartlySent(LocalError::Unreachable);
-    assert_eq!(sender.with(soon()).send(known, "hello again"), Err(indeterminate.clone()));
-    assert_eq!(sender.with(soon()).call(known, "request"), Err(indeterminate));
-    let results = sender.with(soon()).call_many([(unknown, "request")]).results();
+    assert_eq!(
+        sender.send(known, "hello again").options(soon()).wait(),
+        Err(indeterminate.clone())
+    );
+    assert_eq!(sender.call(known, "request").options(soon()).wait(), Err(indeterminate));
+    let results = sender.call_many([(unknown, "request")]).options(soon()).wait();
     assert_eq!(results, [Err(rejected)]);
     assert!(errors(&sender).unreachable > 0);
     wire.left.command("ip", UP)?;
-    sender.send(known, "back")?;
+    sender.send(known, "back").wait()?;
     expect(&receiver, b"back")?;
-    assert!(sender.shutdown(TIMEOUT), "nothing is left under way");
+    assert!(sender.blocking_shutdown(TIMEOUT), "nothing is left under way");
     Ok(())
 }
 
@@ -129,10 +133,10 @@ fn a_firewall_of_this_host_is_named() -> Result<(), Failed> {
         "add chain inet wall output { type filter hook output priority 0 ; policy drop ; }",
     )?;
     let rejected = SendError::NotSent(LocalError::Denied);
-    assert_eq!(sender.with(soon()).send(to, "hello"), Err(rejected));
+    assert_eq!(sender.send(to, "hello").options(soon()).wait(), Err(rejected));
     assert!(errors(&sender).denied > 0);
     wire.left.command("nft", "delete table inet wall")?;
-    sender.send(to, "hello")?;
+    sender.send(to, "hello").wait()?;
     expect(&receiver, b"hello")
 }
 
@@ -142,7 +146,8 @@ fn a_send_outlives_a_smaller_mtu() -> Result<(), Failed> {
     let sender = endpoint(&wire.left, |on| on)?;
     let receiver = endpoint(&wire.right, |on| on)?;
     let message = bytes(3_000_000, 1);
-    let sending = sender.with(within(TIMEOUT)).try_send(receiver.local_addr(), message.clone())?;
+    let sending =
+        sender.send(receiver.local_addr(), message.clone()).options(within(TIMEOUT)).begin()?;
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
     wire.left.command("ip", "link set wire mtu 1000")?;
     assert_eq!(receiver.counters().receiver.messages_delivered, 0, "it was in the middle");
@@ -157,7 +162,7 @@ fn a_full_socket_buffer_is_loss() -> Result<(), Failed> {
     let sender = endpoint(&wire.left, |on| on.socket_buffers(10_000))?;
     let receiver = endpoint(&wire.right, |on| on)?;
     let message = bytes(1_000_000, 1);
-    sender.send(receiver.local_addr(), message.clone())?;
+    sender.send(receiver.local_addr(), message.clone()).wait()?;
     expect(&receiver, &message)?;
     assert!(errors(&sender).no_buffer > 0, "{:?}", errors(&sender));
     assert_eq!(errors(&sender).total(), errors(&sender).no_buffer);
@@ -170,7 +175,7 @@ fn a_full_queue_is_loss() -> Result<(), Failed> {
     let sender = endpoint(&wire.left, |on| on)?;
     let receiver = endpoint(&wire.right, |on| on)?;
     let message = bytes(1_000_000, 1);
-    let receipt = sender.send(receiver.local_addr(), message.clone())?;
+    let receipt = sender.send(receiver.local_addr(), message.clone()).wait()?;
     expect(&receiver, &message)?;
     assert!(receipt.packets > receipt.source_symbols, "it lost nothing: {receipt:?}");
     Ok(())

@@ -4,7 +4,7 @@
 use super::wire::endpoint;
 use super::{errors, within};
 use crate::common::{TIMEOUT, bytes, eventually};
-use cloudburst_net::{Config, PathMap, blocking};
+use cloudburst_net::{Config, Endpoint, PathMap};
 use cloudburst_testbed::{End, Wire};
 use libtest_mimic::Failed;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ const MESSAGES: u64 = 1_500;
 const LENGTHS: [usize; 7] = [8, 9, 700, 1_500, 5_000, 20_000, LARGE];
 
 /// An endpoint with one path and a rate at which trains are as long as a system call carries.
-fn fast(end: &End) -> Result<blocking::Endpoint, Failed> {
+fn fast(end: &End) -> Result<Endpoint, Failed> {
     endpoint(end, |on| {
         on.config(Config { capacity: 10_000_000_000.into(), ..Config::default() })
             .paths(PathMap::ecmp(1))
@@ -24,13 +24,13 @@ fn fast(end: &End) -> Result<blocking::Endpoint, Failed> {
 }
 
 /// A pair with long trains from left to right.
-fn pair(wire: &Wire) -> Result<(blocking::Endpoint, blocking::Endpoint), Failed> {
+fn pair(wire: &Wire) -> Result<(Endpoint, Endpoint), Failed> {
     let sender = fast(&wire.left)?;
     let receiver = fast(&wire.right)?;
     let to = receiver.local_addr();
     eventually("its trains are long", || {
-        sender.send(to, bytes(LARGE, 1)).is_ok()
-            && receiver.recv().is_ok()
+        sender.send(to, bytes(LARGE, 1)).wait().is_ok()
+            && receiver.recv().wait().is_ok()
             && sender.paths(to).iter().all(|path| path.train == 64)
     });
     let sent = sender.counters().io.datagrams_sent;
@@ -46,20 +46,21 @@ fn numbered(n: u64) -> Vec<u8> {
 
 /// Sends a flood, has something done in the middle of it, and receives each message once.
 fn flood(
-    sender: &blocking::Endpoint,
-    receiver: &blocking::Endpoint,
+    sender: &Endpoint,
+    receiver: &Endpoint,
     midway: impl FnOnce() -> Result<(), Failed>,
 ) -> Result<(), Failed> {
     let to = receiver.local_addr();
-    let delivered = |endpoint: &blocking::Endpoint| endpoint.counters().sender.delivered;
+    let delivered = |endpoint: &Endpoint| endpoint.counters().sender.delivered;
     let before = delivered(sender);
-    let sends = (0..MESSAGES).map(|n| sender.with(within(TIMEOUT)).try_send(to, numbered(n)));
+    let sends =
+        (0..MESSAGES).map(|n| sender.send(to, numbered(n)).options(within(TIMEOUT)).begin());
     let sends: Vec<_> = sends.collect::<Result<_, _>>()?;
     eventually("some have arrived", || delivered(sender) > before + 100);
     midway()?;
     let mut missing: BTreeSet<u64> = (0..MESSAGES).collect();
     while !missing.is_empty() {
-        let message = receiver.recv_timeout(TIMEOUT)?.ok_or("not all have come")?;
+        let message = receiver.recv().wait_for(TIMEOUT).ok_or("not all have come")??;
         let (number, _) = message.bytes.split_first_chunk().ok_or("no number")?;
         let number = u64::from_be_bytes(*number);
         assert!(message.bytes == numbered(number), "message {number}");
@@ -83,14 +84,14 @@ pub(crate) fn outlive_a_smaller_mtu() -> Result<(), Failed> {
     })?;
     assert_eq!(errors(&sender).too_large, 0, "{:?}", errors(&sender));
     let before = calls();
-    sender.send(receiver.local_addr(), bytes(LARGE, 1))?;
+    sender.send(receiver.local_addr(), bytes(LARGE, 1)).wait()?;
     let after = calls();
     let datagrams = after.datagrams_sent - before.datagrams_sent;
     assert_eq!(after.batches_sent - before.batches_sent, datagrams, "what is too long goes singly");
     // The device was not to blame: calls carry many packets again once it takes them.
     wire.left.command("ip", "link set wire mtu 1500")?;
     let before = calls();
-    sender.send(receiver.local_addr(), bytes(LARGE, 2))?;
+    sender.send(receiver.local_addr(), bytes(LARGE, 2)).wait()?;
     assert!(calls().batches_sent - before.batches_sent < 33, "of 66 packets");
     assert_eq!(calls().gso_fallbacks, 0);
     Ok(())

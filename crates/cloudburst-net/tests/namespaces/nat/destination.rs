@@ -2,7 +2,7 @@
 
 use super::rig::{PORT, client, converse, endpoint, replies, server_v4, within};
 use crate::Test;
-use cloudburst_net::{SendError, blocking};
+use cloudburst_net::{Endpoint, SendError};
 use cloudburst_testbed::Gateway;
 use libtest_mimic::Failed;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -35,7 +35,7 @@ fn behind_a_forwarded_port(
     gateway: &Gateway,
     paths: &str,
     known_as: &[SocketAddr],
-) -> Result<blocking::Endpoint, Failed> {
+) -> Result<Endpoint, Failed> {
     gateway.forward(PUBLIC.port(), server_v4(gateway))?;
     let bind = server_v4(gateway).into();
     endpoint(&gateway.server, paths, |on| on.bind(bind).known_as(known_as.iter().copied()))
@@ -60,7 +60,7 @@ fn unaware() -> Result<(), Failed> {
     let server = behind_a_forwarded_port(&gateway, "ecmp:1", &[])?;
     let client = client(&gateway.clients[0], "ecmp:1")?;
     // Long enough for a network that has just come up.
-    let sent = client.with(within(Duration::from_millis(2500))).send(PUBLIC, "hello");
+    let sent = client.send(PUBLIC, "hello").options(within(Duration::from_millis(2500))).wait();
     assert_eq!(sent, Err(SendError::NotAccepted));
     assert_eq!(server.try_recv(), Ok(None));
     // Its own address works.
@@ -68,7 +68,7 @@ fn unaware() -> Result<(), Failed> {
 }
 
 /// A server that has a virtual address, and answers at all of its addresses.
-fn with_a_virtual_address(gateway: &Gateway, paths: &str) -> Result<blocking::Endpoint, Failed> {
+fn with_a_virtual_address(gateway: &Gateway, paths: &str) -> Result<Endpoint, Failed> {
     gateway.server.command("ip", &format!("address add {VIRTUAL}/32 dev lo"))?;
     let via = gateway.server.address();
     gateway.router.command("ip", &format!("route add {VIRTUAL}/32 via {via}"))?;

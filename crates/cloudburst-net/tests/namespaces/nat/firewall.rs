@@ -65,7 +65,7 @@ fn replaced_ports() -> Result<(), Failed> {
     let client = open(&gateway.clients[0], "ecmp:8", |on| on)?;
     let used = client.local_addrs()[..8].iter().map(|addr| addr.port().to_string());
     let used = used.collect::<Vec<_>>().join(", ");
-    let client = client.blocking();
+    let client = client.clone();
     let server = server(&gateway.server, "ecmp:8")?;
     let to = server_address(&gateway);
     let rules = format!(
@@ -87,12 +87,15 @@ fn a_peer_outside_a_firewall_cannot_send_first() -> Result<(), Failed> {
     gateway.wall()?;
     let client = client(&gateway.clients[0], "ecmp:4")?;
     let server = server(&gateway.server, "ecmp:4")?;
-    let sent = server.with(within(Duration::from_millis(300))).send(client.local_addr(), "hello");
+    let sent = server
+        .send(client.local_addr(), "hello")
+        .options(within(Duration::from_millis(300)))
+        .wait();
     assert_eq!(sent, Err(SendError::NoAnswer));
     assert!(gateway.dropped()? > 0);
     delivers(&client, &server, server_address(&gateway))?;
     // The same address, which can be reached now.
-    let sent = server.with(within(SOON)).send(client.local_addr(), "hello");
+    let sent = server.send(client.local_addr(), "hello").options(within(SOON)).wait();
     sent.map_err(|error| format!("to a client that has sent: {error}"))?;
     Ok(())
 }

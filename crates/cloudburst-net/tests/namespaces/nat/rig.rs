@@ -1,7 +1,7 @@
 //! Endpoints at a gateway, and the traffic that must pass between them.
 
 use crate::common::{KEY, bytes};
-use cloudburst_net::{Builder, Config, Endpoint, Security, SendOptions, blocking};
+use cloudburst_net::{Builder, Config, Endpoint, Security, SendOptions};
 use cloudburst_testbed::{End, Gateway};
 use libtest_mimic::Failed;
 use std::net::{SocketAddr, SocketAddrV4};
@@ -15,20 +15,19 @@ pub(crate) const PORT: u16 = 7000;
 pub(crate) const RESPONSE: usize = 20_000;
 
 /// The traffic that must pass between a client and a server that the client knows by an address.
-pub(crate) type Exchange =
-    fn(&blocking::Endpoint, &blocking::Endpoint, SocketAddr) -> Result<(), Failed>;
+pub(crate) type Exchange = fn(&Endpoint, &Endpoint, SocketAddr) -> Result<(), Failed>;
 
 pub(crate) fn within(deadline: Duration) -> SendOptions {
     SendOptions::default().deadline(deadline)
 }
 
 /// An endpoint at `end`, at a port of the system's choice, that spreads packets over `paths`.
-pub(crate) fn client(end: &End, paths: &str) -> Result<blocking::Endpoint, Failed> {
+pub(crate) fn client(end: &End, paths: &str) -> Result<Endpoint, Failed> {
     endpoint(end, paths, |on| on)
 }
 
 /// An endpoint at `end`, at [`PORT`] of its address, that spreads packets over `paths`.
-pub(crate) fn server(end: &End, paths: &str) -> Result<blocking::Endpoint, Failed> {
+pub(crate) fn server(end: &End, paths: &str) -> Result<Endpoint, Failed> {
     let bind = (end.address(), PORT).into();
     endpoint(end, paths, |on| on.bind(bind))
 }
@@ -38,8 +37,8 @@ pub(crate) fn endpoint(
     end: &End,
     paths: &str,
     settings: impl FnOnce(Builder) -> Builder,
-) -> Result<blocking::Endpoint, Failed> {
-    Ok(open(end, paths, settings)?.blocking())
+) -> Result<Endpoint, Failed> {
+    Ok(open(end, paths, settings)?.clone())
 }
 
 /// Like [`endpoint`], but returns the async handle, which tells its ports.
@@ -67,26 +66,18 @@ pub(crate) fn server_v4(gateway: &Gateway) -> SocketAddrV4 {
 }
 
 /// Has `client` send to `server`, which it knows as `to`, and call it.
-pub(crate) fn converse(
-    client: &blocking::Endpoint,
-    server: &blocking::Endpoint,
-    to: SocketAddr,
-) -> Result<(), Failed> {
+pub(crate) fn converse(client: &Endpoint, server: &Endpoint, to: SocketAddr) -> Result<(), Failed> {
     delivers(client, server, to)?;
     answers_calls(client, server, to)
 }
 
 /// Has `client` send a short message and a long one, which `server` takes, each within [`SOON`].
-pub(crate) fn delivers(
-    client: &blocking::Endpoint,
-    server: &blocking::Endpoint,
-    to: SocketAddr,
-) -> Result<(), Failed> {
+pub(crate) fn delivers(client: &Endpoint, server: &Endpoint, to: SocketAddr) -> Result<(), Failed> {
     for len in [100, 93_000] {
         let sent = bytes(len, 1);
-        let result = client.with(within(SOON)).send(to, sent.clone());
+        let result = client.send(to, sent.clone()).options(within(SOON)).wait();
         result.map_err(|error| format!("{len} bytes to {to}: {error}"))?;
-        let message = server.recv_timeout(SOON)?.ok_or("delivered, and not there")?;
+        let message = server.recv().wait_for(SOON).ok_or("delivered, and not there")??;
         assert!(message.bytes == sent, "another message of {} bytes", message.bytes.len());
     }
     Ok(())
@@ -94,18 +85,17 @@ pub(crate) fn delivers(
 
 /// Has `client` call `server`, whose response takes many packets, within [`SOON`].
 pub(crate) fn answers_calls(
-    client: &blocking::Endpoint,
-    server: &blocking::Endpoint,
+    client: &Endpoint,
+    server: &Endpoint,
     to: SocketAddr,
 ) -> Result<(), Failed> {
     thread::scope(|scope| {
         let answer = scope.spawn(|| {
-            let request =
-                server.with(within(SOON)).recv_request_timeout(SOON)?.ok_or("no request")?;
-            let reply = request.reply(bytes(RESPONSE, 2));
+            let request = server.recv_request().wait_for(SOON).ok_or("no request")??;
+            let reply = request.reply(bytes(RESPONSE, 2)).options(within(SOON)).wait();
             reply.map_err(|error| Failed::from(format!("the response: {error}")))
         });
-        let response = client.with(within(SOON)).call(to, "request");
+        let response = client.call(to, "request").options(within(SOON)).wait();
         let answered = answer.join().expect("it does not panic");
         let response = response.map_err(|error| format!("call to {to}: {error}"))?;
         assert!(response == bytes(RESPONSE, 2), "another response of {} bytes", response.len());
@@ -114,17 +104,17 @@ pub(crate) fn answers_calls(
 }
 
 /// Has `server` send to the peer that sent last, by the address that the message named.
-pub(crate) fn replies(
-    client: &blocking::Endpoint,
-    server: &blocking::Endpoint,
-    to: SocketAddr,
-) -> Result<(), Failed> {
-    client.with(within(SOON)).send(to, "question").map_err(|error| format!("question: {error}"))?;
-    let question = server.recv_timeout(SOON)?.ok_or("delivered, and not there")?;
+pub(crate) fn replies(client: &Endpoint, server: &Endpoint, to: SocketAddr) -> Result<(), Failed> {
+    client
+        .send(to, "question")
+        .options(within(SOON))
+        .wait()
+        .map_err(|error| format!("question: {error}"))?;
+    let question = server.recv().wait_for(SOON).ok_or("delivered, and not there")??;
     let answer = bytes(RESPONSE, 3);
-    let sent = server.with(within(SOON)).send(question.peer, answer.clone());
+    let sent = server.send(question.peer, answer.clone()).options(within(SOON)).wait();
     sent.map_err(|error| format!("answer to {}: {error}", question.peer))?;
-    let message = client.recv_timeout(SOON)?.ok_or("delivered, and not there")?;
+    let message = client.recv().wait_for(SOON).ok_or("delivered, and not there")??;
     assert!(message.bytes == answer, "another message of {} bytes", message.bytes.len());
     assert_eq!(message.peer, to, "it comes from the address that the client has sent to");
     Ok(())

@@ -6,7 +6,7 @@ use super::rig::{
 };
 use crate::Test;
 use crate::common::bytes;
-use cloudburst_net::blocking;
+use cloudburst_net::Endpoint;
 use cloudburst_testbed::Gateway;
 use libtest_mimic::Failed;
 use std::thread;
@@ -77,18 +77,18 @@ fn two_behind_one_masquerade() -> Result<(), Failed> {
     }
     // Both at once.
     let service = server.clone();
-    let serving = thread::spawn(move || service.serve(1, |request| request.bytes));
+    let serving = thread::spawn(move || service.blocking_serve(1, |request| request.bytes));
     thread::scope(|scope| {
-        let call = move |client: &blocking::Endpoint, text: &'static str| {
+        let call = move |client: &Endpoint, text: &'static str| {
             (0..20).try_for_each(|_| {
-                assert_eq!(client.with(within(SOON)).call(to, text)?, text);
+                assert_eq!(client.call(to, text).options(within(SOON)).wait()?, text);
                 Ok::<(), Failed>(())
             })
         };
         let other = scope.spawn(move || call(&second, "second"));
         call(&first, "first").and(other.join().expect("it does not panic"))
     })?;
-    server.shutdown(SOON);
+    server.blocking_shutdown(SOON);
     serving.join().expect("it does not panic");
     Ok(())
 }
@@ -120,9 +120,9 @@ fn loses_an_address() -> Result<(), Failed> {
     let server = endpoint(&gateway.server, "ecmp:4", |on| on.bind(([0; 4], PORT).into()))?;
     converse(&client, &server, ([10, 9, 3, 3], PORT).into())?;
     gateway.server.command("ip", "address del 10.9.3.3/24 dev wire")?;
-    let sent = server.with(within(SOON)).send(client.local_addr(), bytes(RESPONSE, 3));
+    let sent = server.send(client.local_addr(), bytes(RESPONSE, 3)).options(within(SOON)).wait();
     sent.map_err(|error| format!("from another address: {error}"))?;
-    let message = client.recv_timeout(SOON)?.ok_or("delivered, and not there")?;
+    let message = client.recv().wait_for(SOON).ok_or("delivered, and not there")??;
     assert!(message.bytes == bytes(RESPONSE, 3), "another message");
     let counters = server.counters().io;
     assert_eq!(counters.send_errors.total(), 0, "{counters:?}");

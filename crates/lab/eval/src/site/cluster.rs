@@ -4,7 +4,7 @@ use super::{LOW_DSCPS, Network, Site};
 use crate::Failure;
 use crate::agent::{Agent, Answer, Command};
 use crate::transport::{Listening, Peer};
-use cloudburst_net::{Endpoint, Security, SendOptions, blocking};
+use cloudburst_net::{Endpoint, Security, SendOptions};
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use serde::Deserialize;
@@ -19,7 +19,7 @@ use std::thread;
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) struct Cluster {
-    endpoint: blocking::Endpoint,
+    endpoint: Endpoint,
     agents: Vec<SocketAddr>,
 }
 
@@ -101,7 +101,7 @@ impl Cluster {
             toml::from_str(&text).map_err(|error| wrong(error.to_string().trim_end().into()))?;
         document.check().map_err(wrong)?;
         let agents: Vec<_> = document.host.iter().map(|row| row.agent).collect();
-        let endpoint = Endpoint::builder().security(security).build()?.blocking();
+        let endpoint = Endpoint::builder().security(security).build()?;
         let racks = document.host.iter().map(|row| row.rack).collect();
         let peer = |row: Row| Peer {
             address: row.address.unwrap_or(row.agent.ip()),
@@ -141,7 +141,7 @@ impl Cluster {
         let failed = |reason: String| Failure::Agent { agent: agent.to_string(), reason };
         let command = serde_json::to_vec(command).map_err(|error| failed(error.to_string()))?;
         let options = SendOptions::default().deadline(within);
-        let answer = self.endpoint.with(options).call(agent, command);
+        let answer = self.endpoint.call(agent, command).options(options).wait();
         let answer = answer.map_err(|error| {
             failed(format!("{error}; is `cbrst-eval agent` running there, with the same key?"))
         })?;
@@ -156,21 +156,21 @@ pub(crate) fn serve(
     ready: impl FnOnce(SocketAddr),
     interrupted: &Arc<AtomicBool>,
 ) -> Result<(), Failure> {
-    let endpoint = Endpoint::builder().bind(bind).security(security).build()?.blocking();
+    let endpoint = Endpoint::builder().bind(bind).security(security).build()?;
     let agent = Agent::new(interrupted.clone());
     ready(endpoint.local_addr());
     while !interrupted.load(Ordering::SeqCst) {
-        let Ok(request) = endpoint.recv_request_timeout(POLL_INTERVAL) else { break };
-        let Some(request) = request else { continue };
+        let Some(request) = endpoint.recv_request().wait_for(POLL_INTERVAL) else { continue };
+        let Ok(request) = request else { break };
         let answer = match serde_json::from_slice(request.bytes()) {
             Ok(command) => agent.handle(command),
             Err(error) => Answer::Failed(format!("invalid command: {error}")),
         };
         let answer = serde_json::to_vec(&answer).unwrap_or_default();
-        if let Err(error) = request.reply(answer) {
+        if let Err(error) = request.reply(answer).wait() {
             eprintln!("cbrst-eval: cannot deliver the answer to the controller: {error}");
         }
     }
-    endpoint.shutdown(Duration::ZERO);
+    endpoint.blocking_shutdown(Duration::ZERO);
     Ok(())
 }

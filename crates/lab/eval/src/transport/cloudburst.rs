@@ -170,8 +170,8 @@ impl Transport for Cloudburst {
             *ports.get(call.id as usize % ports.len().max(1)).ok_or("the host has no port")?;
         let to = SocketAddr::new(peer.address, port);
         let options = SendOptions::default().deadline(call.within);
-        let endpoint = self.endpoints[0].blocking();
-        let response = endpoint.with(options).call(to, call.encode());
+        let endpoint = self.endpoints[0].clone();
+        let response = endpoint.call(to, call.encode()).options(options).wait();
         let response = response.map_err(|error| error.to_string())?;
         if response.len() == call.response {
             return Ok(());
@@ -191,7 +191,7 @@ impl Transport for Cloudburst {
 impl Drop for Cloudburst {
     fn drop(&mut self) {
         for endpoint in &self.endpoints {
-            endpoint.blocking().shutdown(Duration::ZERO);
+            endpoint.blocking_shutdown(Duration::ZERO);
         }
         if let Some(serving) = self.serving.take() {
             let _ = serving.join();

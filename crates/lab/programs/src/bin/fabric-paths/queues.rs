@@ -1,7 +1,7 @@
 //! The depth of the tiny queue, and the throughput that remains for TCP.
 
 use cloudburst_bench_programs::rig::{Failure, LARGE, PORT, Rig, go_on};
-use cloudburst_net::{PathMap, blocking};
+use cloudburst_net::{Endpoint, PathMap};
 use cloudburst_testbed::{Host, Node, Port, Topology, Weights};
 use core::time::Duration;
 use std::io::{Read, Write};
@@ -68,7 +68,7 @@ fn row(weights: Weights, interrupted: &AtomicBool) -> Result<(), Failure> {
         for sender in senders.iter().flat_map(|sender| [sender; AT_ONCE]) {
             scope.spawn(move || {
                 while !ended.load(Ordering::SeqCst) {
-                    let sent = sender.send(peer, vec![7; LARGE]);
+                    let sent = sender.send(peer, vec![7; LARGE]).wait();
                     messages.fetch_add(u64::from(sent.is_ok()), Ordering::SeqCst);
                 }
             });
@@ -116,11 +116,11 @@ impl Seen {
     }
 }
 
-fn senders(rig: &Rig) -> Result<Vec<blocking::Endpoint>, Failure> {
+fn senders(rig: &Rig) -> Result<Vec<Endpoint>, Failure> {
     let sender = |host| {
         let host = rig.fabric.host(host)?;
         let builder = rig.builder(host.v4().into(), 0).paths(PathMap::ecmp(16));
-        Ok(host.run(|| builder.build())??.blocking())
+        Ok(host.run(|| builder.build())??)
     };
     (1..=SENDERS).map(sender).collect()
 }

@@ -3,7 +3,7 @@
 use crate::results::RowResults;
 use cloudburst_bench_programs::rig::{Failure, PORT, Rig, Sink};
 use cloudburst_core::rng::SplitMix64;
-use cloudburst_net::{Config, PathMap, Receipt, SendError, Tuning, blocking};
+use cloudburst_net::{Config, Endpoint, PathMap, Receipt, SendError, Tuning};
 use cloudburst_testbed::Node;
 use core::fmt;
 use std::net::SocketAddr;
@@ -56,7 +56,7 @@ pub(crate) struct Trial<'a, 'b> {
 }
 
 struct Sender {
-    endpoint: blocking::Endpoint,
+    endpoint: Endpoint,
     to: SocketAddr,
 }
 
@@ -127,7 +127,7 @@ impl Trial<'_, '_> {
             ..Config::default()
         };
         let builder = self.rig.builder(from.v4().into(), 0).config(config).paths(paths);
-        let endpoint = from.run(|| builder.build())??.blocking();
+        let endpoint = from.run(|| builder.build())??;
         Ok(Sender { endpoint, to: (to, PORT).into() })
     }
 
@@ -146,7 +146,7 @@ impl Trial<'_, '_> {
                     if kind == Kind::Incast {
                         barrier.wait();
                     }
-                    sender.endpoint.send(sender.to, vec![7; bytes])
+                    sender.endpoint.send(sender.to, vec![7; bytes]).wait()
                 };
                 (0..messages).map(send).collect()
             })
