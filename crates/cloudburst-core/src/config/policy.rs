@@ -6,12 +6,22 @@ use core::str::FromStr;
 
 /// How much a sender sends before it hears from the receiver.
 ///
-/// Its text form is `oblivious`, `budgeted` or `budgeted:margin=0.25`, `pulled` or `pulled:window=24`.
+/// Its text form is `until-stop`, `oblivious`, `budgeted` or `budgeted:margin=0.25`, `pulled` or
+/// `pulled:window=24`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BurstPolicy {
-    /// Algorithm 1: symbols at the rate until STOP, whatever NACKs say. After eight times the
-    /// block, the burst slows to a trickle. It has the lowest latency under loss, but sends surplus
+    /// Algorithm 1 to the letter, for experiments: symbols at the rate until STOP or the deadline,
+    /// whatever the receiver reports and however long it does not answer. Only BUSY interrupts the
+    /// burst; [`Tuning::max_redundancy`](super::Tuning::max_redundancy) does not bound it.
+    ///
+    /// A receiver that has crashed, or whose STOPs are lost, is sent packets at the full rate of
+    /// this endpoint until the deadline, at the expense of all other traffic on the way. Set a
+    /// short deadline, and a low rate unless switches hold these packets in a small queue of their
+    /// own.
+    UntilStop,
+    /// As `UntilStop`, but after eight times the block, the burst slows to a trickle, and it pauses
+    /// while the receiver does not answer. It has the lowest latency under loss, but sends surplus
     /// packets for one round trip of each message.
     Oblivious,
     /// Opens with the symbols that suffice without loss plus the share `margin`, requests an ACK
@@ -58,6 +68,7 @@ pub enum PullOrder {
 impl fmt::Display for BurstPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::UntilStop => f.write_str("until-stop"),
             Self::Oblivious => f.write_str("oblivious"),
             Self::Budgeted { margin } => write!(f, "budgeted:margin={margin}"),
             Self::Pulled { window: None } => f.write_str("pulled"),
@@ -73,6 +84,7 @@ impl FromStr for BurstPolicy {
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         let policy = match text.split_once(":") {
             None => match text {
+                "until-stop" => Some(Self::UntilStop),
                 "oblivious" => Some(Self::Oblivious),
                 "budgeted" => Some(Self::default()),
                 "pulled" => Some(Self::Pulled { window: None }),
@@ -91,8 +103,8 @@ impl FromStr for BurstPolicy {
         let policy = policy.ok_or_else(|| ConfigError {
             field: "policy",
             value: quoted(text),
-            expected: "`oblivious`, `budgeted`, `budgeted:margin=0.25`, `pulled` or \
-                       `pulled:window=24`, with a margin and a window of your choice",
+            expected: "`until-stop`, `oblivious`, `budgeted`, `budgeted:margin=0.25`, `pulled` \
+                       or `pulled:window=24`, with a margin and a window of your choice",
         })?;
         policy.check()?;
         Ok(policy)
@@ -159,6 +171,7 @@ mod tests {
     #[test]
     fn a_policy_is_written_as_it_is_read() {
         for (text, policy) in [
+            ("until-stop", BurstPolicy::UntilStop),
             ("oblivious", BurstPolicy::Oblivious),
             ("budgeted:margin=0.0625", BurstPolicy::default()),
             ("budgeted:margin=0", BurstPolicy::Budgeted { margin: 0.0 }),

@@ -18,8 +18,8 @@ pub enum Rate {
     /// [`capacity`](super::Config::capacity) then does little harm. Losses on some paths or to some peers
     /// only, and random losses, do not change the rate.
     ///
-    /// Do not combine it with [`BurstPolicy::Oblivious`](super::BurstPolicy::Oblivious), whose bursts lose
-    /// packets by design.
+    /// Do not combine it with [`BurstPolicy::Oblivious`](super::BurstPolicy::Oblivious) or `UntilStop`, whose
+    /// bursts lose packets by design.
     Adaptive(f64),
 }
 

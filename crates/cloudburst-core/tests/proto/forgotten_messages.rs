@@ -53,23 +53,25 @@ fn a_session_confirmed_alive_does_not_expire_soon_after() {
 }
 
 #[test]
-fn an_oblivious_burst_stops_while_the_receiver_is_busy_too() {
-    let mut setup = Setup::default();
-    setup.b.tuning.receive_messages = Some(1);
-    let mut pair = Pair::new(setup);
-    pair.b.takes = false;
-    pair.deliver(message(1, 0));
-    let options = patient().policy(cloudburst_core::config::BurstPolicy::Oblivious);
-    let id = pair.send_from(Side::A, message(20_000, 1), options);
-    pair.run_for(Duration::from_millis(100));
-    let sent = pair.a.counters().sender.symbols_sent;
-    pair.run_for(Duration::from_secs(2));
-    let probes = pair.a.counters().sender.symbols_sent - sent;
-    assert!((15..=25).contains(&probes), "ten probes a second: {probes}");
-    pair.b.takes = true;
-    pair.b.take_all(pair.now);
-    pair.outcome(id);
-    assert_eq!(pair.a.delivered(), 2);
+fn a_burst_of_any_policy_stops_while_the_receiver_is_busy() {
+    use cloudburst_core::config::BurstPolicy::{Oblivious, UntilStop};
+    for policy in [Oblivious, UntilStop] {
+        let mut setup = Setup::default();
+        setup.b.tuning.receive_messages = Some(1);
+        let mut pair = Pair::new(setup);
+        pair.b.takes = false;
+        pair.deliver(message(1, 0));
+        let id = pair.send_from(Side::A, message(20_000, 1), patient().policy(policy));
+        pair.run_for(Duration::from_millis(100));
+        let sent = pair.a.counters().sender.symbols_sent;
+        pair.run_for(Duration::from_secs(2));
+        let probes = pair.a.counters().sender.symbols_sent - sent;
+        assert!((15..=25).contains(&probes), "{policy}: ten probes a second: {probes}");
+        pair.b.takes = true;
+        pair.b.take_all(pair.now);
+        pair.outcome(id);
+        assert_eq!(pair.a.delivered(), 2);
+    }
 }
 
 #[test]

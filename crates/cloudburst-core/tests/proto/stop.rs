@@ -66,6 +66,55 @@ fn an_oblivious_burst_that_nobody_hears_ends_at_its_caps() {
 }
 
 #[test]
+fn a_burst_until_stop_keeps_its_rate_though_nobody_hears_it_and_ends_at_the_deadline() {
+    let mut setup = Setup::default();
+    setup.a.capacity = 10_000_000.into();
+    setup.a.rate = 0.5.into();
+    setup.a.tuning.max_redundancy = 2;
+    let mut pair = Pair::new(setup);
+    pair.deliver(message(1, 0));
+    pair.set_links(Side::A, None, &dead());
+    let deadline = Duration::from_secs(10);
+    let options = SendOptions::default().policy(BurstPolicy::UntilStop).deadline(deadline);
+    let id = pair.send_from(Side::A, message(20_000, 1), options);
+    let bits = |pair: &Pair| {
+        let sent = pair.a.counters().sender;
+        8 * (sent.symbol_bytes_sent + 28 * sent.symbols_sent)
+    };
+    for second in 0..10 {
+        let before = bits(&pair);
+        pair.run_for(Duration::from_secs(1));
+        let sent = bits(&pair) - before;
+        assert!(sent.abs_diff(5_000_000) < 200_000, "in second {second}: {sent}");
+    }
+    assert_eq!(pair.outcome(id), Outcome::Unknown(Indeterminate::Deadline));
+    let sent = pair.a.counters().sender.symbols_sent;
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.a.counters().sender.symbols_sent, sent);
+}
+
+#[test]
+fn a_burst_until_stop_lasts_as_long_as_the_round_trip_and_not_longer() {
+    let mut setup = Setup::default();
+    setup.link.delay = Duration::from_millis(50);
+    setup.a.capacity = 100_000_000.into();
+    let mut pair = Pair::new(setup);
+    pair.deliver(message(1, 0));
+    for (policy, expected) in
+        [(BurstPolicy::UntilStop, 800..1_000), (BurstPolicy::Oblivious, 32..100)]
+    {
+        let before = pair.a.counters().sender.symbols_sent;
+        let options = SendOptions::default().policy(policy);
+        let id = pair.send_from(Side::A, message(5_000, 1), options);
+        assert!(matches!(pair.outcome(id), Outcome::Delivered(_)));
+        let sent = pair.a.counters().sender.symbols_sent;
+        assert!(expected.contains(&(sent - before)), "{policy}: {}", sent - before);
+        pair.run_for(Duration::from_secs(1));
+        assert_eq!(pair.a.counters().sender.symbols_sent, sent);
+    }
+}
+
+#[test]
 fn packets_are_bounded_in_rate_even_where_the_deadline_is_far() {
     let mut setup = Setup::default();
     setup.a.tuning.max_redundancy = 2;

@@ -129,7 +129,11 @@ fn config(choices: &mut Choices<'_>, flags: u8, host: usize, hosts: usize) -> Co
         capacity: capacity.into(),
         rate: rate.into(),
         code: choices.pick(&CODES),
-        policy: choices.pick(&POLICIES),
+        policy: match choices.pick(&POLICIES) {
+            // On a fast link, there would be too many packets to play.
+            BurstPolicy::Oblivious if capacity < 1_000_000_000 => BurstPolicy::UntilStop,
+            policy => policy,
+        },
         fabric: Fabric { trim_dscp: trims.then_some(TRIM_DSCP), ..Fabric::default() },
         deadline: choices.pick(&[2_000, 10, 100, 5].map(Duration::from_millis)),
         tuning: Tuning {

@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::log::{self, Log, Name, Sent, Trace};
 use crate::network::Network;
 use crate::setup::Setup;
+use cloudburst_core::config::BurstPolicy;
 use cloudburst_core::error::StartError;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::SendOptions;
@@ -76,7 +77,11 @@ impl World {
             bytes,
             sent_at: self.now,
             deadline: self.now + options.deadline.unwrap_or(config.deadline),
-            max_redundancy: config.tuning.max_redundancy as usize,
+            max_redundancy: match options.policy.unwrap_or(config.policy) {
+                // Only the rate bounds it.
+                BurstPolicy::UntilStop => 1_000_000,
+                _ => config.tuning.max_redundancy as usize,
+            },
             // The message may start over.
             uncapped: to.is_some_and(|to| self.hosts[to].life() > 0),
             arrived: false,

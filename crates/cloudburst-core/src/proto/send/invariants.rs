@@ -94,7 +94,7 @@ impl Sender {
         assert!(self.schedule.agrees(id, rank), "{id:?}: its rank in the schedule");
         assert_eq!(
             transfer.is_paused(),
-            peer.liveness.is_unresponsive(),
+            peer.liveness.is_unresponsive() && transfer.pauses(),
             "{id:?}: paused, and its peer unresponsive"
         );
         assert!(

@@ -18,7 +18,7 @@ use core::time::Duration;
 ///     .deadline(Duration::from_millis(50));
 /// // The paper's code, and its Algorithm 1.
 /// let lt: Code = "lt:d=5".parse()?;
-/// let as_in_the_paper = urgent.code(lt).policy(BurstPolicy::Oblivious);
+/// let as_in_the_paper = urgent.code(lt).policy(BurstPolicy::UntilStop);
 /// assert_eq!(as_in_the_paper.priority, 7);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

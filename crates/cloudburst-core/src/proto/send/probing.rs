@@ -18,12 +18,13 @@ impl Sender {
         }
     }
 
-    /// Pauses a message, which waits for probes from now on.
+    /// Pauses a message, which waits for probes from now on, unless its burst is endless.
     pub(super) fn pause(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else { return };
-        transfer.pause();
-        peer.liveness.waiting.set(id, Some(now));
+        if transfer.pause() {
+            peer.liveness.waiting.set(id, Some(now));
+        }
         self.reschedule(id);
     }
 

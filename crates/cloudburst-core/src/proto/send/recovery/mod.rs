@@ -67,6 +67,8 @@ pub(super) struct Recovery {
     wake_at: Option<Instant>,
     /// Whether part of the opening is still to be sent.
     opening: bool,
+    /// Whether the receiver has no capacity, so that only probing symbols are sent.
+    busy: bool,
 }
 
 impl Recovery {
@@ -84,7 +86,7 @@ impl Recovery {
         let n = source_symbols as u32;
         let policy = policy.begin(n, expected as u32, is_clean);
         let opening = policy.opening();
-        let cap = n * max_redundancy + 256;
+        let cap = if policy.is_endless() { u32::MAX } else { n * max_redundancy + 256 };
         Self {
             source_symbols: n,
             needed: n,
@@ -95,6 +97,7 @@ impl Recovery {
             unanswered: 0,
             wake_at: None,
             opening: opening > 1,
+            busy: false,
             policy,
         }
     }
@@ -142,10 +145,15 @@ impl Recovery {
         requests_ack
     }
 
-    /// Waits for an answer if all is sent. Beyond the cap, the waits alone bound what is sent: the
-    /// message has until its deadline.
+    /// Waits for an answer if all is sent, unless the burst is endless. Beyond the cap, the waits
+    /// alone bound what is sent: the message has until its deadline.
     fn wait_if_spent(&mut self, now: Instant, rto: Duration) {
-        if self.allowance() == 0 {
+        if self.allowance() > 0 {
+            return;
+        }
+        if self.policy.is_endless() && !self.busy {
+            self.grant_up_to(self.sent.saturating_add(self.policy.opening()));
+        } else {
             let exhausted = self.sent >= self.cap;
             let wait = if exhausted { MAX_BACKOFF } else { self.policy.wait(rto, self.unanswered) };
             self.wake_at = Some(now + wait);
@@ -232,6 +240,7 @@ impl Recovery {
     pub(super) const fn revoke(&mut self) {
         self.granted = self.sent;
         self.wake_at = None;
+        self.busy = true;
     }
 
     /// Ensures that `symbols` probing symbols may be sent, which do not count towards the cap.
@@ -251,6 +260,7 @@ impl Recovery {
 
     /// Continues the burst, because the receiver has capacity again.
     pub(super) fn resume(&mut self, now: Instant, rto: Duration) {
+        self.busy = false;
         self.grant_up_to(self.sent.saturating_add(self.policy.resumption()));
         self.wait_if_spent(now, rto);
     }

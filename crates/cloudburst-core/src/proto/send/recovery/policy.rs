@@ -76,6 +76,12 @@ pub(in crate::proto::send) trait Policy: Debug {
         None
     }
 
+    /// Whether the burst goes on at its rate until STOP or the deadline, however long there is no
+    /// answer.
+    fn is_endless(&self) -> bool {
+        false
+    }
+
     /// How long to wait for an answer once all granted symbols have been sent, after `unanswered`
     /// RTOs in a row without one.
     fn wait(&self, rto: Duration, unanswered: u32) -> Duration {
@@ -96,7 +102,8 @@ impl AnyPolicy {
     /// The policy of a message in `code`, on a link of `capacity` bits per second.
     pub(in crate::proto::send) fn new(policy: BurstPolicy, code: Code, capacity: u64) -> Self {
         match policy {
-            BurstPolicy::Oblivious => Self::Oblivious(Oblivious::default()),
+            BurstPolicy::UntilStop => Self::Oblivious(Oblivious::new(true)),
+            BurstPolicy::Oblivious => Self::Oblivious(Oblivious::new(false)),
             BurstPolicy::Budgeted { margin } => Self::Budgeted(Budgeted::new(margin)),
             BurstPolicy::Pulled { window } if code.is_systematic() => {
                 Self::Pulled(Pulled::new(window, capacity))

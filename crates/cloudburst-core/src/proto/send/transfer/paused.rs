@@ -5,9 +5,15 @@ use crate::time::Instant;
 
 impl Transfer {
     /// Pauses the message, because the peer is unresponsive: only what [`probe`](Self::probe)
-    /// grants is sent.
-    pub(in crate::proto::send) const fn pause(&mut self) {
-        self.paused = Some(0);
+    /// grants is sent. Returns whether it pauses.
+    pub(in crate::proto::send) fn pause(&mut self) -> bool {
+        self.paused = self.pauses().then_some(0);
+        self.is_paused()
+    }
+
+    /// Whether the message pauses while the peer is unresponsive.
+    pub(in crate::proto::send) fn pauses(&self) -> bool {
+        !self.policy.is_endless()
     }
 
     /// Grants at most `limit` symbols to a peer that does not answer, and returns how many.
