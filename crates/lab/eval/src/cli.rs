@@ -192,7 +192,7 @@ fn run(command: Command) -> Result<(), Failure> {
                 "\nSettings of a, b, c and d follow a colon and are separated by commas, as in \
                  d:train=8,order=rb:\n  \
                  code=rlf256|lt|lt-systematic:dense|...\n  \
-                 policy=oblivious|budgeted:margin=0.25|pulled:window=24|...\n  \
+                 policy=until-stop|budgeted:margin=0.25|pulled:window=24|...\n  \
                  order=rrb|rb|recycled|drb:4x2|...   train=4   rate=1\n  \
                  adaptive_rate=true   paths=ecmp:16|explicit   classes=left:20000|...   \
                  weight=8\n  pull_above=50000",

@@ -119,10 +119,10 @@ impl Experiment {
     fn points(self, is_short: bool) -> Points {
         const ONE: &[f64] = &[HIGHEST];
         const PAPER: [&str; 4] = [
-            "a:code=lt,policy=oblivious",
-            "b:code=lt,policy=oblivious",
-            "c:code=lt,policy=oblivious",
-            "d:code=lt,policy=oblivious",
+            "a:code=lt,policy=until-stop",
+            "b:code=lt,policy=until-stop",
+            "c:code=lt,policy=until-stop",
+            "d:code=lt,policy=until-stop",
         ];
         let loads: &[f64] = if is_short { ONE } else { &LOADS };
         let list = |short: &[f64], full: &[f64]| if is_short { short } else { full }.to_vec();
@@ -136,7 +136,7 @@ impl Experiment {
             Self::DesignChoices => vec![
                 (&["tcp-cubic", "a", "b", "c", "d"], loads, vec![0.0]),
                 (&PAPER, ONE, vec![0.0]),
-                (&["d:code=lt", "d:policy=oblivious"], ONE, vec![0.0]),
+                (&["d:code=lt", "d:policy=until-stop"], ONE, vec![0.0]),
             ],
             Self::Schemes => {
                 let all = &[
@@ -152,7 +152,7 @@ impl Experiment {
                 let mut points: Points = vec![(all, loads, vec![0.0])];
                 if !is_short {
                     // With the weight of PIAS; with the paper's code and policy; TCP with Cloudburst's weight.
-                    let more = &["d:weight=100", "d:code=lt,policy=oblivious", "tcp-short"];
+                    let more = &["d:weight=100", "d:code=lt,policy=until-stop", "tcp-short"];
                     points.push((more, ONE, vec![0.0]));
                 }
                 points
@@ -183,7 +183,7 @@ impl Experiment {
             )],
             Self::Friendly if is_short => vec![(&["none", "tcp-cubic", "d"], ONE, vec![0.0])],
             Self::Friendly => {
-                vec![(&["none", "tcp-cubic", "pias", "d", "d:policy=oblivious"], ONE, vec![0.0])]
+                vec![(&["none", "tcp-cubic", "pias", "d", "d:policy=until-stop"], ONE, vec![0.0])]
             }
             Self::Compare => vec![(&[], ONE, vec![0.0])],
         }

@@ -390,7 +390,7 @@ mod tests {
     fn a_scheme_round_trips_through_its_text() {
         let all = Scheme::LIST.map(|(name, _)| name);
         let set = [
-            "d:code=lt,policy=oblivious",
+            "d:code=lt,policy=until-stop",
             "d:policy=pulled",
             "d:policy=pulled:window=24",
             "d:pull_above=50000",

@@ -70,7 +70,7 @@ fn rivals_are_compared_and_reported() -> Result<(), Failed> {
 
 fn designs_are_compared_and_reported() -> Result<(), Failed> {
     are_compared_and_reported(
-        "a b c d none d:code=lt,policy=oblivious d:order=rb,train=1,paths=explicit,weight=2",
+        "a b c d none d:code=lt,policy=until-stop d:order=rb,train=1,paths=explicit,weight=2",
     )
 }
 

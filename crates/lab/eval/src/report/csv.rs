@@ -106,7 +106,7 @@ mod tests {
     fn messages_are_read_back_as_they_were_written() {
         let mut run = synthetic::run(1, &["schemes"]);
         run.trials.truncate(2);
-        run.trials[0].scheme = "d:code=lt,policy=\"oblivious\"".to_owned();
+        run.trials[0].scheme = "d:code=lt,policy=\"until-stop\"".to_owned();
         run.trials[0].messages[0].took_us = None;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("messages.csv");

@@ -125,8 +125,8 @@ fn notes(run: &Run) -> Vec<String> {
         "Ratios of sent to original packets cover only messages that their sender knows to have \
          arrived.",
         "Cloudburst A to D are the paper's design choices with this project's defaults; (lt, \
-         oblivious) has the paper's code and burst policy, but this project's trains of packets \
-         and paths: it is not the paper's Algorithm 1.",
+         until-stop) has the paper's code and bursts, but this project's trains of packets and \
+         paths: it is not all of the paper's Algorithm 1.",
     ];
     let others = OTHERS.iter().map(|note| (*note).to_owned());
     let stolen: Vec<f64> = run.trials.iter().map(|trial| trial.stolen).collect();

@@ -22,7 +22,7 @@ const SCHEMES: [(&str, &str, Colour, Form); 13] = [
     ("d", "Cloudburst D", (180, 10, 45), Form::Diamond),
 ];
 
-/// Splits a scheme into its name and its settings: `d` and `code=lt,policy=oblivious`.
+/// Splits a scheme into its name and its settings: `d` and `code=lt,policy=until-stop`.
 pub(super) fn split(scheme: &str) -> (&str, &str) {
     scheme.split_once(':').unwrap_or((scheme, ""))
 }
@@ -37,7 +37,7 @@ pub(super) fn is_cloudburst(scheme: &str) -> bool {
     matches!(split(scheme).0, "a" | "b" | "c" | "d")
 }
 
-/// The displayed name, such as `Cloudburst D (lt, oblivious)`.
+/// The displayed name, such as `Cloudburst D (lt, until-stop)`.
 pub(super) fn display(scheme: &str) -> String {
     let (base, settings) = split(scheme);
     let name = match SCHEMES.iter().find(|known| known.0 == base) {
@@ -81,7 +81,7 @@ mod tests {
             "replicated-4",
             "quic",
             "d",
-            "d:code=lt,policy=oblivious",
+            "d:code=lt,policy=until-stop",
             "d:policy=pulled:window=24",
             "b:r=0.5",
         ];
@@ -92,7 +92,7 @@ mod tests {
                 "Replicated TCP x4",
                 "QUIC (quinn)",
                 "Cloudburst D",
-                "Cloudburst D (lt, oblivious)",
+                "Cloudburst D (lt, until-stop)",
                 "Cloudburst D (pulled window 24)",
                 "Cloudburst B (r 0.5)"
             ]

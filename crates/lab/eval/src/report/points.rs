@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(schemes.loads(), [800.0, 1600.0, 2000.0]);
         assert_eq!(schemes.schemes()[0], "tcp-cubic");
         assert!(schemes.points.iter().all(|point| point.trials.len() == 3));
-        assert_eq!(schemes.settings(), ["", "code=lt,policy=oblivious"]);
+        assert_eq!(schemes.settings(), ["", "code=lt,policy=until-stop"]);
     }
 
     #[test]

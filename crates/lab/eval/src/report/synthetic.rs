@@ -85,7 +85,7 @@ fn slowness(scheme: &str) -> f64 {
 }
 
 fn trials(experiment: &str, repetitions: u32) -> Vec<Trial> {
-    let lt = |choice: &str| format!("{choice}:code=lt,policy=oblivious");
+    let lt = |choice: &str| format!("{choice}:code=lt,policy=until-stop");
     let tcp = ["tcp-cubic", "tcp-bbr", "pias", "replicated-2", "replicated-4", "mptcp", "quic"];
     let few = vec!["tcp-cubic".to_owned(), "d".to_owned(), lt("d")];
     let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();

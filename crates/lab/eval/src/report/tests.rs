@@ -36,7 +36,7 @@ fn each_experiment_has_its_figures_with_their_labels() {
             &["5 KB", "20 KB", "93 KB", "p99 completion time (ms)", "Cloudburst A"][..],
         ),
         ("figure-12", &["mean completion time (ms)", "QUIC (quinn)", "Replicated TCP x4", "50 KB"]),
-        ("figure-13", &["p99 completion time (ms)", "PIAS-like", "Cloudburst D (lt, oblivious)"]),
+        ("figure-13", &["p99 completion time (ms)", "PIAS-like", "Cloudburst D (lt, until-stop)"]),
         ("figure-15", &["flows at once (N)", "last flow complete (ms)", "48"]),
         ("figure-16", &["dead paths, of four", "2000 r/s"]),
         ("figure-18", &["p99 over that of TCP cubic", "0.25", "10 KB"]),

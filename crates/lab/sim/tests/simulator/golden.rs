@@ -26,7 +26,7 @@ fn every_scheme_has_its_golden_trace_hash() {
     let expected = [
         "burst 705adf2fe87fdf7f",
         "cloudburst 6d020b581ff9f41b",
-        "cloudburst-paper 2bbd2d6781b4e2f5",
+        "cloudburst-paper d76bb90366d5ded8",
         "cloudburst-pull d60f5f5e2a029e86",
         "cloudburst-trim 48ab067eb1bc51f0",
         "tcp 5d38dd2f5a305467",

@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(claims.len(), rules::RULES.len());
         let judged: Vec<_> = claims.iter().flat_map(|claim| &claim.judged).collect();
         assert!(judged.iter().all(|judged| !judged.findings.is_empty()));
-        assert!(judged.iter().any(|judged| judged.of == "Cloudburst (lt, oblivious)"));
+        assert!(judged.iter().any(|judged| judged.of == "Cloudburst (lt, until-stop)"));
     }
 
     #[test]

@@ -73,7 +73,7 @@ mod tests {
         let run = synthetic::run(1, &["schemes"]);
         let tables = of(&ExperimentResults::of(&run)[0]);
         assert_eq!(tables.len(), 2);
-        assert!(tables[1].caption.contains("Cloudburst D (lt, oblivious)"));
+        assert!(tables[1].caption.contains("Cloudburst D (lt, until-stop)"));
         let last = tables[0].rows.last().unwrap();
         assert_eq!((last[0].as_str(), last.len()), ("mean", 5));
         assert!(last[1].ends_with("(1.361)") && last[4].ends_with("(1.490)"), "{last:?}");

@@ -106,13 +106,13 @@ impl Settings {
         }
     }
 
-    /// The paper's Cloudburst on links of `link` bits per second: LT with d = 5, symbols until STOP, and packet
-    /// trains of one packet (III-B, Algorithm 1).
+    /// The paper's Cloudburst on links of `link` bits per second: LT with d = 5, symbols at the rate until STOP,
+    /// and packet trains of one packet (III-B, Algorithm 1).
     pub fn paper(link: u64) -> Self {
         Self::new(Config {
             capacity: link.into(),
             code: Code::Lt(Degree::Fixed(5)),
-            policy: BurstPolicy::Oblivious,
+            policy: BurstPolicy::UntilStop,
             tuning: Tuning { train: 1, ..Tuning::default() },
             ..Config::default()
         })

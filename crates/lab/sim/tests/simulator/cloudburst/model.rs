@@ -60,15 +60,14 @@ fn incast_of_endpoints(count: u16, settings: Settings) -> (f64, f64) {
     incast(count, Cloudburst::new(Settings { sessions, ..settings }, &SHAPE).unwrap())
 }
 
-/// The model sends one packet at a time until STOP, as Algorithm 1 does, and so does an endpoint with an
-/// oblivious burst, trains of one packet, and a port that holds no more. They differ in the path with which
-/// each message begins. The endpoint also ends bursts at eight times the message, which incasts of up to four
-/// never reach.
+/// The model sends one packet at a time until STOP, as Algorithm 1 does, and so does an endpoint with bursts
+/// until STOP, trains of one packet, and a port that holds no more. They differ in the path with which each
+/// message begins.
 #[test]
 fn in_a_small_incast_the_model_is_within_half_a_percent_of_the_endpoint() {
     let config = Config {
         capacity: LINK.into(),
-        policy: BurstPolicy::Oblivious,
+        policy: BurstPolicy::UntilStop,
         tuning: Tuning { train: 1, ..Tuning::default() },
         ..Config::default()
     };
