@@ -163,10 +163,12 @@ impl Client {
     /// has confirmed.
     fn flood(&self, load: &Load) -> Result<usize> {
         pin(self.cpus)?;
-        let (endpoint, server) = (self.endpoint.clone(), self.server);
+        let endpoint = self.endpoint.clone();
+        let server = self.server;
         let bytes = message(load.len, 0);
         let deliver = move || {
-            let (endpoint, bytes) = (endpoint.clone(), bytes.clone());
+            let endpoint = endpoint.clone();
+            let bytes = bytes.clone();
             async move {
                 endpoint.send(server, bytes).await?;
                 Ok(())

@@ -2,13 +2,13 @@
 
 use super::{
     Blocking, Flood, LONGEST, OnTokio, PATIENCE, REQUEST, Tasks, expect_len, flood, lengths,
-    message, runtime, start,
+    message, runtime, spawn,
 };
 use crate::Result;
-use crate::ends::Ends;
+use crate::ends::{End, Ends};
 use bytes::Bytes;
 use cloudburst_net::{Builder, Config, Endpoint, RequestParts, Security, Sending};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The key of all endpoints.
@@ -25,8 +25,10 @@ pub fn builder(config: Config) -> Builder {
     Endpoint::builder().config(config).security(Security::pre_shared(KEY))
 }
 
-fn open(address: Ipv4Addr, config: Config) -> Result<Endpoint> {
-    Ok(builder(config).bind((address, 0).into()).build()?)
+/// Opens an endpoint whose threads run on this end's CPU.
+fn open(end: &End, config: &Config) -> Result<Endpoint> {
+    let builder = builder(config.clone()).bind((end.address(), 0).into());
+    end.run(move || Ok(builder.build()?))
 }
 
 /// Messages there and back between two threads.
@@ -39,7 +41,7 @@ pub struct Messages {
 impl Messages {
     /// Opens a session with a server that answers.
     pub fn open(ends: &Ends, config: &Config) -> Result<Self> {
-        Self::open_with(ends, config, |endpoint| answer(&endpoint))
+        Self::open_with(ends, config, answer)
     }
 
     /// Opens a session with a server whose application takes no messages.
@@ -48,14 +50,10 @@ impl Messages {
     }
 
     fn open_with(ends: &Ends, config: &Config, serve: fn(Endpoint) -> Result<()>) -> Result<Self> {
-        let (address, own) = (ends.server.address(), config.clone());
-        let server = start(&ends.server, move |ready| {
-            let endpoint = open(address, own)?;
-            ready.send(endpoint.clone())?;
-            serve(endpoint)
-        })?;
-        let (address, own) = (ends.client.address(), config.clone());
-        let client = ends.client.run(move || open(address, own))?;
+        let server = open(&ends.server, config)?;
+        let serving = server.clone();
+        spawn(&ends.server, move || serve(serving))?;
+        let client = open(&ends.client, config)?;
         client.send(server.local_addr(), message(REQUEST, 0)).wait()?;
         Ok(Self { client, server })
     }
@@ -73,7 +71,7 @@ impl Messages {
 
 /// Answers requests. It waits for the delivery of an answer only after it has sent the next one: the client's next
 /// request shows that the answer has arrived.
-fn answer(endpoint: &Endpoint) -> Result<()> {
+fn answer(endpoint: Endpoint) -> Result<()> {
     let answer = message(LONGEST, 0);
     let mut previous: Option<Sending> = None;
     while let Ok(request) = endpoint.recv().wait() {
@@ -116,14 +114,10 @@ pub struct Calls {
 impl Calls {
     /// Opens a session with a server that answers calls and takes messages.
     pub fn open(ends: &Ends, config: &Config) -> Result<OnTokio<Self>> {
-        let (address, own) = (ends.server.address(), config.clone());
-        let server = start(&ends.server, move |ready| {
-            let endpoint = open(address, own)?;
-            ready.send(endpoint.clone())?;
-            runtime()?.block_on(serve(endpoint))
-        })?;
-        let (address, own) = (ends.client.address(), config.clone());
-        let client = ends.client.run(move || open(address, own))?;
+        let server = open(&ends.server, config)?;
+        let serving = server.clone();
+        spawn(&ends.server, move || runtime()?.block_on(serve(serving)))?;
+        let client = open(&ends.client, config)?;
         OnTokio::open(async {
             let to = server.local_addr();
             client.connect(to).await?;
@@ -164,7 +158,8 @@ impl Flood for OnTokio<Calls> {
         in_flight: usize,
         period: Duration,
     ) -> Result<(usize, Duration)> {
-        let (endpoint, to) = (self.tasks.client.clone(), self.tasks.to);
+        let endpoint = self.tasks.client.clone();
+        let to = self.tasks.to;
         let bytes = message(len, 0);
         flood(&self.runtime, in_flight, period, move || {
             let endpoint = endpoint.clone();

@@ -197,19 +197,24 @@ pub fn flood<F: Future<Output = Result<()>> + 'static>(
     runtime.block_on(async { timeout(period + PATIENCE, all).await? })
 }
 
+/// Starts a server in a thread of this end, which ends with the server.
+fn spawn(end: &End, serve: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
+    end.run(move || {
+        thread::spawn(move || {
+            if let Err(error) = serve() {
+                eprintln!("a server ended: {error}");
+            }
+        });
+        Ok(())
+    })
+}
+
 /// Starts a server in a thread of this end, and returns what it reports when it is ready.
 fn start<T: Send + 'static>(
     end: &End,
     serve: impl FnOnce(mpsc::Sender<T>) -> Result<()> + Send + 'static,
 ) -> Result<T> {
     let (ready, report) = mpsc::channel();
-    end.run(move || {
-        thread::spawn(move || {
-            if let Err(error) = serve(ready) {
-                eprintln!("a server ended: {error}");
-            }
-        });
-        Ok(())
-    })?;
+    spawn(end, move || serve(ready))?;
     Ok(report.recv()?)
 }
