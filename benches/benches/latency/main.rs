@@ -19,7 +19,7 @@
 //! ends.
 //!
 //! It needs root, iproute2, nftables and ethtool, and is skipped without them. Arguments choose parts; `--rounds=N`
-//! shortens a run. A full run ends with the targets, the rows that README.md shows, and takes three minutes. The exit
+//! shortens a run. A full run ends with the targets, the table that README.md shows, and takes three minutes. The exit
 //! code is 1 if anything fails or takes too long, but not if a target is missed. `scripts/bench latency --last` prints
 //! the tables again.
 

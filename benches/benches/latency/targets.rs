@@ -1,4 +1,4 @@
-//! The targets, and the rows that README.md shows.
+//! The targets, and the table that README.md shows.
 
 use crate::calls::{Figure, Group, RESPONSES};
 use crate::floods::{Flooding, QUINN, SMALL};
@@ -35,7 +35,7 @@ const WITH_LOSS: Target = call("quinn", Figure::P99, 0.2);
 /// The minimum of messages a second relative to quinn's.
 const RATE: f64 = 1.0;
 
-/// Returns two Markdown tables of what was measured: whether targets are met, and the rows for README.md.
+/// Returns two Markdown tables of what was measured: whether targets are met, and the table for README.md.
 pub(crate) fn tables(groups: &[Group], lossy: &[Group], floods: &[Flooding]) -> String {
     let mut text = String::from("\n| target | bound | measured | |\n|---|---:|---:|---|\n");
     let mut row = |what: String, bound: &str, ratio: Median, met: bool| {
@@ -62,38 +62,37 @@ pub(crate) fn tables(groups: &[Group], lossy: &[Group], floods: &[Flooding]) -> 
 }
 
 fn readme(groups: &[Group], lossy: &[Group], floods: &[Flooding]) -> String {
+    let mut text = String::from(
+        "\nFor README.md:\n\n| | beside | 5 KB | 20 KB | 93 KB |\n|---|---|---:|---:|---:|\n",
+    );
+    let mut row = |what: &str, beside: &str, ratios: &[Option<Median>]| {
+        let cell = |ratio: &Option<Median>| {
+            ratio.map_or(String::new(), |ratio| format!("{:.2}", ratio.value))
+        };
+        let cells: Vec<_> = ratios.iter().map(cell).collect();
+        text += &format!("| {what} | {beside} | {} |\n", cells.join(" | "));
+    };
     let three = |groups: &[Group], waits, ours, rival, figure| {
-        let ratios = (0..RESPONSES.len())
-            .filter_map(|at| ratio(groups, waits, ours, rival, at, figure))
-            .map(|ratio| format!("{:.2}", ratio.value));
-        ratios.collect::<Vec<_>>().join(", ")
+        [0, 1, 2].map(|at| ratio(groups, waits, ours, rival, at, figure))
     };
-    let tasks = |groups, rival, figure| three(groups, "tasks on tokio", "call", rival, figure);
-    let mut text = String::from("\nRows for README.md:\n\n");
-    let mut row = |what: &str, beside: &str, ratios: String| {
-        text += &format!("| {what} | {beside} | {ratios} |\n");
-    };
-    row(
-        "p99 of a call, 1 % lost each way",
-        "QUIC (quinn), tokio",
-        tasks(lossy, "quinn", Figure::P99),
-    );
-    row("", "TCP, tokio", tasks(lossy, "TCP", Figure::P99));
-    row(
-        "median of a call, nothing lost",
-        "TCP, threads that sleep",
-        three(groups, "asleep", "send, recv", "TCP", Figure::P50),
-    );
-    row("", "TCP, threads that spin", three(groups, "spinning", "send, recv", "TCP", Figure::P50));
-    for rival in ["TCP", "HTTP/2", "quinn"] {
-        row("", &format!("{rival}, tokio"), tasks(groups, rival, Figure::P50));
+    let call = |groups, rival, figure| three(groups, "tasks on tokio", "call", rival, figure);
+    const RIVALS: [(&str, &str); 3] =
+        [("HTTP/2", "HTTP/2 (hyper)"), ("quinn", "QUIC (quinn)"), ("TCP", "kernel TCP")];
+    for (what, figure) in
+        [("median of `call`, tokio", Figure::P50), ("its processor time", Figure::Cpu)]
+    {
+        for (at, (rival, name)) in RIVALS.into_iter().enumerate() {
+            row(if at == 0 { what } else { "" }, name, &call(groups, rival, figure));
+        }
     }
-    for (at, rival) in ["TCP", "HTTP/2", "quinn"].into_iter().enumerate() {
-        let what = if at == 0 { "processor time of a call, both ends" } else { "" };
-        row(what, &format!("{rival}, tokio"), tasks(groups, rival, Figure::Cpu));
+    for (what, waits) in [("threads that sleep", "asleep"), ("threads that spin", "spinning")] {
+        let what = format!("median of `send` and back, {what}");
+        let ratios = three(groups, waits, "send, recv", "TCP", Figure::P50);
+        row(&what, "kernel TCP", &ratios);
     }
-    let rate = rate(floods).map_or(String::new(), |ratio| format!("{:.2}", ratio.value));
-    row("messages of 5 KB a second, 64 in flight", "quinn, tokio", rate);
+    row("p99 of `call`, 1 % lost each way", "QUIC (quinn)", &call(lossy, "quinn", Figure::P99));
+    row("", "kernel TCP", &call(lossy, "TCP", Figure::P99));
+    row("messages a second, 64 in flight", "QUIC (quinn)", &[rate(floods), None, None]);
     text
 }
 
