@@ -222,8 +222,8 @@ pub unsafe extern "C" fn cbrst_send(
         // SAFETY: the caller vouches for the string, and for data and length.
         let (peer, bytes) =
             unsafe { (arguments::text("peer", peer)?, arguments::bytes(data, len)?) };
-        let sent = endpoint.send(peer, Bytes::copy_from_slice(bytes)).options(*options).wait();
-        sent?;
+        let peer = arguments::address("peer", peer)?;
+        endpoint.send(peer, Bytes::copy_from_slice(bytes)).options(*options).wait()?;
         Ok(())
     })
 }
