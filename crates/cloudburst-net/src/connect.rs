@@ -3,14 +3,17 @@
 use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
+use crate::io::UdpIo;
 use crate::names::Peer;
 use crate::operation::{Kind, Operation};
 use crate::settings::Settings;
+use cloudburst_core::burst::Engine;
 use cloudburst_core::error::Rejection;
 use cloudburst_core::id::ConnectId;
 use cloudburst_core::proto::SendOptions;
 use core::time::Duration;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::sync::oneshot::{self, Receiver};
 
 /// A connect: see [`Endpoint::connect`].
@@ -24,12 +27,12 @@ impl Kind for Connect {
     type Options = Settings;
     type Output = Result<(), SendError>;
 
-    fn endpoint(&self) -> Option<Endpoint> {
-        Some(self.endpoint.clone())
+    fn engine(&self) -> Option<Arc<Engine<UdpIo>>> {
+        Some(self.endpoint.inner.engine.clone())
     }
 
     async fn run(self, settings: Settings) -> Self::Output {
-        let (peer, options) = self.endpoint.find(self.peer, settings.now()).await?;
+        let (peer, options) = self.endpoint.inner.find(self.peer, settings.now()).await?;
         self.endpoint.connect_with(peer, options).await
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::driver::{Inner, Notifier, block_on};
 use crate::error::{Closed, SendError};
-use crate::io::{GrantedBuffers, IoCounters};
-use crate::names::Peer;
+use crate::io::{GrantedBuffers, IoCounters, UdpIo};
+use crate::names::{self, Peer};
 use crate::operation::{Kind, Operation, Parcel};
 use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending;
 use crate::settings::Settings;
 use bytes::Bytes;
-use cloudburst_core::burst::PacketIo;
+use cloudburst_core::burst::{Engine, PacketIo};
 use cloudburst_core::error::Receipt;
 use cloudburst_core::naming::Naming;
 use cloudburst_core::path::PathStats;
@@ -118,6 +118,20 @@ impl Endpoint {
     /// Addresses of interfaces are looked up at most five times a second.
     pub fn naming(&self, address: SocketAddr) -> Naming {
         self.inner.paths.addresses().naming(address)
+    }
+
+    /// Resolves `name`, such as `cache-7.example:7000`, to the first address of the system's
+    /// resolver that this endpoint can send to. An endpoint on an IPv4 address can send only to
+    /// IPv4 addresses.
+    ///
+    /// The look-up runs in a thread of its own, takes milliseconds to seconds, and is not cached.
+    /// Dropping the future leaves the thread to finish by itself.
+    ///
+    /// # Errors
+    ///
+    /// The error of the resolver; [`io::ErrorKind::NotFound`] if it knows no usable address.
+    pub async fn resolve(&self, name: impl Into<String>) -> io::Result<SocketAddr> {
+        names::resolve(name.into(), self.local_addr()).await
     }
 
     /// The sizes of the socket buffers that the system granted.
@@ -233,7 +247,7 @@ impl Endpoint {
     }
 
     pub(crate) fn parcel(&self, peer: impl Into<Peer>, bytes: impl Into<Bytes>) -> Parcel {
-        Parcel { endpoint: self.clone(), peer: peer.into(), bytes: bytes.into() }
+        Parcel { inner: self.inner.clone(), peer: peer.into(), bytes: bytes.into() }
     }
 
     /// Receives the next message.
@@ -373,8 +387,8 @@ impl Operation<Plain> {
     ///
     /// If it was polled before.
     pub fn begin(self) -> Result<Sending, SendError> {
-        let Plain(Parcel { endpoint, peer, bytes }) = self.kind.expect("it was not polled");
-        endpoint.inner.try_send(peer.address()?, Role::Plain, bytes, &self.options.now())
+        let Plain(Parcel { inner, peer, bytes }) = self.kind.expect("it was not polled");
+        inner.try_send(peer.address()?, Role::Plain, bytes, &self.options.now())
     }
 }
 
@@ -382,14 +396,14 @@ impl Kind for Plain {
     type Options = Settings;
     type Output = Result<Receipt, SendError>;
 
-    fn endpoint(&self) -> Option<Endpoint> {
-        Some(self.0.endpoint.clone())
+    fn engine(&self) -> Option<Arc<Engine<UdpIo>>> {
+        Some(self.0.inner.engine.clone())
     }
 
     async fn run(self, settings: Settings) -> Self::Output {
-        let Parcel { endpoint, peer, bytes } = self.0;
-        let (peer, options) = endpoint.find(peer, settings.now()).await?;
-        endpoint.inner.send_when_possible(peer, Role::Plain, bytes, options).await?.await
+        let Parcel { inner, peer, bytes } = self.0;
+        let (peer, options) = inner.find(peer, settings.now()).await?;
+        inner.send_when_possible(peer, Role::Plain, bytes, options).await?.await
     }
 }
 
@@ -406,8 +420,8 @@ impl<T: Send + Sync + 'static> Kind for Receive<T> {
     type Options = ();
     type Output = Result<T, Closed>;
 
-    fn endpoint(&self) -> Option<Endpoint> {
-        Some(self.endpoint.clone())
+    fn engine(&self) -> Option<Arc<Engine<UdpIo>>> {
+        Some(self.endpoint.inner.engine.clone())
     }
 
     async fn run(self, (): ()) -> Self::Output {

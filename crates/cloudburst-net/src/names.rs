@@ -1,6 +1,6 @@
 //! Peers as users give them, and name resolution.
 
-use crate::endpoint::Endpoint;
+use crate::driver::Inner;
 use crate::error::SendError;
 use crate::path_map::reaches;
 use crate::settings::left;
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 /// `"cache-7.example:7000"`, or a pair of a host and a port.
 ///
 /// Each operation looks a name up anew, which takes milliseconds to seconds and counts against its deadline:
-/// [resolve](Endpoint::resolve) the name of a peer that gets many messages.
+/// [resolve](crate::Endpoint::resolve) the name of a peer that gets many messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// An address.
@@ -74,28 +74,7 @@ impl From<(&str, u16)> for Peer {
     }
 }
 
-impl Endpoint {
-    /// Resolves `name`, such as `cache-7.example:7000`, to the first address of the system's
-    /// resolver that this endpoint can send to. An endpoint on an IPv4 address can send only to
-    /// IPv4 addresses.
-    ///
-    /// The look-up runs in a thread of its own, takes milliseconds to seconds, and is not cached.
-    /// Dropping the future leaves the thread to finish by itself.
-    ///
-    /// # Errors
-    ///
-    /// The error of the resolver; [`io::ErrorKind::NotFound`] if it knows no usable address.
-    pub async fn resolve(&self, name: impl Into<String>) -> io::Result<SocketAddr> {
-        let (found, wait) = oneshot::channel();
-        let name = name.into();
-        let local = self.local_addr();
-        // The system's resolver blocks, hence a thread.
-        let resolve = move || drop(found.send(resolve(&name, local)));
-        thread::Builder::new().name("cbrst-resolve".into()).spawn(resolve)?;
-        let panicked = |_| io::Error::other("the thread that resolves the name has panicked");
-        wait.await.map_err(panicked)?
-    }
-
+impl Inner {
     /// The address of `peer`, and `options` with what is left of the deadline once it is known.
     pub(crate) async fn find(
         &self,
@@ -106,15 +85,26 @@ impl Endpoint {
             Peer::Address(address) => return Ok((address, options)),
             Peer::Name(name) => name,
         };
-        let until = self.inner.deadline_of(&options);
-        match self.inner.until_deadline(until, self.resolve(&name)).await? {
+        let until = self.deadline_of(&options);
+        let resolve = resolve(name.clone(), self.engine.io().local_addr());
+        match self.until_deadline(until, resolve).await? {
             Ok(address) => Ok((address, left(options, until))),
             Err(error) => Err(SendError::NoAddress { name, reason: error.to_string() }),
         }
     }
 }
 
-fn resolve(name: &str, local: SocketAddr) -> io::Result<SocketAddr> {
+/// Resolves `name` to an address that an endpoint on `local` can send to.
+pub(crate) async fn resolve(name: String, local: SocketAddr) -> io::Result<SocketAddr> {
+    let (found, wait) = oneshot::channel();
+    // The system's resolver blocks, hence a thread.
+    let look_up = move || drop(found.send(look_up(&name, local)));
+    thread::Builder::new().name("cbrst-resolve".into()).spawn(look_up)?;
+    let panicked = |_| io::Error::other("the thread that resolves the name has panicked");
+    wait.await.map_err(panicked)?
+}
+
+fn look_up(name: &str, local: SocketAddr) -> io::Result<SocketAddr> {
     let fits = |peer: &SocketAddr| reaches(local.ip(), peer.ip());
     name.to_socket_addrs()?.find(fits).ok_or_else(|| {
         let family = if local.is_ipv4() { "IPv4" } else { "IPv6" };
@@ -133,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_name_resolves_to_an_address_that_the_endpoint_reaches() {
-        let on = |local: &str, name| resolve(name, local.parse().unwrap());
+        let on = |local: &str, name| look_up(name, local.parse().unwrap());
         let four: SocketAddr = "127.0.0.1:7".parse().unwrap();
         let six: SocketAddr = "[::1]:7".parse().unwrap();
         assert_eq!(on("0.0.0.0:1", "127.0.0.1:7").unwrap(), four);

@@ -1,7 +1,6 @@
 //! What an endpoint is asked to do: one builder of options, which tasks await and threads wait for.
 
-use crate::driver::{block_on, block_on_for};
-use crate::endpoint::Endpoint;
+use crate::driver::{Inner, block_on, block_on_for};
 #[cfg(doc)]
 use crate::error::SendError;
 use crate::io::UdpIo;
@@ -53,8 +52,9 @@ pub trait Kind: Sized {
     /// Its result.
     type Output;
 
-    /// The endpoint, if there still is one.
-    fn endpoint(&self) -> Option<Endpoint>;
+    /// The engine that a thread which waits drives, if there still is one.
+    #[doc(hidden)]
+    fn engine(&self) -> Option<Arc<Engine<UdpIo>>>;
 
     /// Does it.
     fn run(
@@ -99,10 +99,7 @@ impl<K: Kind> Operation<K> {
     // Not boxed, unlike what a task polls.
     fn begun(self) -> (Option<Arc<Engine<UdpIo>>>, impl Future<Output = K::Output>) {
         match self.kind {
-            Some(kind) => {
-                let engine = kind.endpoint().map(|endpoint| endpoint.inner.engine.clone());
-                (engine, Either::Left(kind.run(self.options)))
-            }
+            Some(kind) => (kind.engine(), Either::Left(kind.run(self.options))),
             None => (None, Either::Right(self.polled.expect("it is set when `kind` is taken"))),
         }
     }
@@ -177,7 +174,7 @@ impl<K: Kind + fmt::Debug> fmt::Debug for Operation<K> {
 
 /// Bytes that go to a peer.
 pub(crate) struct Parcel {
-    pub(crate) endpoint: Endpoint,
+    pub(crate) inner: Arc<Inner>,
     pub(crate) peer: Peer,
     pub(crate) bytes: Bytes,
 }
@@ -185,7 +182,7 @@ pub(crate) struct Parcel {
 /// Shows the length of the payload, not the payload.
 impl fmt::Debug for Parcel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { endpoint: _, peer, bytes } = self;
+        let Self { inner: _, peer, bytes } = self;
         let mut shown = f.debug_struct("Parcel");
         shown.field("peer", peer).field("len", &bytes.len()).finish_non_exhaustive()
     }

@@ -3,11 +3,12 @@
 use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
+use crate::io::UdpIo;
 use crate::names::Peer;
 use crate::operation::{Kind, Operation, Parcel};
 use crate::settings::{Settings, left};
 use bytes::Bytes;
-use cloudburst_core::burst::OnAnswer;
+use cloudburst_core::burst::{Engine, OnAnswer};
 use cloudburst_core::proto::{CallId, Prepared, SendOptions};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
@@ -38,14 +39,14 @@ impl Kind for Call {
     type Options = Settings;
     type Output = Result<Bytes, SendError>;
 
-    fn endpoint(&self) -> Option<Endpoint> {
-        Some(self.0.endpoint.clone())
+    fn engine(&self) -> Option<Arc<Engine<UdpIo>>> {
+        Some(self.0.inner.engine.clone())
     }
 
     async fn run(self, settings: Settings) -> Self::Output {
-        let Parcel { endpoint, peer, bytes } = self.0;
-        let (peer, options) = endpoint.find(peer, settings.now()).await?;
-        endpoint.call_with(peer, bytes, options).await
+        let Parcel { inner, peer, bytes } = self.0;
+        let (peer, options) = inner.find(peer, settings.now()).await?;
+        Endpoint { inner }.call_with(peer, bytes, options).await
     }
 }
 

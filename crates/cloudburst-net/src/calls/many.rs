@@ -3,9 +3,11 @@
 use super::call::InFlight;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
+use crate::io::UdpIo;
 use crate::operation::{Kind, Operation};
 use crate::settings::Settings;
 use bytes::Bytes;
+use cloudburst_core::burst::Engine;
 use cloudburst_core::error::CallFailure;
 use cloudburst_core::proto::SendOptions;
 use core::fmt;
@@ -14,6 +16,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use futures_core::Stream;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 type Ended = (usize, Result<Bytes, SendError>);
@@ -129,8 +132,8 @@ impl Kind for CallMany {
     type Options = Settings;
     type Output = Vec<Result<Bytes, SendError>>;
 
-    fn endpoint(&self) -> Option<Endpoint> {
-        Some(self.endpoint.clone())
+    fn engine(&self) -> Option<Arc<Engine<UdpIo>>> {
+        Some(self.endpoint.inner.engine.clone())
     }
 
     async fn run(self, settings: Settings) -> Self::Output {

@@ -8,7 +8,7 @@ use crate::io::UdpIo;
 use crate::operation::{Kind, Operation};
 use crate::settings::Settings;
 use bytes::Bytes;
-use cloudburst_core::burst::OnWithdrawn;
+use cloudburst_core::burst::{Engine, OnWithdrawn};
 use cloudburst_core::error::{Outcome, Receipt, Rejection};
 use cloudburst_core::proto::{self, CallTable, SendOptions, response};
 use cloudburst_core::wire::Role;
@@ -256,8 +256,8 @@ impl Kind for Reply {
     type Options = Settings;
     type Output = Result<Receipt, SendError>;
 
-    fn endpoint(&self) -> Option<Endpoint> {
-        self.request.upgrade().ok()
+    fn engine(&self) -> Option<Arc<Engine<UdpIo>>> {
+        Inner::engine_of(&self.request.endpoint)
     }
 
     async fn run(self, settings: Settings) -> Self::Output {
