@@ -124,14 +124,14 @@ impl Endpoint {
     /// resolver that this endpoint can send to. An endpoint on an IPv4 address can send only to
     /// IPv4 addresses.
     ///
-    /// The look-up runs in a thread of its own, takes milliseconds to seconds, and is not cached.
-    /// Dropping the future leaves the thread to finish by itself.
+    /// The look-up runs in threads of its own, takes milliseconds to seconds, and is not cached.
+    /// Dropping the future leaves them to finish by themselves.
     ///
     /// # Errors
     ///
     /// The error of the resolver; [`io::ErrorKind::NotFound`] if it knows no usable address.
     pub async fn resolve(&self, name: impl Into<String>) -> io::Result<SocketAddr> {
-        names::resolve(name.into(), self.local_addr()).await
+        names::resolve(name.into(), self.local_addr(), Duration::MAX).await
     }
 
     /// The sizes of the socket buffers that the system granted.

@@ -5,7 +5,10 @@ use crate::error::SendError;
 use crate::path_map::reaches;
 use crate::settings::left;
 use cloudburst_core::proto::SendOptions;
+use core::time::Duration;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Instant;
 use std::{io, thread};
 use tokio::sync::oneshot;
 
@@ -85,23 +88,37 @@ impl Inner {
             Peer::Address(address) => return Ok((address, options)),
             Peer::Name(name) => name,
         };
-        let until = self.deadline_of(&options);
-        let resolve = resolve(name.clone(), self.engine.io().local_addr());
-        match self.until_deadline(until, resolve).await? {
+        let within = options.deadline.unwrap_or(self.default_deadline);
+        let until = Instant::now().checked_add(within);
+        match resolve(name.clone(), self.engine.io().local_addr(), within).await {
             Ok(address) => Ok((address, left(options, until))),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(SendError::NotStarted),
             Err(error) => Err(SendError::NoAddress { name, reason: error.to_string() }),
         }
     }
 }
 
 /// Resolves `name` to an address that an endpoint on `local` can send to.
-pub(crate) async fn resolve(name: String, local: SocketAddr) -> io::Result<SocketAddr> {
+pub(crate) async fn resolve(
+    name: String,
+    local: SocketAddr,
+    within: Duration,
+) -> io::Result<SocketAddr> {
     let (found, wait) = oneshot::channel();
-    // The system's resolver blocks, hence a thread.
-    let look_up = move || drop(found.send(look_up(&name, local)));
-    thread::Builder::new().name("cbrst-resolve".into()).spawn(look_up)?;
-    let panicked = |_| io::Error::other("the thread that resolves the name has panicked");
-    wait.await.map_err(panicked)?
+    let (looked_up, result) = mpsc::channel();
+    // The system's resolver blocks, and cannot be interrupted: one thread looks the name up, and one waits for it.
+    let spawn = |run: Box<dyn FnOnce() + Send>| {
+        thread::Builder::new().name("cbrst-resolve".into()).spawn(run)
+    };
+    spawn(Box::new(move || drop(looked_up.send(look_up(&name, local)))))?;
+    spawn(Box::new(move || drop(found.send(result.recv_timeout(within)))))?;
+    match wait.await {
+        Ok(Ok(found)) => found,
+        Ok(Err(RecvTimeoutError::Timeout)) => Err(io::ErrorKind::TimedOut.into()),
+        Ok(Err(RecvTimeoutError::Disconnected)) | Err(_) => {
+            Err(io::Error::other("the thread that resolves the name has panicked"))
+        }
+    }
 }
 
 fn look_up(name: &str, local: SocketAddr) -> io::Result<SocketAddr> {
