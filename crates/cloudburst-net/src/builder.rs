@@ -376,7 +376,7 @@ impl Parts {
         });
         let qlog = qlog.transpose()?;
         if let Some(qlog) = &qlog {
-            protocol.observe(qlog.observer());
+            protocol.observe(qlog.observer.clone());
         }
         let paths = self.paths.clone();
         let inner = Inner::start(protocol, io, &self.config, resolver, paths, qlog)?;

@@ -33,9 +33,6 @@ type Series<T, V> = (Family, &'static [(&'static str, fn(&T) -> V)]);
 /// A family whose series have labels from elsewhere, and how to read the metric.
 type Reading<T, V> = (Family, fn(&T) -> V);
 
-/// A family of one histogram, and how to read it.
-type Times = (Family, fn(&Latencies) -> &LatencyHistogram);
-
 const fn family(name: &'static str, unit: Unit, label: &'static str, help: &'static str) -> Family {
     Family { name, unit, help, label }
 }
@@ -208,7 +205,7 @@ const PATH_GAUGES: &[Reading<EgressState, f64>] = &[
 ];
 
 #[rustfmt::skip]
-const HISTOGRAMS: &[Times] = &[
+const HISTOGRAMS: &[(Family, fn(&Latencies) -> &LatencyHistogram)] = &[
     (family("cloudburst_send_duration_seconds", Unit::Seconds, "", "Time from when a message was accepted to STOP, of messages delivered to peers."), |l| &l.sent),
     (family("cloudburst_receive_duration_seconds", Unit::Seconds, "", "Time from the first symbol of a message to the one that completed it."), |l| &l.received),
 ];
@@ -231,9 +228,6 @@ struct EgressState {
 /// The counts of one path, in the order of [`PATH_COUNTERS`].
 type Counted = [u64; PATH_COUNTERS.len()];
 
-/// A path: a peer, and the number of the path to it.
-type PathKey = (SocketAddr, usize);
-
 /// Publishes the counters of an endpoint to the recorder of the crate [`metrics`](::metrics). See
 /// [`Endpoint::metrics`].
 pub struct Metrics {
@@ -242,7 +236,8 @@ pub struct Metrics {
     /// The values that were published last.
     counters: Counters,
     latencies: Latencies,
-    paths: HashMap<PathKey, Counted>,
+    /// By peer, and number of the path to it.
+    paths: HashMap<(SocketAddr, usize), Counted>,
     egresses: BTreeMap<u16, EgressState>,
 }
 
@@ -267,7 +262,13 @@ impl Endpoint {
     /// publisher.join().unwrap();
     /// ```
     pub fn metrics(&self) -> Metrics {
-        describe();
+        for (kind, &Family { name, unit, help, .. }) in families() {
+            match kind {
+                "counter" => describe_counter!(name, unit, help),
+                "gauge" => describe_gauge!(name, unit, help),
+                _ => describe_histogram!(name, unit, help),
+            }
+        }
         Metrics {
             endpoint: Arc::downgrade(&self.inner),
             labels: Vec::new(),
@@ -418,14 +419,4 @@ fn families() -> impl Iterator<Item = (&'static str, &'static Family)> {
         .map(|family| ("counter", family))
         .chain(gauges.map(|family| ("gauge", family)))
         .chain(histograms.map(|family| ("histogram", family)))
-}
-
-fn describe() {
-    for (kind, &Family { name, unit, help, .. }) in families() {
-        match kind {
-            "counter" => describe_counter!(name, unit, help),
-            "gauge" => describe_gauge!(name, unit, help),
-            _ => describe_histogram!(name, unit, help),
-        }
-    }
 }

@@ -36,7 +36,7 @@ type Event = (Instant, Observation);
 /// The file of an endpoint, and the thread that writes it. Dropping this writes the rest of the queue.
 #[derive(Debug)]
 pub(crate) struct Qlog {
-    observer: Arc<Queue>,
+    pub(crate) observer: Arc<dyn Observer>,
     over: Arc<AtomicBool>,
     writing: Option<JoinHandle<()>>,
 }
@@ -86,10 +86,6 @@ impl Qlog {
         let writing = thread::Builder::new().name("cbrst-qlog".into()).spawn(write)?;
         Ok(Self { observer: Arc::new(Queue { events, dropped }), over, writing: Some(writing) })
     }
-
-    pub(crate) fn observer(&self) -> Arc<dyn Observer> {
-        self.observer.clone()
-    }
 }
 
 impl Drop for Qlog {
@@ -118,11 +114,11 @@ impl Log {
         loop {
             // Events from before `over` was set are in the queue by now.
             let last = over.load(Acquire);
-            for event in queue.try_iter() {
+            for (at, event) in queue.try_iter() {
                 if self.bytes >= MAX_BYTES {
                     self.dropped.fetch_add(1, Relaxed);
-                } else {
-                    self.write_event(event)?;
+                } else if let Some((name, data)) = described(event) {
+                    self.write_named(at, name, &data)?;
                 }
             }
             if last {
@@ -134,13 +130,6 @@ impl Log {
         let data = json!({ "dropped_events": self.dropped.load(Relaxed) });
         self.write_named(UdpIo::time(), "log_ended", &data)?;
         self.out.flush()
-    }
-
-    fn write_event(&mut self, (at, event): Event) -> io::Result<()> {
-        match described(event) {
-            Some((name, data)) => self.write_named(at, name, &data),
-            None => Ok(()),
-        }
     }
 
     fn write_named(&mut self, at: Instant, name: &str, data: &Value) -> io::Result<()> {

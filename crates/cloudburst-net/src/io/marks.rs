@@ -49,17 +49,14 @@ impl Dscps {
         Ok(Self { own: own.to_vec(), trimmed })
     }
 
-    fn of(&self, Class(class): Class) -> u8 {
-        self.own[usize::from(class).min(self.own.len() - 1)]
-    }
-
     /// The byte of packets with this marking.
     pub(super) fn byte(&self, marking: Marking) -> u8 {
         let ecn = match marking.ecn {
             Ecn::NotEct => 0,
             Ecn::Ect0 => ECT_0,
         };
-        self.of(marking.class) << 2 | ecn
+        let Class(class) = marking.class;
+        self.own[usize::from(class).min(self.own.len() - 1)] << 2 | ecn
     }
 
     /// The byte set on the sockets, for packets without a mark of their own: that of most packets.

@@ -27,10 +27,6 @@ const BUFFER_LEN: usize = 65_536;
 /// The most rounds over all egresses in one call that does not wait.
 const MAX_ROUNDS: usize = 64;
 
-/// The receive buffers of one thread at a time.
-#[derive(Debug)]
-struct Batches(Vec<u8>);
-
 /// The contents of one buffer.
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
@@ -48,8 +44,8 @@ struct Arrived {
 #[derive(Debug)]
 pub(super) struct Inbox {
     pub(super) poller: Poller,
-    /// Receive buffers that no thread is using.
-    batches: Mutex<Vec<Batches>>,
+    /// Memory of [`BUFFERS`] receive buffers each, which no thread is using.
+    batches: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Inbox {
@@ -93,34 +89,28 @@ impl Inbox {
         if ready.is_nothing() {
             return false;
         }
-        let mut batches = self.take_batches();
+        let unused = self.batches.lock().ok().and_then(|mut unused| unused.pop());
+        let mut buffers = unused.unwrap_or_else(|| vec![0; BUFFERS * BUFFER_LEN]);
         let mut came = 0;
         let mut more = ready.is_full();
         for (number, failed) in ready.egresses() {
             let Some(egress) = sockets.egress(number) else { continue };
-            if failed {
-                sockets.take_error(egress);
+            // Clears the pending error of the socket, which would keep it ready forever.
+            if failed && let Ok(Some(error)) = egress.socket.take_error() {
+                sockets.meter.receive_errors.add(1);
+                tracing::debug!(%error, "a socket reports an error");
             }
-            let filled = sockets.receive_egress(number, egress, &mut batches, deliver);
+            let filled = sockets.receive_egress(number, egress, &mut buffers, deliver);
             came += filled.unwrap_or(0);
             // After an error, the socket may still hold packets. Otherwise, only a full batch is a reason for
             // another call: one that finds no packet takes 300 ns.
             more |= failed || filled.is_none_or(|filled| filled == BUFFERS);
         }
-        self.return_batches(batches);
+        if let Ok(mut unused) = self.batches.lock() {
+            unused.push(buffers);
+        }
         self.poller.rest_if_fruitless(came > 0 || ready.woken);
         more && came > 0
-    }
-
-    fn take_batches(&self) -> Batches {
-        let unused = self.batches.lock().ok().and_then(|mut unused| unused.pop());
-        unused.unwrap_or_else(|| Batches(vec![0; BUFFERS * BUFFER_LEN]))
-    }
-
-    fn return_batches(&self, batches: Batches) {
-        if let Ok(mut unused) = self.batches.lock() {
-            unused.push(batches);
-        }
     }
 }
 
@@ -130,11 +120,11 @@ impl Sockets {
         &self,
         number: u16,
         egress: &EgressSocket,
-        batches: &mut Batches,
+        buffers: &mut [u8],
         deliver: &mut dyn FnMut(Datagrams<'_>),
     ) -> Option<usize> {
         let mut arrived = [None; BUFFERS];
-        let filled = match self.read(egress, batches, &mut arrived) {
+        let filled = match self.read(egress, buffers, &mut arrived) {
             Ok(filled) => filled,
             Err(Errno::EAGAIN | Errno::EINTR) => return Some(0),
             Err(_) => {
@@ -144,7 +134,7 @@ impl Sockets {
             }
         };
         self.meter.batches_received.add(filled);
-        for (buffer, arrived) in batches.0.chunks_mut(BUFFER_LEN).zip(arrived) {
+        for (buffer, arrived) in buffers.chunks_mut(BUFFER_LEN).zip(arrived) {
             let Some(Arrived { from, local, len, segment, mark }) = arrived else { continue };
             let via = Via { egress: number, local, remote: from };
             let datagrams = len.div_ceil(segment).max(1);
@@ -162,7 +152,7 @@ impl Sockets {
     fn read(
         &self,
         egress: &EgressSocket,
-        batches: &mut Batches,
+        buffers: &mut [u8],
         arrived: &mut [Option<Arrived>; BUFFERS],
     ) -> Result<usize, Errno> {
         // New headers for each call: the system shortens them to what it wrote, and the next call
@@ -171,7 +161,7 @@ impl Sockets {
         let control_space = cmsg_space!(i32, u32, i32, libc::in6_pktinfo);
         let mut headers =
             MultiHeaders::<SockaddrStorage>::preallocate(BUFFERS, Some(control_space));
-        let mut buffers = batches.0.chunks_mut(BUFFER_LEN);
+        let mut buffers = buffers.chunks_mut(BUFFER_LEN);
         let mut slices: [[IoSliceMut<'_>; 1]; BUFFERS] =
             array::from_fn(|_| [IoSliceMut::new(buffers.next().unwrap_or_default())]);
         let results = recvmmsg(
@@ -228,14 +218,6 @@ impl Sockets {
         };
         if let Ok(known) = egress.drops.fetch_update(Relaxed, Relaxed, newer) {
             self.meter.kernel_drops.add(drops.wrapping_sub(known) as usize);
-        }
-    }
-
-    /// Clears a socket's pending error, which would keep it ready forever.
-    fn take_error(&self, egress: &EgressSocket) {
-        if let Ok(Some(error)) = egress.socket.take_error() {
-            self.meter.receive_errors.add(1);
-            tracing::debug!(%error, "a socket reports an error");
         }
     }
 }

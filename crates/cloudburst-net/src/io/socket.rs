@@ -3,12 +3,13 @@
 use crate::error::BuildError;
 use cloudburst_core::naming::is_alias;
 use nix::libc;
-use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use nix::sys::socket::{GetSockOpt, SetSockOpt, getsockopt, setsockopt, sockopt};
 use rand::RngReader;
 use rand::rngs::SysRng;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
 /// The option that sends the flow label of an address.
@@ -100,8 +101,8 @@ impl EgressSocket {
         if reuse_port {
             socket.set_reuse_port(true).map_err(|e| failed("SO_REUSEPORT", e))?;
         }
-        request_receive_buffer(&socket, buffers)?;
-        request_send_buffer(&socket, buffers)?;
+        request_buffer(&socket, sockopt::RcvBuf, sockopt::RcvBufForce, buffers)?;
+        request_buffer(&socket, sockopt::SndBuf, sockopt::SndBufForce, buffers)?;
         set_options(&socket, addr, family, tos)?;
         socket.bind(&addr.into()).map_err(refused)?;
         Ok(Self::new(socket))
@@ -128,11 +129,11 @@ impl EgressSocket {
             ));
         }
         // The process that bound it may have had the privilege for larger buffers, which this one may lack.
-        if granted_receive(&socket)? < buffers {
-            request_receive_buffer(&socket, buffers)?;
+        if granted_bytes(&socket, sockopt::RcvBuf)? < buffers {
+            request_buffer(&socket, sockopt::RcvBuf, sockopt::RcvBufForce, buffers)?;
         }
-        if granted_send(&socket)? < buffers {
-            request_send_buffer(&socket, buffers)?;
+        if granted_bytes(&socket, sockopt::SndBuf)? < buffers {
+            request_buffer(&socket, sockopt::SndBuf, sockopt::SndBufForce, buffers)?;
         }
         set_options(&socket, addr, family, tos)?;
         Ok(Self::new(socket))
@@ -188,22 +189,16 @@ fn set_options(
         let _ = setsockopt(socket, sockopt::Ipv6RecvTClass, &true);
     }
     if addr.ip().is_unspecified() {
-        report_destinations(socket, family)?;
+        // The destination of each packet. On sockets for both families, that of IPv4 is mapped.
+        match family {
+            Family::V4 => setsockopt(socket, sockopt::Ipv4PacketInfo, &true)
+                .map_err(|e| failed("IP_PKTINFO", e))?,
+            Family::V6 | Family::Both => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)
+                .map_err(|e| failed("IPV6_RECVPKTINFO", e))?,
+        }
     }
     mark(socket, family, tos)?;
     socket.set_nonblocking(true).map_err(|e| failed("O_NONBLOCK", e))
-}
-
-/// Makes the system report the destination of each packet. On sockets for both families, that of IPv4 packets
-/// is mapped.
-fn report_destinations(socket: &Socket, family: Family) -> Result<(), BuildError> {
-    match family {
-        Family::V4 => {
-            setsockopt(socket, sockopt::Ipv4PacketInfo, &true).map_err(|e| failed("IP_PKTINFO", e))
-        }
-        Family::V6 | Family::Both => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)
-            .map_err(|e| failed("IPV6_RECVPKTINFO", e)),
-    }
 }
 
 /// Sets the byte of DSCP and ECN, and reads it back.
@@ -229,23 +224,18 @@ fn mark(socket: &Socket, family: Family, tos: u8) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Requests a receive buffer, within the system's limits first, and beyond them if that is allowed.
-fn request_receive_buffer(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
+/// Requests a buffer, within the system's limits first, and beyond them if that is allowed.
+fn request_buffer(
+    socket: &Socket,
+    size: impl SetSockOpt<Val = usize> + GetSockOpt<Val = usize> + Copy,
+    beyond_limits: impl SetSockOpt<Val = usize>,
+    wanted: usize,
+) -> Result<(), BuildError> {
     let wanted = wanted.min(i32::MAX as usize);
-    socket.set_recv_buffer_size(wanted).map_err(|e| failed("SO_RCVBUF", e))?;
-    if granted_receive(socket)? < wanted {
+    setsockopt(socket, size, &wanted).map_err(|e| failed("SO_RCVBUF or SO_SNDBUF", e))?;
+    if granted_bytes(socket, size)? < wanted {
         // Needs CAP_NET_ADMIN; without it, `granted` warns the user.
-        let _ = setsockopt(socket, sockopt::RcvBufForce, &wanted);
-    }
-    Ok(())
-}
-
-/// Requests a send buffer, as [`request_receive_buffer`] does a receive buffer.
-fn request_send_buffer(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
-    let wanted = wanted.min(i32::MAX as usize);
-    socket.set_send_buffer_size(wanted).map_err(|e| failed("SO_SNDBUF", e))?;
-    if granted_send(socket)? < wanted {
-        let _ = setsockopt(socket, sockopt::SndBufForce, &wanted);
+        let _ = setsockopt(socket, beyond_limits, &wanted);
     }
     Ok(())
 }
@@ -257,8 +247,8 @@ pub(super) fn granted<'a>(
 ) -> Result<GrantedBuffers, BuildError> {
     let mut least = GrantedBuffers { wanted, receive: usize::MAX, send: usize::MAX };
     for EgressSocket { socket, .. } in egresses {
-        least.receive = least.receive.min(granted_receive(socket)?);
-        least.send = least.send.min(granted_send(socket)?);
+        least.receive = least.receive.min(granted_bytes(socket, sockopt::RcvBuf)?);
+        least.send = least.send.min(granted_bytes(socket, sockopt::SndBuf)?);
     }
     for (granted, sysctl) in
         [(least.receive, "net.core.rmem_max"), (least.send, "net.core.wmem_max")]
@@ -275,13 +265,12 @@ pub(super) fn granted<'a>(
     Ok(least)
 }
 
-/// The granted size of the receive buffer: Linux doubles it, for its own bookkeeping, and reports the double.
-fn granted_receive(socket: &impl std::os::fd::AsFd) -> Result<usize, BuildError> {
-    Ok(getsockopt(socket, sockopt::RcvBuf).map_err(|e| failed("SO_RCVBUF", e))? / 2)
-}
-
-fn granted_send(socket: &impl std::os::fd::AsFd) -> Result<usize, BuildError> {
-    Ok(getsockopt(socket, sockopt::SndBuf).map_err(|e| failed("SO_SNDBUF", e))? / 2)
+/// The granted size of a buffer: Linux doubles it, for its own bookkeeping, and reports the double.
+fn granted_bytes(
+    socket: &impl AsFd,
+    size: impl GetSockOpt<Val = usize>,
+) -> Result<usize, BuildError> {
+    Ok(getsockopt(socket, size).map_err(|e| failed("SO_RCVBUF or SO_SNDBUF", e))? / 2)
 }
 
 fn failed(option: &'static str, source: impl Into<io::Error>) -> BuildError {

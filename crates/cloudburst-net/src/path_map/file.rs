@@ -17,8 +17,8 @@ const MAX_LEN: u64 = 1 << 20;
 /// The contents of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Table {
-    path: PathBuf,
-    text: String,
+    pub(super) path: PathBuf,
+    pub(super) text: String,
     rows: BTreeMap<IpNet, Uniform>,
     /// The lengths of the prefixes, of IPv4 and of IPv6, longest first.
     // One look-up for each length in use: ten thousand prefixes cost no more than ten.
@@ -39,10 +39,6 @@ struct Row {
 }
 
 impl Table {
-    pub(super) fn read(path: &Path) -> Result<Self, PathMapError> {
-        Self::parse(path, read(path)?)
-    }
-
     pub(super) fn parse(path: &Path, text: String) -> Result<Self, PathMapError> {
         let refuse = |reason: String| PathMapError::Table { path: path.to_owned(), reason };
         let document = document(&text).map_err(refuse)?;
@@ -72,14 +68,6 @@ impl Table {
             lengths.into_iter().rev().collect()
         });
         Ok(Self { path: path.to_owned(), text, rows, lengths })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(super) fn text(&self) -> &str {
-        &self.text
     }
 
     /// The combined needs of all rows.

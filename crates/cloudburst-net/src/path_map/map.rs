@@ -2,7 +2,7 @@
 
 use super::address::reaches;
 use super::error::PathMapError;
-use super::file::Table;
+use super::file::{Table, read};
 use super::uniform::{Encapsulation, Needs, Uniform};
 use crate::limits::MAX_PATHS;
 use cloudburst_core::path::Order;
@@ -143,7 +143,8 @@ impl PathMap {
     ///
     /// If the file cannot be read or parsed, or has an invalid map.
     pub fn file(path: impl AsRef<Path>) -> Result<Self, PathMapError> {
-        Table::read(path.as_ref()).map(|table| Self(Form::File(Arc::new(table))))
+        let path = path.as_ref();
+        Self::from_file(path, read(path)?)
     }
 
     /// Parses `text`, as it was read from the file at `path`.
@@ -154,7 +155,7 @@ impl PathMap {
     /// The file that the map was read from, and its contents.
     pub(crate) fn source(&self) -> Option<(&Path, &str)> {
         match &self.0 {
-            Form::File(table) => Some((table.path(), table.text())),
+            Form::File(table) => Some((&table.path, &table.text)),
             _ => None,
         }
     }
@@ -231,7 +232,7 @@ impl fmt::Display for PathMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Form::Uniform(map) => map.fmt(f),
-            Form::File(table) => write!(f, "file:{}", table.path().display()),
+            Form::File(table) => write!(f, "file:{}", table.path.display()),
         }
     }
 }

@@ -16,7 +16,7 @@ impl fmt::Display for Uniform {
                 write!(f, "ecmp:{source_ports}x{destination_ports}")
             }
             Self::FlowLabel { labels } => write!(f, "flowlabel:{labels}"),
-            Self::XPath { nets } => list(f, "xpath", nets.iter().copied().map(Net)),
+            Self::XPath { nets } => list(f, "xpath", nets.iter().map(net_text)),
             Self::Encapsulated { by: Encapsulation::PathId, outer } => {
                 list(f, "xpath-ipip", outer.iter())
             }
@@ -28,12 +28,8 @@ impl fmt::Display for Uniform {
 }
 
 /// A prefix, written without its length if it is a single address.
-struct Net(IpNet);
-
-impl fmt::Display for Net {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if is_host(&self.0) { self.0.addr().fmt(f) } else { self.0.fmt(f) }
-    }
+fn net_text(net: &IpNet) -> String {
+    if is_host(net) { net.addr().to_string() } else { net.to_string() }
 }
 
 fn list<T: fmt::Display>(

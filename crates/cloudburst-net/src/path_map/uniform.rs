@@ -6,7 +6,6 @@ use crate::limits::MAX_PATHS;
 use cloudburst_core::path::Order;
 use ipnet::IpNet;
 use std::collections::HashSet;
-use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -133,7 +132,8 @@ impl Uniform {
         if let Some(&address) = addresses.iter().find(|address| !is_of_a_host(**address)) {
             return Err(PathMapError::NoHost { given: given(), address });
         }
-        match repeated(addresses) {
+        let mut seen = HashSet::new();
+        match addresses.into_iter().find(|address| !seen.insert(*address)) {
             Some(address) => Err(PathMapError::Repeated { given: given(), address }),
             None => Ok(()),
         }
@@ -189,9 +189,4 @@ impl Uniform {
             None => Err(PathMapError::NoShape { given: self.to_string(), order }),
         }
     }
-}
-
-fn repeated<T: Copy + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Option<T> {
-    let mut seen = HashSet::new();
-    items.into_iter().find(|item| !seen.insert(*item))
 }

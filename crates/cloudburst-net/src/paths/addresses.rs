@@ -77,13 +77,12 @@ impl Addresses {
         if ip.is_unspecified() || ip == self.bind {
             return true;
         }
-        self.bind.is_unspecified() && (self.is_of_an_interface(ip) || ip.is_loopback())
-    }
-
-    fn is_of_an_interface(&self, ip: IpAddr) -> bool {
+        if !self.bind.is_unspecified() {
+            return false;
+        }
         let mut interfaces = self.interfaces.lock().unwrap_or_else(PoisonError::into_inner);
         interfaces.refresh(Instant::now(), look_up);
-        interfaces.local.iter().any(|net| net.contains(&ip))
+        ip.is_loopback() || interfaces.local.iter().any(|net| net.contains(&ip))
     }
 }
 

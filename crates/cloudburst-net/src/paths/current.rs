@@ -88,7 +88,7 @@ impl Paths {
         engine: &Engine<UdpIo>,
     ) -> Option<Result<(), PathMapError>> {
         let mut current = self.lock();
-        let is_watched = current.watch.as_ref().is_some_and(|watch| watch.number() == number);
+        let is_watched = current.watch.as_ref().is_some_and(|watch| watch.number == number);
         is_watched.then(|| self.replace(&mut current, map, engine))
     }
 
@@ -99,7 +99,7 @@ impl Paths {
         engine: &Engine<UdpIo>,
     ) -> Result<(), PathMapError> {
         let resolved = self.resolver.resolve(map, &current.whole, engine.io())?;
-        let whole = resolved.whole().clone();
+        let whole = resolved.whole.clone();
         engine.set_path_resolver(Arc::new(resolved))?;
         current.whole = whole;
         current.replaced += 1;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) struct Resolved {
     map: PathMap,
     /// The map that the order fits: `map`, or one of which it is a subset.
-    whole: PathMap,
+    pub(crate) whole: PathMap,
     egresses: EgressNumbers,
     addresses: Arc<Addresses>,
 }
@@ -71,11 +71,6 @@ fn check(egresses: &EgressNumbers, given: &PathMap, needs: &Needs) -> Result<(),
 }
 
 impl Resolved {
-    /// The map that the order fits.
-    pub(crate) const fn whole(&self) -> &PathMap {
-        &self.whole
-    }
-
     /// The paths of `map` to `peer`, of this generation.
     fn vias(&self, map: &PathMap, peer: SocketAddr, ports: u16, generation: u32) -> Vec<Via> {
         let ip = peer.ip();

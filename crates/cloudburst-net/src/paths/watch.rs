@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_millis(500);
 /// A watch, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    number: u64,
+    pub(crate) number: u64,
     _stop: Sender<()>,
 }
 
@@ -38,10 +38,6 @@ impl Watch {
         thread::Builder::new().name("cbrst-paths".into()).spawn(watch)?;
         Ok(Some(Self { number, _stop: stop }))
     }
-
-    pub(crate) const fn number(&self) -> u64 {
-        self.number
-    }
 }
 
 fn watch(
@@ -62,15 +58,13 @@ fn watch(
             Err(error) => Some(Err(error)),
         };
         let Some(replaced) = replaced else { return };
-        log(path, replaced);
+        let path = path.display();
+        match replaced {
+            Ok(()) => tracing::info!(%path, "the path map file has changed: using the new map"),
+            Err(error) => {
+                tracing::warn!(%path, %error, "path map file refused: keeping the old map");
+            }
+        }
         last = now;
-    }
-}
-
-fn log(path: &Path, result: Result<(), PathMapError>) {
-    let path = path.display();
-    match result {
-        Ok(()) => tracing::info!(%path, "the path map file has changed: using the new map"),
-        Err(error) => tracing::warn!(%path, %error, "path map file refused: keeping the old map"),
     }
 }
