@@ -39,17 +39,13 @@ pub struct LatencyHistogram {
 
 impl Default for LatencyHistogram {
     fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl LatencyHistogram {
-    pub(crate) fn new() -> Self {
         let buckets = Histogram::new_with_bounds(SHORTEST, LONGEST, DIGITS)
             .expect("1 <= SHORTEST, 2 SHORTEST <= LONGEST, DIGITS <= 5");
         Self { buckets, sum: Duration::ZERO }
     }
+}
 
+impl LatencyHistogram {
     pub(crate) fn record(&mut self, took: Duration) {
         // Every message is recorded, not a sample of them: it costs 2 ns, under a lock that is held
         // anyway.
@@ -102,7 +98,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_right_to_one_percent_and_sums_exact() {
-        let mut latencies = LatencyHistogram::new();
+        let mut latencies = LatencyHistogram::default();
         assert_eq!((latencies.count(), latencies.quantile(0.5)), (0, None));
         (1..=10_000).for_each(|took| latencies.record(micros(took)));
         for (quantile, exact) in [(0.5, 5_000), (0.99, 9_900), (0.999, 9_990), (1.0, 10_000)] {
@@ -117,7 +113,7 @@ mod tests {
 
     #[test]
     fn samples_recorded_since_a_snapshot_are_reported_once() {
-        let mut latencies = LatencyHistogram::new();
+        let mut latencies = LatencyHistogram::default();
         (0..3).for_each(|_| latencies.record(micros(50)));
         let earlier = latencies.clone();
         assert_eq!(latencies.since(&earlier).count(), 0);
@@ -131,7 +127,7 @@ mod tests {
 
     #[test]
     fn samples_beyond_the_bounds_count_at_the_bounds() {
-        let mut latencies = LatencyHistogram::new();
+        let mut latencies = LatencyHistogram::default();
         latencies.record(Duration::ZERO);
         latencies.record(Duration::MAX);
         assert_eq!((latencies.count(), latencies.sum()), (2, Duration::MAX));
@@ -143,7 +139,7 @@ mod tests {
 
     #[test]
     fn it_takes_as_much_memory_as_its_documentation_says() {
-        let buckets = LatencyHistogram::new().buckets.distinct_values();
+        let buckets = LatencyHistogram::default().buckets.distinct_values();
         assert!((26_000..28_000).contains(&(buckets * size_of::<u64>())), "{buckets}");
     }
 }

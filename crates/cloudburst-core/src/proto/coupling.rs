@@ -59,7 +59,8 @@ impl Transceiver {
             Ok(Kind::Answer) => sender.handle_answer(now, packet),
             Err(WireError::Version { got: 0, .. }) => sender.handle_versions(packet),
             Err(WireError::Version { .. }) => receiver.handle_other_version(via, packet),
-            Err(_) => receiver.handle_junk(),
+            // A datagram of no known kind.
+            Err(_) => receiver.counters.malformed += 1,
         }
     }
 
@@ -108,7 +109,7 @@ impl Transceiver {
             Some(SenderEvent::Connected(id, result)) => return Some(Event::Connected(id, result)),
             None => {}
         }
-        while let Some(event) = receiver.poll_event() {
+        while let Some(event) = receiver.events.pop_front() {
             match event {
                 ReceiverEvent::Response(message) => calls.on_response(message),
                 ReceiverEvent::Withdrawal(message) => {

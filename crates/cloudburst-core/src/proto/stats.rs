@@ -76,19 +76,6 @@ pub struct ReceivedFrom {
     pub session_since: Option<Instant>,
 }
 
-impl ReceivedFrom {
-    /// Adds the counts of another session of the same peer.
-    pub(super) fn add(&mut self, other: &Self) {
-        self.delivered += other.delivered;
-        self.bytes_delivered += other.bytes_delivered;
-        self.symbols_received += other.symbols_received;
-        self.late_symbols += other.late_symbols;
-        self.missing_symbols += other.missing_symbols;
-        self.answers_sent += other.answers_sent;
-        self.session_since = self.session_since.max(other.session_since);
-    }
-}
-
 /// Merges the statistics of both halves, ordered by address.
 pub(crate) fn merge(
     sent: Vec<(SocketAddr, SentTo)>,
@@ -99,7 +86,14 @@ pub(crate) fn merge(
     let mut peers: BTreeMap<_, _> = sent.into_iter().map(entry).collect();
     for (peer, received) in received {
         let known = peers.entry(peer).or_insert_with(|| stats(peer, SentTo::default()));
-        known.received.add(&received);
+        let sum = &mut known.received;
+        sum.delivered += received.delivered;
+        sum.bytes_delivered += received.bytes_delivered;
+        sum.symbols_received += received.symbols_received;
+        sum.late_symbols += received.late_symbols;
+        sum.missing_symbols += received.missing_symbols;
+        sum.answers_sent += received.answers_sent;
+        sum.session_since = sum.session_since.max(received.session_since);
     }
     peers.into_values().collect()
 }

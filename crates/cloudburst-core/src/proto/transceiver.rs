@@ -227,7 +227,7 @@ impl Transceiver {
     /// then.
     pub fn set_path_resolver(&mut self, resolver: Arc<dyn PathResolver>) -> Result<(), OrderError> {
         self.sender.set_path_resolver(resolver.clone())?;
-        self.receiver.set_path_resolver(resolver);
+        self.receiver.resolver = resolver;
         Ok(())
     }
 
@@ -268,7 +268,7 @@ impl Transceiver {
     pub fn counters(&self) -> TransceiverCounters {
         TransceiverCounters {
             sender: self.sender.counters(),
-            receiver: *self.receiver.counters(),
+            receiver: self.receiver.counters,
             calls: self.calls.counters(),
         }
     }
@@ -276,14 +276,13 @@ impl Transceiver {
     /// The claimed source of the last handshake under none of this endpoint's keys, for logging.
     /// The address is not verified, and nothing was sent to it.
     pub fn refused_from(&self) -> Option<SocketAddr> {
-        self.receiver.refused_from()
+        self.receiver.refused_from
     }
 
     /// The latencies of messages so far: a copy of about 54 KB.
     pub fn latencies(&self) -> Latencies {
-        let sent = self.sender.latencies();
-        let received = self.receiver.latencies();
-        Latencies { sent: sent.clone(), received: received.clone() }
+        let received = self.receiver.latencies.clone();
+        Latencies { sent: self.sender.latencies().clone(), received }
     }
 
     /// The traffic with each peer that this endpoint remembers, ordered by address.

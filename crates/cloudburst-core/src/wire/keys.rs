@@ -156,9 +156,13 @@ impl SessionKeys {
     pub fn new(secrets: &SessionSecrets, initiator: SessionId, responder: SessionId) -> Self {
         let forth = (&secrets.k1, responder);
         let back = (&secrets.k2, initiator);
+        let direction = |context, (secret, session): (&[u8; 32], SessionId)| DirectionKey {
+            session,
+            secret: blake3::derive_key(context, secret),
+        };
         let flow = |symbols: (&[u8; 32], SessionId), answers: (&[u8; 32], SessionId)| FlowKeys {
-            symbols: DirectionKey::derive("cloudburst v2 symbols", symbols.0, symbols.1),
-            answers: DirectionKey::derive("cloudburst v2 answers", answers.0, answers.1),
+            symbols: direction("cloudburst v2 symbols", symbols),
+            answers: direction("cloudburst v2 answers", answers),
             digest: DigestKey::derive(symbols.0),
         };
         Self { forward: flow(forth, back), backward: flow(back, forth) }
@@ -166,10 +170,6 @@ impl SessionKeys {
 }
 
 impl DirectionKey {
-    fn derive(context: &str, secret: &[u8; 32], session: SessionId) -> Self {
-        Self { session, secret: blake3::derive_key(context, secret) }
-    }
-
     /// Returns the key of header tags in this direction.
     pub fn header_key(&self) -> HeaderKey {
         HeaderKey(blake3::derive_key("cloudburst v2 header tags", &self.secret))
@@ -183,11 +183,6 @@ impl HeaderKey {
         let mut tag = HeaderTag::default();
         tag.copy_from_slice(&blake3::keyed_hash(&self.0, header).as_bytes()[..HEADER_TAG_LEN]);
         tag
-    }
-
-    pub(super) fn verify(&self, header: &[u8], tag: HeaderTag) -> bool {
-        // One comparison of 64 bits takes the same time for all tags.
-        u64::from_be_bytes(self.tag(header)) == u64::from_be_bytes(tag)
     }
 }
 

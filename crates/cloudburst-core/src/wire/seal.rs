@@ -181,7 +181,8 @@ impl Opener {
         if number >= MAX_NUMBER || !is_fresh {
             return Err(OpenError::Replayed);
         }
-        if !headers.key.verify(header, tag) {
+        // One comparison of 64 bits takes the same time for all tags.
+        if u64::from_be_bytes(headers.key.tag(header)) != u64::from_be_bytes(tag) {
             return Err(OpenError::Forged);
         }
         headers.window.mark(number);

@@ -32,7 +32,7 @@ impl Receiver {
     /// to send.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let timers = self.timers.first_rank();
-        let pool = self.recycler.poll_timeout();
+        let pool = self.recycler.pool.poll_timeout();
         let half_open = self.half_open.next_expiry();
         let pull = self.next_pull();
         let forgets = [timers, half_open, self.idle_expiry(), pool, pull];

@@ -48,8 +48,8 @@ impl Receiver {
     /// Delivers the waiting messages for which there is capacity, oldest first.
     pub(super) fn deliver_waiting(&mut self, role: Role) {
         while let Some((session, id)) = self.inboxes[role as usize].waiting.first() {
-            let length = self.sessions.get(&session).and_then(|s| s.window.whole_length(id));
-            if !length.is_some_and(|length| self.has_capacity(role, length)) {
+            let whole = self.sessions.get(&session).and_then(|held| held.window.whole.get(&id));
+            if !whole.is_some_and(|whole| self.has_capacity(role, whole.layout.length())) {
                 break;
             }
             // The symbol that completed the message was answered with BUSY long ago. This STOP
@@ -82,7 +82,7 @@ impl Receiver {
         let peer = session.key();
         let incoming = session.window.receiving(id)?;
         let role = incoming.role;
-        let length = incoming.length();
+        let length = incoming.layout.length();
         self.pulls.leave(incoming, (name, id));
         // First come, first served: each message that the application takes brings the first one
         // nearer.
@@ -106,13 +106,13 @@ impl Receiver {
         let peer = session.peer;
         let mut incoming = self.end(name, id, Ending::Delivered(digest))?;
         let arrivals = incoming.arrivals.report();
-        let took = incoming.took();
+        let took = incoming.last_progress.saturating_since(incoming.began);
         self.latencies.record(took);
         emit(&self.observer, || Observation::Received { peer, message: id, took });
         if let Some(session) = self.sessions.get_mut(&name) {
             session.keep_arrivals(id, &incoming.arrivals);
             session.counts.delivered += 1;
-            session.counts.bytes_delivered += incoming.length() as u64;
+            session.counts.bytes_delivered += incoming.layout.length() as u64;
         }
         let role = incoming.role;
         let arrived_at = incoming.last_progress;

@@ -11,7 +11,6 @@ use crate::proto::marking;
 use crate::proto::observe::{Observation, emit};
 use crate::proto::session::{Chooser, Discovery, Peering, more_ports, ports};
 use crate::time::Instant;
-use crate::wire::Capabilities;
 use crate::wire::handshake::{
     ANY_RETURN_PATH, Accept, AcceptFields, Hello, Open, OpenFields, Retry, Versions, other_hello,
 };
@@ -39,18 +38,11 @@ pub(super) enum HandshakeReply {
 /// A session of which no packet has arrived yet.
 #[derive(Debug)]
 pub(super) struct Unconfirmed {
-    session: Session,
+    pub(super) session: Session,
     backward: FlowKeys,
     ports: u16,
     /// See [`Peering::local`].
     local: Option<IpAddr>,
-}
-
-impl Unconfirmed {
-    /// The capabilities of the session.
-    pub(super) const fn capabilities(&self) -> Capabilities {
-        self.session.capabilities
-    }
 }
 
 /// The contents of a packet that may confirm a session, and the peer of the session that it
@@ -65,7 +57,9 @@ impl Receiver {
         let capabilities = self.config.capabilities_with(capabilities);
         let mut session = Session::new(now, peer, incarnation, flow, capabilities);
         session.own.set_port(port);
-        self.enter(now, name, session);
+        if !self.sessions.contains_key(&name) && self.has_session_capacity(now) {
+            self.insert_session(name, session);
+        }
     }
 
     /// Handles a HELLO that arrived by `via`. One that proves that it belongs to a session is as
@@ -336,13 +330,6 @@ impl Receiver {
         let routes = Vec::new();
         let peering = Peering { peer, incarnation, flow, capabilities, port, ports, local, routes };
         Some(Ok((opened, Some(Box::new(peering)))))
-    }
-
-    /// Adds a session, if there is capacity.
-    fn enter(&mut self, now: Instant, name: SessionId, session: Session) {
-        if !self.sessions.contains_key(&name) && self.has_session_capacity(now) {
-            self.insert_session(name, session);
-        }
     }
 
     /// Whether another session can be added. At the limit, one must have been idle for so long that

@@ -12,7 +12,6 @@ use crate::wire::keys::DigestKey;
 use crate::wire::symbol::{SYMBOL_OVERHEAD, UNSCHEDULED_LEN};
 use crate::wire::{Prefix, Role, SymbolHeader};
 use bytes::Bytes;
-use core::time::Duration;
 
 /// Bytes by which the buffer of a message may exceed twice its length.
 const ROUNDING: usize = 1024;
@@ -22,7 +21,7 @@ const KEPT_BLOCKS: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Incoming {
-    layout: Layout,
+    pub(super) layout: Layout,
     code: Code,
     pub(super) role: Role,
     blocks: Vec<Block>,
@@ -40,7 +39,7 @@ pub(super) struct Incoming {
     pub(super) last_progress: Instant,
     /// When the last symbol arrived after the message was complete.
     pub(super) last_late: Instant,
-    began: Instant,
+    pub(super) began: Instant,
 }
 
 /// A probe that is answered after a grace period, because its class may overtake the symbols sent
@@ -111,17 +110,9 @@ impl Incoming {
         bytes + decoders + blocks * size_of::<Block>() + size_of::<Self>() + pulling
     }
 
-    pub(super) fn length(&self) -> usize {
-        self.layout.length()
-    }
-
     /// Whether a symbol with this prefix has the same flags as the first one of the message.
     pub(super) fn agrees_with(&self, prefix: &Prefix) -> bool {
         (self.role, self.pulled) == (prefix.role, prefix.pulled)
-    }
-
-    pub(super) const fn layout(&self) -> &Layout {
-        &self.layout
     }
 
     /// Symbols that block `index` needs; `None` if there is no such block or it is done.
@@ -242,7 +233,13 @@ impl Incoming {
                 if self.bytes.capacity() == 0 {
                     self.bytes = pool.take(now, self.layout.length());
                 }
-                self.put_block(range.start, &decoded);
+                // Most blocks are completed in order, and appending does not clear memory first.
+                if let Some(place) = self.bytes.get_mut(range.clone()) {
+                    place.copy_from_slice(&decoded);
+                } else {
+                    self.bytes.resize(range.start, 0);
+                    self.bytes.extend_from_slice(&decoded);
+                }
                 pool.put(decoded);
             }
             pool.put_decoder(decoder);
@@ -254,22 +251,6 @@ impl Incoming {
         } else {
             Step::BlockDone { digest, useful: true }
         }
-    }
-
-    /// Stores one of several blocks. Most are completed in order, and appending does not clear
-    /// memory first.
-    fn put_block(&mut self, start: usize, block: &[u8]) {
-        if let Some(place) = self.bytes.get_mut(start..start + block.len()) {
-            place.copy_from_slice(block);
-        } else {
-            self.bytes.resize(start, 0);
-            self.bytes.extend_from_slice(block);
-        }
-    }
-
-    /// The time from its first symbol to the last innovative one.
-    pub(super) const fn took(&self) -> Duration {
-        self.last_progress.saturating_since(self.began)
     }
 
     /// Whether any block is decoded and verified.

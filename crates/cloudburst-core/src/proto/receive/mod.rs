@@ -31,6 +31,7 @@ pub use self::counters::ReceiverCounters;
 use self::handshake::{HandshakeReply, Unconfirmed};
 use self::inbox::Inbox;
 use self::peers::Peer;
+use self::pool::Pool;
 use self::pulls::PullQueue;
 use self::quota::{PeerKey, Usage};
 use self::recycler::Recycler;
@@ -129,14 +130,15 @@ pub(crate) struct Receiver {
     /// Whether the next transmit opportunity is for `replies`.
     replies_are_next: bool,
     /// The paths that answers may take if the path of their cause seems to be dead in reverse.
-    resolver: Arc<dyn PathResolver>,
+    pub(in crate::proto) resolver: Arc<dyn PathResolver>,
     // In one queue for all, thousands of answers to one peer displaced those to others.
     answers: RoundRobin<SessionId, Outbound>,
     /// Whether a batch of symbols has left since answers began to wait.
     overdue: bool,
     /// Keeps answers from exceeding the rate of the link.
     pacer: Pacer,
-    events: VecDeque<ReceiverEvent>,
+    /// Events for the driver.
+    pub(in crate::proto) events: VecDeque<ReceiverEvent>,
     /// Deadlines of messages.
     timers: Indexed<(SessionId, MessageId), Instant>,
     /// Sessions of which no message is being received, by when they were last heard from.
@@ -145,11 +147,12 @@ pub(crate) struct Receiver {
     closing: bool,
     /// Whether the sessions have ended. Answers to handshakes would say that they are alive.
     ended: bool,
-    counters: ReceiverCounters,
-    /// The claimed source of the last handshake that was refused.
-    refused_from: Option<SocketAddr>,
+    pub(in crate::proto) counters: ReceiverCounters,
+    /// The claimed source of the last handshake under none of this endpoint's keys.
+    pub(in crate::proto) refused_from: Option<SocketAddr>,
+    /// How long delivered messages took, from the first symbol to the one that completed them.
     // One for all peers: a histogram has 27 KB, and there may be 4,096 peers.
-    latencies: LatencyHistogram,
+    pub(in crate::proto) latencies: LatencyHistogram,
     pub(in crate::proto) observer: Observing,
 }
 
@@ -163,7 +166,7 @@ impl Receiver {
         let pacer = Pacer::new(config.capacity, config.rate);
         Self {
             resolver,
-            recycler: Recycler::new(&config),
+            recycler: Recycler { pool: Pool::new(&config), messages: Vec::new() },
             pulls: PullQueue::new(&config),
             config,
             identity,
@@ -190,20 +193,9 @@ impl Receiver {
             ended: false,
             counters: ReceiverCounters::default(),
             refused_from: None,
-            latencies: LatencyHistogram::new(),
+            latencies: LatencyHistogram::default(),
             observer: None,
         }
-    }
-
-    /// Counts a datagram of no known kind.
-    pub(in crate::proto) fn handle_junk(&mut self) {
-        self.counters.malformed += 1;
-    }
-
-    /// Replaces the paths that answers may take if the path of their cause seems to be dead in
-    /// reverse.
-    pub(crate) fn set_path_resolver(&mut self, resolver: Arc<dyn PathResolver>) {
-        self.resolver = resolver;
     }
 
     /// Stops accepting requests, and plain messages that have not begun to arrive.
@@ -226,20 +218,6 @@ impl Receiver {
         self.last_symbol
     }
 
-    pub(crate) const fn counters(&self) -> &ReceiverCounters {
-        &self.counters
-    }
-
-    /// The claimed source of the last handshake under none of this endpoint's keys.
-    pub(crate) const fn refused_from(&self) -> Option<SocketAddr> {
-        self.refused_from
-    }
-
-    /// How long delivered messages took, from the first symbol to the one that completed them.
-    pub(crate) const fn latencies(&self) -> &LatencyHistogram {
-        &self.latencies
-    }
-
     /// The traffic received in each session that is held, with its peer, in no particular order.
     pub(crate) fn peers(&self) -> impl Iterator<Item = (SocketAddr, ReceivedFrom)> {
         self.sessions.values().map(|session| (session.peer, session.received()))
@@ -248,11 +226,6 @@ impl Receiver {
     /// Bytes that messages being received may take at this moment.
     pub(crate) const fn memory(&self) -> usize {
         self.usage.memory
-    }
-
-    /// The next event for the driver.
-    pub(crate) fn poll_event(&mut self) -> Option<ReceiverEvent> {
-        self.events.pop_front()
     }
 
     /// Whether there are events for the driver.

@@ -62,10 +62,10 @@ impl Receiver {
     pub(super) fn take_late(&mut self, now: Instant, symbol: &Symbol<'_>) -> bool {
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return true };
         let id = symbol.header.message;
-        let verdict = if id < session.window.low_watermark() {
+        let verdict = if id < session.window.low_watermark {
             None
-        } else if let Some(ending) = session.window.ending(id) {
-            Some(match ending {
+        } else if let Some(ending) = session.window.ended.get(&id) {
+            Some(match *ending {
                 Ending::Delivered(digest) => {
                     self.last_symbol = Some(now);
                     if symbol.prefix.ack_request {
@@ -77,7 +77,7 @@ impl Receiver {
                 }
                 Ending::Rejected(reason) => Verdict::Reject(reason),
             })
-        } else if let Some(whole) = session.window.whole(id) {
+        } else if let Some(whole) = session.window.whole.get_mut(&id) {
             whole.last_late = now;
             Some(Verdict::Busy)
         } else {
@@ -135,13 +135,13 @@ impl Receiver {
             session: symbol.session,
             id: header.message,
             role: incoming.role,
-            oldest: header.message == session.window.low_watermark(),
+            oldest: header.message == session.window.low_watermark,
             memory: incoming.memory(),
         };
         if session.window.span() >= MESSAGE_WINDOW || !self.admit(now, &candidate) {
             return Err(Verdict::Busy);
         }
-        if let Some(over) = self.recycler.take_message() {
+        if let Some(over) = self.recycler.messages.pop() {
             incoming.reuse(over);
         }
         Ok(incoming)
@@ -160,7 +160,7 @@ impl Receiver {
             && let Some(session) = self.sessions.get(&name)
         {
             let peer = session.peer;
-            let bytes = incoming.length();
+            let bytes = incoming.layout.length();
             let started = || Observation::MessageStarted { peer, message: id, bytes, sends: false };
             emit(&self.observer, started);
         }

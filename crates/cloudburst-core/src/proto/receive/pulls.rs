@@ -101,8 +101,8 @@ impl PullQueue {
         for (key, incoming) in messages {
             timers += usize::from(self.timers.contains(key));
             let Some(pulling) = &incoming.pulling else { continue };
-            pulling.check_invariants(incoming.layout());
-            let missing = pulling.missing(incoming.layout());
+            pulling.check_invariants(&incoming.layout);
+            let missing = pulling.missing(&incoming.layout);
             assert_eq!(self.wanting.ranked.rank(key), missing, "{key:?}: its rank");
             ranked += usize::from(missing.is_some());
         }

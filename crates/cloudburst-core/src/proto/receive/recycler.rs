@@ -2,7 +2,6 @@
 
 use super::incoming::Incoming;
 use super::pool::{MAX_RESERVE, Pool};
-use crate::config::Parameters;
 use crate::time::Instant;
 
 #[derive(Debug)]
@@ -10,30 +9,16 @@ pub(super) struct Recycler {
     /// Buffers and decoders.
     pub(super) pool: Pool,
     /// Finished messages without buffers and decoders.
-    messages: Vec<Incoming>,
+    pub(super) messages: Vec<Incoming>,
 }
 
 impl Recycler {
-    pub(super) fn new(config: &Parameters) -> Self {
-        Self { pool: Pool::new(config), messages: Vec::new() }
-    }
-
-    /// A finished message, whose memory may be used for another.
-    pub(super) fn take_message(&mut self) -> Option<Incoming> {
-        self.messages.pop()
-    }
-
     /// Takes back a finished message.
     pub(super) fn put_message(&mut self, mut message: Incoming) {
         message.clear(&mut self.pool);
         if self.pool.is_in_use() && self.messages.len() < MAX_RESERVE {
             self.messages.push(message);
         }
-    }
-
-    /// When [`handle_timeout`](Self::handle_timeout) is due.
-    pub(super) const fn poll_timeout(&self) -> Option<Instant> {
-        self.pool.poll_timeout()
     }
 
     /// Frees what was not used since the last check.

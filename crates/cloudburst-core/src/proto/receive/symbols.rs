@@ -27,20 +27,6 @@ pub(super) struct Symbol<'a> {
     pub(super) is_arrival: bool,
 }
 
-/// An authentic packet, as far as its path and its session are concerned.
-#[derive(Clone, Copy)]
-pub(super) struct Received<'a> {
-    pub(super) via: Via,
-    pub(super) prefix: &'a Prefix,
-    pub(super) header: &'a SymbolHeader,
-    pub(super) len: usize,
-    /// Whether it shows that earlier packets on its path have arrived or are lost.
-    pub(super) counts: bool,
-}
-
-/// There is no capacity for the session of a packet, which gets no answer.
-pub(super) struct NoSession;
-
 impl Receiver {
     /// Handles a SYMBOL that arrived by `via`; `ce` says whether it had a CE mark. The contents of
     /// `packet` are unspecified afterwards. Returns what the sending half must learn: a new peer,
@@ -69,22 +55,20 @@ impl Receiver {
         let index_set_at = payload_at - view.index_set.len();
         let name = prefix.session;
         let (payload_len, confirmed) = self.open_symbol(now, &prefix, packet, payload_at)?;
+        // Without capacity for its session, the packet gets no answer.
+        let session = self.sessions.get(&name)?;
         let len = packet.len();
-        let received =
-            Received { via, prefix: &prefix, header: &header, len, counts: !prefix.probe };
-        let found = self.hear(now, &received, confirmed).ok()?;
-        let is_told = |session: &Session| session.capabilities.has(Capabilities::MARKS);
-        let ce = ce && self.sessions.get(&name).is_some_and(is_told);
         let symbol = Symbol {
             session: name,
             prefix,
             header,
             index_set: &packet[index_set_at..payload_at],
             payload: &packet[payload_at..payload_at + payload_len],
-            packet_len: packet.len(),
-            ce,
-            is_arrival: !(prefix.probe || tagged && self.was_trimmed(&prefix)),
+            packet_len: len,
+            ce: ce && session.capabilities.has(Capabilities::MARKS),
+            is_arrival: !(prefix.probe || session.opener.was_trimmed(prefix.number)),
         };
+        let found = self.hear(now, via, len, &symbol, !prefix.probe, confirmed);
         if prefix.probe {
             self.take_probe(now, &symbol);
         } else {
@@ -94,20 +78,19 @@ impl Receiver {
         found
     }
 
-    /// Records an authentic packet. Returns what the sending half must learn.
-    ///
-    /// # Errors
-    ///
-    /// [`NoSession`] if there was no capacity for the session.
+    /// Records an authentic packet of `len` bytes. `counts` says whether it shows that earlier
+    /// packets on its path have arrived or are lost. Returns what the sending half must learn.
     #[inline]
     pub(super) fn hear(
         &mut self,
         now: Instant,
-        packet: &Received<'_>,
+        via: Via,
+        len: usize,
+        Symbol { prefix, header, .. }: &Symbol<'_>,
+        counts: bool,
         confirmed: Option<Box<Peering>>,
-    ) -> Result<Option<Discovery>, NoSession> {
-        let Received { via, prefix, header, len, counts } = *packet;
-        let session = self.sessions.get_mut(&prefix.session).ok_or(NoSession)?;
+    ) -> Option<Discovery> {
+        let session = self.sessions.get_mut(&prefix.session)?;
         self.counters.symbols_received += 1;
         session.counts.symbols_received += 1;
         session.heard(now, prefix.session, &mut self.idle);
@@ -119,11 +102,11 @@ impl Receiver {
         let routes = session.learn_route(prefix.path, via, len, position);
         let found = discovery(session, confirmed).or(routes);
         let low_watermark = header.low_watermark();
-        let rises = low_watermark > session.window.low_watermark();
+        let rises = low_watermark > session.window.low_watermark;
         if rises {
             self.raise_low_watermark(prefix.session, low_watermark);
         }
-        Ok(found)
+        found
     }
 
     /// Opens the payload of a symbol in place. Returns its length, and the peer that it confirms.

@@ -5,7 +5,7 @@ use super::Receiver;
 use super::answers::{Counted, Verdict};
 use super::incoming::Incoming;
 use super::pulling::PullCredit;
-use super::symbols::{Received, Symbol};
+use super::symbols::Symbol;
 use crate::path::Via;
 use crate::proto::session::Discovery;
 use crate::time::Instant;
@@ -20,15 +20,9 @@ impl Receiver {
         let Some(name) = Prefix::session_of(packet) else { return false };
         let capabilities = match self.sessions.get(&name) {
             Some(session) => Some(session.capabilities),
-            None => self.half_open.get(name).map(|unconfirmed| unconfirmed.capabilities()),
+            None => self.half_open.get(name).map(|unconfirmed| unconfirmed.session.capabilities),
         };
         capabilities.is_some_and(|capabilities| capabilities.has(Capabilities::TRIM))
-    }
-
-    /// Whether a trimmed copy of a whole packet has arrived before it.
-    pub(super) fn was_trimmed(&self, prefix: &Prefix) -> bool {
-        let session = self.sessions.get(&prefix.session);
-        session.is_some_and(|session| session.opener.was_trimmed(prefix.number))
     }
 
     /// Handles a trimmed SYMBOL that arrived by `via`. Returns what the sending half must learn.
@@ -46,10 +40,10 @@ impl Receiver {
             None => self.confirm(now, prefix.session, prefix.number, verify),
         };
         let ((), confirmed) = self.count_opened(opened)?;
-        // It may have overtaken earlier packets on its path.
-        let counts = false;
-        let received = Received { via, prefix: &prefix, header: &header, len: packet_len, counts };
-        let found = self.hear(now, &received, confirmed).ok()?;
+        // Without capacity for its session, the packet gets no answer.
+        if !self.sessions.contains_key(&prefix.session) {
+            return None;
+        }
         self.counters.symbols_trimmed += 1;
         let symbol = Symbol {
             session: prefix.session,
@@ -63,6 +57,9 @@ impl Receiver {
             ce: false,
             is_arrival: true,
         };
+        // It may have overtaken earlier packets on its path.
+        let counts = false;
+        let found = self.hear(now, via, packet_len, &symbol, counts, confirmed);
         self.take_trimmed(now, &symbol);
         self.pull(now);
         found

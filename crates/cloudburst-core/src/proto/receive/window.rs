@@ -21,14 +21,14 @@ pub(super) struct Window {
     /// The low watermark: the peer has finished with all messages below.
     // A watermark and no timer: a receiver remembers how each message ended for exactly as long as
     // its sender may repeat it.
-    low_watermark: MessageId,
+    pub(super) low_watermark: MessageId,
     /// How messages from the watermark on have ended.
-    ended: BTreeMap<MessageId, Ending>,
+    pub(super) ended: BTreeMap<MessageId, Ending>,
     /// Messages from the watermark on of which symbols are missing.
     receiving: BTreeMap<MessageId, Incoming>,
     /// Complete messages that wait for the application. The watermark may pass them: their delivery
     /// was not promised, but they are delivered all the same.
-    whole: HashMap<MessageId, Incoming>,
+    pub(super) whole: HashMap<MessageId, Incoming>,
     /// The number of bytes that messages that have not ended may take.
     memory: usize,
     /// How many of these bytes belong to complete messages, by role.
@@ -47,10 +47,6 @@ impl Window {
         }
     }
 
-    pub(super) const fn low_watermark(&self) -> MessageId {
-        self.low_watermark
-    }
-
     /// The state that the window holds.
     pub(super) fn usage(&self) -> Usage {
         Usage { memory: self.memory, backlog: self.backlog, endings: self.ended.len() }
@@ -66,28 +62,14 @@ impl Window {
         self.receiving.is_empty() && self.whole.is_empty()
     }
 
-    pub(super) fn ending(&self, id: MessageId) -> Option<Ending> {
-        self.ended.get(&id).copied()
-    }
-
     /// A message of which symbols are missing.
     pub(super) fn receiving(&mut self, id: MessageId) -> Option<&mut Incoming> {
         self.receiving.get_mut(&id)
     }
 
-    /// A message that waits for the application.
-    pub(super) fn whole(&mut self, id: MessageId) -> Option<&mut Incoming> {
-        self.whole.get_mut(&id)
-    }
-
     /// A message that has not ended.
     pub(super) fn unended(&mut self, id: MessageId) -> Option<&mut Incoming> {
         self.receiving.get_mut(&id).or_else(|| self.whole.get_mut(&id))
-    }
-
-    /// The length of a message that waits for the application.
-    pub(super) fn whole_length(&self, id: MessageId) -> Option<usize> {
-        self.whole.get(&id).map(Incoming::length)
     }
 
     /// Adds a message that begins.

@@ -198,7 +198,7 @@ impl Sender {
             accepts: Accepts::All,
             events: VecDeque::new(),
             counters: SenderCounters::default(),
-            latencies: LatencyHistogram::new(),
+            latencies: LatencyHistogram::default(),
             observer: None,
         }
     }
