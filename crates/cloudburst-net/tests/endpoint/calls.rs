@@ -308,18 +308,3 @@ fn one_endpoint_is_shared_by_threads_that_call_and_serve_each_other() {
         }
     });
 }
-
-#[tokio::test]
-async fn operations_are_futures_that_can_be_spawned() {
-    let client = endpoint();
-    let server = endpoint();
-    let to = server.local_addr();
-    let message = tokio::spawn(server.recv());
-    let request = tokio::spawn(server.recv_request());
-    tokio::spawn(client.connect(to)).await.unwrap().unwrap();
-    tokio::spawn(client.send(to, "a message").priority(7)).await.unwrap().unwrap();
-    let call = tokio::spawn(client.call(to, "a request"));
-    assert_eq!(message.await.unwrap().unwrap().bytes, "a message");
-    tokio::spawn(request.await.unwrap().unwrap().reply("an answer")).await.unwrap().unwrap();
-    assert_eq!(call.await.unwrap().unwrap(), "an answer");
-}

@@ -24,24 +24,26 @@ async fn async_endpoints_exchange_messages_both_ways() {
 }
 
 #[tokio::test]
-async fn sends_calls_and_connects_can_be_spawned_and_outlive_their_handle() {
+async fn operations_can_be_spawned_and_outlive_their_handle() {
     let client = endpoint();
     let server = endpoint();
     let to = server.local_addr();
-    let connect = tokio::spawn(client.connect(to).into_future());
-    let send = tokio::spawn(client.send(to, "a message").into_future());
-    let call = tokio::spawn(client.call(to, "a request").into_future());
+    let message = tokio::spawn(server.recv());
+    let request = tokio::spawn(server.recv_request());
+    let connect = tokio::spawn(client.connect(to));
+    let send = tokio::spawn(client.send(to, "a message").priority(7));
+    let call = tokio::spawn(client.call(to, "a request"));
     drop(client);
     connect.await.unwrap().unwrap();
     send.await.unwrap().unwrap();
-    server.recv_request().await.unwrap().reply("an answer").await.unwrap();
+    assert_eq!(message.await.unwrap().unwrap().bytes, "a message");
+    tokio::spawn(request.await.unwrap().unwrap().reply("an answer")).await.unwrap().unwrap();
     assert_eq!(call.await.unwrap().unwrap(), "an answer");
 }
 
 /// What a function does whose errors are those of the standard library.
 async fn echo(client: Endpoint) -> io::Result<Bytes> {
     let server = builder().build()?;
-    let client = Endpoint::from(client);
     client.send(server.local_addr(), "a message").await?;
     let message = server.recv().await?;
     server.send(message.peer, message).await?;
