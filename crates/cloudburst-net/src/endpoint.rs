@@ -424,6 +424,10 @@ impl<T: Send + Sync + 'static> Kind for Receive<T> {
         Some(self.endpoint.inner.engine.clone())
     }
 
+    fn ready(&self) -> Option<Self::Output> {
+        (self.take)(&self.endpoint).transpose()
+    }
+
     async fn run(self, (): ()) -> Self::Output {
         let Self { endpoint, take, readable } = self;
         let _ = endpoint.inner.join_runtime();

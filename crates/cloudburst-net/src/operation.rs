@@ -56,6 +56,12 @@ pub trait Kind: Sized {
     #[doc(hidden)]
     fn engine(&self) -> Option<Arc<Engine<UdpIo>>>;
 
+    /// The result, if it is there already: then nothing is allocated to wait for it.
+    #[doc(hidden)]
+    fn ready(&self) -> Option<Self::Output> {
+        None
+    }
+
     /// Does it.
     fn run(
         self,
@@ -85,6 +91,9 @@ impl<K: Kind> Operation<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait(self) -> K::Output {
+        if let Some(output) = self.ready() {
+            return output;
+        }
         let (engine, future) = self.begun();
         block_on(engine, future)
     }
@@ -92,8 +101,15 @@ impl<K: Kind> Operation<K> {
     /// Like [`wait`](Self::wait), for at most `timeout`. `None` if it has not ended by then: it is cancelled, and
     /// nothing that arrives is lost.
     pub fn wait_for(self, timeout: Duration) -> Option<K::Output> {
+        if let Some(output) = self.ready() {
+            return Some(output);
+        }
         let (engine, future) = self.begun();
         block_on_for(engine, timeout, future)
+    }
+
+    fn ready(&self) -> Option<K::Output> {
+        self.kind.as_ref().and_then(K::ready)
     }
 
     // Not boxed, unlike what a task polls.
@@ -157,6 +173,9 @@ impl<K: Kind + 'static> Future for Operation<K> {
     type Output = K::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<K::Output> {
+        if let Some(output) = self.ready() {
+            return Poll::Ready(output);
+        }
         if let Some(kind) = self.kind.take() {
             let options = core::mem::take(&mut self.options);
             self.polled = Some(Box::pin(kind.run(options)));

@@ -2,7 +2,6 @@
 
 use crate::common::{TIMEOUT, builder, builder_on, bytes, endpoint};
 use cloudburst_net::{Bytes, Config, Endpoint, PathMap, Security};
-use std::future::IntoFuture;
 use std::io;
 use std::net::SocketAddr;
 use std::thread;
