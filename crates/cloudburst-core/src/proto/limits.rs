@@ -70,10 +70,10 @@ pub(super) const KEPT_ARRIVALS: usize = 32;
 pub(super) const MAX_CORRUPT: u8 = 2;
 
 /// The longest backoff of a sender that gets no answer: the longest RTO, and the longest time
-/// between probes of a peer that is unresponsive, or busy while few messages to it are unfinished.
+/// between retries to a peer that is unresponsive, or busy while few messages to it are unfinished.
 pub(crate) const MAX_BACKOFF: Duration = Duration::from_millis(100);
 /// How many times longer than [`MAX_BACKOFF`] the backoff of a message to a busy peer may be if many
-/// others wait for the same peer. Two probes must fit into [`WAITER_TIMEOUT`], since one may be
+/// others wait for the same peer. Two retries must fit into [`WAITER_TIMEOUT`], since one may be
 /// lost.
 pub(super) const MAX_STRETCH: u32 = 4;
 /// How many times a receiver may forget a message. After that, the sender stops believing it and

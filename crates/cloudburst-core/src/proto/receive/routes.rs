@@ -5,6 +5,8 @@ use crate::path::{MAX_LEVELS, PathResolver, Via};
 use crate::proto::limits::MAX_ROUTES;
 use std::net::IpAddr;
 
+// What is suspect here is a way back, not a peer: a receiver that answers never waits, so it has no
+// silence to measure, and nothing of a sender's `Liveness` to ask.
 /// A route is suspect once this many symbols per route have arrived on other routes: one scheduling
 /// quantum of the sender, with the default packet trains.
 const SUSPECT_AFTER: u64 = 4;

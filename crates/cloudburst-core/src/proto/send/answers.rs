@@ -57,7 +57,7 @@ impl Sender {
         if awaited {
             self.end_connects_to(address);
             // The handshake was begun because the peer did not answer, which has changed.
-            let settled = |peer: &Peer| peer.usable && peer.connects.is_empty();
+            let settled = |peer: &Peer| peer.liveness.is_verified() && peer.connects.is_empty();
             if self.peers.get(&address).is_some_and(settled) {
                 self.end_handshake(address);
             }

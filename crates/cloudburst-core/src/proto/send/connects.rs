@@ -66,7 +66,7 @@ impl Sender {
     /// the session. The HELLO of the check is such a packet.
     pub(super) fn confirm_for_connects(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get(&address) else { return };
-        if peer.usable && !peer.is_confirmed() && !peer.connects.is_empty() {
+        if peer.liveness.is_verified() && !peer.is_confirmed() && !peer.connects.is_empty() {
             self.begin_handshake(now, address);
         }
     }

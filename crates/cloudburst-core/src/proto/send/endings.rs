@@ -52,7 +52,7 @@ impl Sender {
         let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else { return };
         if transfer.deadline <= now {
             let peer = self.peers.get(&transfer.peer);
-            let connected = peer.is_some_and(|peer| peer.usable);
+            let connected = peer.is_some_and(|peer| peer.liveness.is_verified());
             let outcome = match (transfer.started_at, connected) {
                 (Some(_), _) => Outcome::Unknown(match transfer.local_error() {
                     Some(error) => Indeterminate::Local(error),
@@ -67,10 +67,10 @@ impl Sender {
             return self.finish(id, outcome);
         }
         let Some(peer) = self.peers.get_mut(&transfer.peer) else { return };
-        if peer.liveness.is_overdue(now, peer.rtt.rto()) {
-            peer.liveness.waiting.set(id, Some(now));
+        if peer.liveness.is_late(now, peer.rtt.rto()) {
+            peer.liveness.waiting.push_back(id);
             let address = transfer.peer;
-            self.probe_peer(now, address);
+            self.peer_timeout(now, address);
         } else {
             transfer.on_timeout(now, peer.paths.all_healthy(), u32::MAX);
         }

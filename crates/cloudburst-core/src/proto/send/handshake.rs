@@ -58,7 +58,7 @@ impl Sender {
             // that address. Until then, nothing is begun in a session that may be dead.
             Some(_) => {
                 if let Some(known) = self.peers.get_mut(&peer) {
-                    known.usable = false;
+                    known.liveness.unverify();
                 }
                 self.begin_handshake(now, peer);
                 self.reschedule_all_of(peer);
@@ -335,7 +335,7 @@ impl Sender {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let stops = peer.check_stale(now);
         self.idle.remove(address);
-        if !peer.usable {
+        if !peer.liveness.is_verified() {
             self.begin_handshake(now, address);
         }
         if stops {

@@ -36,10 +36,10 @@ impl Sender {
         let sends_hello = |peer: &Peer| attempt_to_send(peer).is_some();
         assert_eq!(self.hellos.due.len(), peers(sends_hello), "HELLOs due");
         assert_eq!(self.idle.len(), peers(|peer| peer.idle_since().is_some()), "idle peers");
-        let usable = |transfer: &Transfer| self.peers[&transfer.peer].usable;
+        let bursts = |transfer: &Transfer| self.peers[&transfer.peer].lets_burst(transfer);
         let transfers = self.messages.values().map(|message| &message.transfer);
-        let ready = transfers.filter(|transfer| usable(transfer) && transfer.is_ready()).count();
-        assert_eq!(self.schedule.len(), ready, "messages that are scheduled");
+        let ready = transfers.filter(|transfer| bursts(transfer) && transfer.is_ready()).count();
+        assert_eq!(self.schedule.ranked.len(), ready, "messages that are scheduled");
         for (timer, _) in self.timers.iter() {
             let exists = match timer {
                 Timer::Message(id) => self.messages.contains_key(&id),
@@ -65,8 +65,11 @@ impl Sender {
             let of = self.sessions.get(&session.opener.session());
             assert_eq!(of, Some(&at), "{at}: session not found");
         }
-        assert!(peer.session.is_some() || !peer.usable, "{at}: usable without a session");
-        let is_sought = peer.usable || peer.opening.is_some() || peer.is_idle();
+        let verified = peer.liveness.is_verified();
+        assert!(peer.session.is_some() || !verified, "{at}: verified without a session");
+        let may_retry = peer.liveness.is_unresponsive() && peer.liveness.may_retry();
+        assert!(!may_retry || self.retries_due.contains(at), "{at}: its retry is not in the queue");
+        let is_sought = verified || peer.opening.is_some() || peer.is_idle();
         assert!(is_sought, "{at}: something waits for a session without a handshake");
         assert_eq!(peer.stats().unfinished, peer.unfinished().len(), "{at}: unfinished messages");
         for id in peer.unfinished() {
@@ -75,7 +78,7 @@ impl Sender {
         }
         let unfinished = peer.unfinished();
         let mut waiting = peer.liveness.waiting.iter();
-        assert!(waiting.all(|(id, _)| unfinished.contains(&id)), "{at}: a probe for nothing");
+        assert!(waiting.all(|(id, _)| unfinished.contains(&id)), "{at}: a retry of nothing");
     }
 
     fn check_message(&self, id: MessageId, Outgoing { source, transfer }: &Outgoing) {
@@ -83,23 +86,19 @@ impl Sender {
         let Some(peer) = self.peers.get(&transfer.peer) else {
             panic!("{id:?}: its peer is forgotten")
         };
-        let wake_at = transfer.wake_at(peer.liveness.waiting.contains(id));
+        let bursts = peer.lets_burst(transfer);
+        let wake_at = transfer.wake_at(!bursts || peer.liveness.waiting.contains(id));
         assert_eq!(
             self.timers.rank(Timer::Message(id)),
             Some(wake_at),
             "{id:?}: its timer is not set to when it needs attention"
         );
         assert!(wake_at <= transfer.deadline, "{id:?}: nothing ends it at its deadline");
-        let rank = (peer.usable && transfer.is_ready()).then(|| transfer.rank());
-        assert!(self.schedule.agrees(id, rank), "{id:?}: its rank in the schedule");
-        assert_eq!(
-            transfer.is_paused(),
-            peer.liveness.is_unresponsive() && transfer.pauses(),
-            "{id:?}: paused, and its peer unresponsive"
-        );
+        let rank = (bursts && transfer.is_ready()).then(|| transfer.rank());
+        assert_eq!(self.schedule.ranked.rank(id), rank, "{id:?}: its rank in the schedule");
         assert!(
-            transfer.is_backoff_probed(),
-            "{id:?}: it backs off and has no block to probe with"
+            transfer.is_backoff_retried(),
+            "{id:?}: it backs off and has no block to retry with"
         );
         assert!(transfer.blocks().eq(source.blocks()), "{id:?}: blocks under way");
     }

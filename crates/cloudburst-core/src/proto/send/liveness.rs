@@ -1,51 +1,137 @@
 //! Whether a peer answers, and what may be sent to it while it does not.
 
-use super::recovery::{backoff, probes};
+use super::recovery::retries;
 use crate::id::MessageId;
 use crate::proto::indexed::Indexed;
+use crate::proto::limits::MAX_BACKOFF;
 use crate::time::Instant;
 use core::time::Duration;
 
-/// The minimum time for which a peer with messages under way must not have answered before a
-/// handshake checks it, and before only probes are sent to it.
+/// The minimum time for which a peer must not have answered before it is unresponsive.
 const MIN_UNRESPONSIVE: Duration = Duration::from_millis(50);
-/// The minimum number of messages that get probes in one period. Two that lost all their symbols at
-/// once do not wait for each other.
-// The credit is the peer's. When each message had its own, 4,000 messages of one symbol to an
-// unresponsive peer sent 240,000 symbols in a second; now each is sent once, and then 80 a second.
-const PROBED_AT_ONCE: u32 = 2;
+/// The number of messages that may retry in one period while a peer is late. Two that lost all
+/// their symbols at once do not wait for each other.
+const LATE_MESSAGES: u32 = 2;
 
-/// Whether one peer answers.
+/// What is known of a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// There is no session, or the peer may no longer hold it.
+    #[default]
+    Unverified,
+    /// It answers, or has not been asked for long. It is *late* once an ACK request has not been
+    /// answered for an RTO.
+    Responsive,
+    /// It has not answered for long.
+    Unresponsive,
+}
+
+/// Whether one peer answers. `docs/architecture.md` has the diagram of its states, and a table of
+/// what may be sent in each.
 ///
 /// The time without an answer begins with the first ACK request since the peer was last heard from.
-/// When an answer is overdue, symbols that messages would repeat become probes. The peer has a
-/// credit of probes for each *period*, however many messages wait for it. Periods grow as the RTOs
-/// of a block do. Once the peer is *unresponsive*, its messages are paused: nothing but probes is
-/// sent.
+/// The wait before each further attempt is as long as that time, from an RTO to [`MAX_BACKOFF`].
+/// It is called a *period*, and the peer has a credit of retries for each, however many messages
+/// wait.
+// When each message had its own credit, 4,000 messages of one symbol to an unresponsive peer sent
+// 240,000 symbols in a second. The credit is for a period and never for an outage, so that a message
+// within its deadline goes out whenever its peer is back.
 #[derive(Debug, Default)]
 pub(super) struct Liveness {
+    state: State,
+    /// When the peer held the session for the last time that is known.
+    last_heard: Instant,
     unanswered_since: Option<Instant>,
-    unresponsive: bool,
-    periods: u32,
-    /// Probes left in this period.
+    /// Retries left in this period.
     credit: u32,
-    next_period_at: Option<Instant>,
-    /// Messages that wait for a probe, by when they may have one.
-    pub(super) waiting: Indexed<MessageId, Instant>,
+    period_ends: Instant,
+    /// Messages that wait for a retry, in turn.
+    pub(super) waiting: Indexed<MessageId, u64>,
 }
 
 /// The messages that may continue because a peer was heard from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Resume {
-    /// None: no message waited for a probe, so that none has paused.
-    None,
-    /// Those that waited for a probe.
+    /// Those that waited for a retry because an answer was late.
     Waiting(Vec<MessageId>),
     /// All, and connects end.
     All,
 }
 
 impl Liveness {
+    /// Whether bursts may be sent.
+    pub(super) fn is_responsive(&self) -> bool {
+        self.state == State::Responsive
+    }
+
+    /// Whether packets of the session may be sent.
+    pub(super) fn is_verified(&self) -> bool {
+        self.state != State::Unverified
+    }
+
+    /// Whether nothing but retries and handshakes may be sent.
+    pub(super) fn is_unresponsive(&self) -> bool {
+        self.state == State::Unresponsive
+    }
+
+    pub(super) const fn last_heard(&self) -> Instant {
+        self.last_heard
+    }
+
+    /// Records that the peer held the session at `at`. Returns the messages that may continue.
+    #[must_use]
+    pub(super) fn heard(&mut self, at: Instant) -> Resume {
+        self.last_heard = at;
+        let was_verified = self.is_verified();
+        let resumed = self.reset();
+        self.state = State::Responsive;
+        if was_verified { resumed } else { Resume::All }
+    }
+
+    /// Handles an answer to a packet that was sent at `sent_at`, if that is known. Returns the
+    /// messages that may continue, and whether the peer then held the session.
+    ///
+    /// The answer may be old, above all if the process slept. It proves that the peer had the
+    /// session when the packet arrived, but the peer may have forgotten it since. Therefore it does
+    /// not verify a session.
+    #[must_use]
+    pub(super) fn answered(&mut self, sent_at: Option<Instant>) -> (Resume, bool) {
+        if !self.is_verified() {
+            return (Resume::Waiting(Vec::new()), false);
+        }
+        let is_newer = sent_at.is_some_and(|at| at >= self.last_heard);
+        if let Some(at) = sent_at.filter(|_| is_newer) {
+            self.last_heard = at;
+        }
+        (self.reset(), is_newer)
+    }
+
+    /// Waits for no answer any more: the peer was heard from, or nothing waits for it.
+    pub(super) fn reset(&mut self) -> Resume {
+        self.unanswered_since = None;
+        self.credit = 0;
+        self.period_ends = Instant::ZERO;
+        let waiting = if self.waiting.is_empty() {
+            Vec::new()
+        } else {
+            core::mem::take(&mut self.waiting).iter().map(|(id, _)| id).collect()
+        };
+        if self.is_unresponsive() {
+            self.state = State::Responsive;
+            return Resume::All;
+        }
+        Resume::Waiting(waiting)
+    }
+
+    /// Handles a sign that the peer no longer holds the session. Returns whether it was verified:
+    /// the caller must then reschedule all messages.
+    pub(super) fn unverify(&mut self) -> bool {
+        let was_verified = self.is_verified();
+        drop(self.reset());
+        self.state = State::Unverified;
+        was_verified
+    }
+
     /// Records that a symbol that requests an ACK is being sent. Returns whether it is the first
     /// one since the peer was last heard from.
     pub(super) fn on_ack_request(&mut self, now: Instant) -> bool {
@@ -54,76 +140,65 @@ impl Liveness {
         is_first
     }
 
-    /// Starts over: the peer was heard from, or nothing waits for it any more.
-    pub(super) fn reset(&mut self) -> Resume {
-        self.unanswered_since = None;
-        if !self.unresponsive && self.waiting.is_empty() {
-            self.periods = 0;
-            self.credit = 0;
-            self.next_period_at = None;
-            return Resume::None;
-        }
-        let Self { unresponsive, waiting, .. } = core::mem::take(self);
-        let waiting = waiting.iter().map(|(id, _)| id);
-        if unresponsive { Resume::All } else { Resume::Waiting(waiting.collect()) }
-    }
-
     /// Whether an answer is overdue.
-    pub(super) fn is_overdue(&self, now: Instant, rto: Duration) -> bool {
+    pub(super) fn is_late(&self, now: Instant, rto: Duration) -> bool {
         self.unanswered_since.is_some_and(|since| since + rto <= now)
     }
 
+    /// Becomes unresponsive if that is due. Returns whether it does: all messages must wait then.
+    pub(super) fn becomes_unresponsive(&mut self, now: Instant, rto: Duration) -> bool {
+        let becomes = self.unresponsive_at(rto).is_some_and(|at| at <= now);
+        if becomes {
+            // Whatever is sent now would be lost, and HELLOs look for the peer at the same time.
+            self.state = State::Unresponsive;
+        }
+        becomes
+    }
+
+    /// Begins a period if one is due and a message waits for it. The peer has `paths` paths.
+    pub(super) fn begin_period(&mut self, now: Instant, rto: Duration, paths: usize) {
+        if self.waiting.is_empty() || self.period_ends > now {
+            return;
+        }
+        let waited = self.unanswered_since.map_or(rto, |since| now.saturating_since(since));
+        self.period_ends = now + (waited / 2).max(rto).min(MAX_BACKOFF);
+        self.credit = if self.is_unresponsive() {
+            // HELLOs look for it on all paths at the same time.
+            retries(paths / 2)
+        } else {
+            LATE_MESSAGES * retries(paths)
+        };
+    }
+
     /// When the peer becomes unresponsive.
-    pub(super) fn unresponsive_at(&self, rto: Duration) -> Option<Instant> {
-        self.unanswered_since.map(|since| since + (rto * 8).max(MIN_UNRESPONSIVE))
+    fn unresponsive_at(&self, rto: Duration) -> Option<Instant> {
+        let since = self.unanswered_since.filter(|_| self.is_responsive())?;
+        Some(since + (rto * 8).max(MIN_UNRESPONSIVE))
     }
 
-    /// Whether nothing but probes may be sent.
-    pub(super) const fn is_unresponsive(&self) -> bool {
-        self.unresponsive
+    /// When it becomes unresponsive, or a period is due, whichever is earlier.
+    pub(super) fn wake_at(&self, rto: Duration) -> Option<Instant> {
+        let period = (self.credit == 0 && !self.waiting.is_empty()).then_some(self.period_ends);
+        [self.unresponsive_at(rto), period].into_iter().flatten().min()
     }
 
-    /// Marks the peer as unresponsive: the caller must pause all messages.
-    // Whatever is sent now would be lost, and HELLOs look for the peer at the same time.
-    pub(super) fn set_unresponsive(&mut self) {
-        self.unresponsive = true;
+    /// Whether a message may retry now.
+    pub(super) fn may_retry(&self) -> bool {
+        self.credit > 0 && !self.waiting.is_empty()
     }
 
-    /// Queues a message that has already had probes in this period.
-    pub(super) fn push_again(&mut self, now: Instant, id: MessageId) {
-        self.waiting.set(id, Some(self.next_period_at.unwrap_or(now)));
-    }
-
-    /// The message that may send probes now, and how many: at most the credit that is left. The
-    /// peer has `paths` paths.
-    pub(super) fn next_probe(
-        &mut self,
-        now: Instant,
-        rto: Duration,
-        paths: usize,
-    ) -> Option<(MessageId, u32)> {
-        let id = self.waiting.first()?;
-        if self.waiting.first_rank().is_some_and(|at| at > now) {
+    /// Takes the message whose turn it is to retry from those that wait. The credit is returned
+    /// with it.
+    pub(super) fn take_retry(&mut self) -> Option<(MessageId, u32)> {
+        if self.credit == 0 {
             return None;
         }
-        if self.next_period_at.is_none_or(|at| at <= now) {
-            self.periods = self.periods.saturating_add(1);
-            self.next_period_at = Some(now + backoff(rto, self.periods));
-            self.credit = PROBED_AT_ONCE * probes(paths);
-        }
-        (self.credit > 0).then_some((id, self.credit))
+        Some((self.waiting.pop_first()?, self.credit))
     }
 
-    /// Subtracts `probes`, which a message was granted, from the credit.
-    pub(super) fn on_granted(&mut self, probes: u32) {
-        self.credit = self.credit.saturating_sub(probes);
-    }
-
-    /// When a message may have probes, if any waits for some.
-    pub(super) fn wake_at(&self) -> Option<Instant> {
-        let waiting = self.waiting.first_rank()?;
-        let next_period_at = self.next_period_at.filter(|_| self.credit == 0);
-        Some(next_period_at.map_or(waiting, |at| at.max(waiting)))
+    /// Subtracts `retries`, which a message was granted, from the credit.
+    pub(super) fn on_granted(&mut self, retries: u32) {
+        self.credit = self.credit.saturating_sub(retries);
     }
 }
 
@@ -136,51 +211,68 @@ mod tests {
 
     fn waiting(messages: u64) -> Liveness {
         let mut liveness = Liveness::default();
+        assert_eq!(liveness.heard(START), Resume::All);
         liveness.on_ack_request(START);
         for id in 0..messages {
-            liveness.waiting.set(MessageId(id), Some(START));
+            liveness.waiting.push_back(MessageId(id));
         }
         liveness
     }
 
-    /// The number of probes in 10 s, if each of `messages` messages takes 4 of them and waits
-    /// again.
-    fn probes_sent(messages: u64) -> u32 {
+    /// The number of retries in `time`, if each of `messages` messages takes one at a time.
+    fn retries_sent(messages: u64, time: Duration) -> u32 {
         let mut liveness = waiting(messages);
         let mut sent = 0;
         let mut now = START + RTO;
-        while now < START + Duration::from_secs(10) {
-            while let Some((id, credit)) = liveness.next_probe(now, RTO, 4) {
-                liveness.waiting.remove(id);
-                liveness.on_granted(credit.min(4));
-                sent += credit.min(4);
-                liveness.push_again(now, id);
+        while now < START + time {
+            liveness.becomes_unresponsive(now, RTO);
+            liveness.begin_period(now, RTO, 4);
+            while let Some((id, _)) = liveness.take_retry() {
+                liveness.on_granted(1);
+                liveness.waiting.push_back(id);
+                sent += 1;
             }
-            now = liveness.wake_at().unwrap();
+            now = liveness.wake_at(RTO).unwrap();
         }
         sent
     }
 
     #[test]
-    fn many_messages_have_no_more_probes_than_few() {
-        let sent = probes_sent(4_000);
-        assert_eq!(sent, probes_sent(2));
-        assert_eq!(sent, 2 * probes_sent(1), "each has them once in a period");
-        assert!((800..1_200).contains(&sent), "eight in 100 ms, and more at first: {sent}");
+    fn retries_are_bounded_in_rate_whatever_waits_and_never_in_total() {
+        for seconds in [10, 100, 1_000] {
+            let sent = retries_sent(4_000, Duration::from_secs(seconds));
+            assert_eq!(sent, retries_sent(1, Duration::from_secs(seconds)));
+            let bounds = 20 * seconds as u32..20 * seconds as u32 + 100;
+            assert!(bounds.contains(&sent), "two in 100 ms, and more at first: {sent}");
+        }
     }
 
     #[test]
-    fn an_answer_resumes_messages_that_waited_for_probes_and_all_of_an_unresponsive_peer() {
-        let mut liveness = waiting(0);
-        assert_eq!(liveness.reset(), Resume::None);
+    fn an_answer_resumes_messages_that_waited_for_retries_and_all_of_an_unresponsive_peer() {
+        let unresponsive_at = START + MIN_UNRESPONSIVE;
+        assert_eq!(waiting(0).reset(), Resume::Waiting(Vec::new()));
         let mut liveness = waiting(2);
         assert_eq!(liveness.reset(), Resume::Waiting(vec![MessageId(0), MessageId(1)]));
-        assert_eq!(liveness.reset(), Resume::None);
+        assert_eq!(liveness.reset(), Resume::Waiting(Vec::new()));
         let mut liveness = waiting(2);
-        assert_eq!(liveness.unresponsive_at(RTO), Some(START + MIN_UNRESPONSIVE));
-        liveness.set_unresponsive();
-        assert_eq!(liveness.reset(), Resume::All);
-        assert!(!liveness.is_unresponsive());
-        assert!(!liveness.is_overdue(START + MIN_UNRESPONSIVE, RTO));
+        assert_eq!(liveness.wake_at(RTO), Some(Instant::ZERO), "for a period");
+        liveness.begin_period(START + RTO, RTO, 4);
+        assert_eq!(liveness.wake_at(RTO), Some(unresponsive_at));
+        assert!(!liveness.becomes_unresponsive(START + RTO, RTO));
+        assert!(liveness.is_responsive() && liveness.is_late(START + RTO, RTO));
+        assert!(liveness.becomes_unresponsive(unresponsive_at, RTO));
+        assert!(liveness.is_unresponsive() && liveness.is_verified());
+        assert_eq!(liveness.answered(Some(START)), (Resume::All, true));
+        assert!(liveness.is_responsive() && !liveness.is_late(unresponsive_at, RTO));
+    }
+
+    #[test]
+    fn answers_do_not_verify_a_session_that_the_peer_may_have_forgotten() {
+        let mut liveness = waiting(1);
+        assert!(liveness.unverify() && !liveness.unverify());
+        assert_eq!(liveness.wake_at(RTO), None);
+        assert_eq!(liveness.answered(Some(START)), (Resume::Waiting(Vec::new()), false));
+        assert!(!liveness.is_verified());
+        assert_eq!(liveness.heard(START), Resume::All);
     }
 }

@@ -13,9 +13,9 @@ mod liveness;
 mod options;
 mod peer;
 mod peers;
-mod probing;
 mod recovery;
 mod recycler;
+mod retries;
 mod rtt;
 mod schedule;
 mod sent_times;
@@ -59,7 +59,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Repeated HELLOs, and probes of peers that have not answered for long, may each use one part in
+/// Repeated HELLOs, and retries to unresponsive peers, may each use one part in
 /// this many of the rate: even thousands of such peers leave the link to peers that answer.
 const LIVENESS_SHARE: f64 = 16.0;
 
@@ -105,9 +105,11 @@ pub(crate) struct Sender {
     /// Probes to be sent.
     probes_due: VecDeque<ProbeDue>,
     hellos: Hellos,
-    /// Spaces probes of peers that have not answered for long.
-    probes: Pacer,
-    /// Whether a HELLO or such a probe was sent last: if other symbols are ready, they are next.
+    /// Unresponsive peers to which retries are due, in turn.
+    retries_due: Indexed<SocketAddr, u64>,
+    /// Spaces these retries.
+    retries: Pacer,
+    /// Whether a HELLO or such a retry was sent last: if other symbols are ready, they are next.
     symbols_are_next: bool,
     next_id: u64,
     next_connect: u64,
@@ -169,7 +171,8 @@ impl Sender {
                 .adaptive_rate
                 .then(|| Box::new(RateLimit::new(capacity as f64 * config.rate, config.mtu))),
             hellos: Hellos::new(capacity, config.rate / LIVENESS_SHARE),
-            probes: Pacer::new(capacity, config.rate / LIVENESS_SHARE),
+            retries_due: Indexed::default(),
+            retries: Pacer::new(capacity, config.rate / LIVENESS_SHARE),
             config,
             identity,
             resolver,
@@ -289,14 +292,14 @@ impl Sender {
     fn begin(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         peer.push_message(id);
-        let unresponsive = peer.liveness.is_unresponsive();
         self.seek_session(now, address);
-        if unresponsive {
-            self.pause(now, address, id);
-            self.probe_peer(now, address);
-        } else {
-            self.reschedule(id);
+        if let Some(peer) = self.peers.get_mut(&address)
+            && peer.liveness.is_unresponsive()
+        {
+            peer.liveness.waiting.push_back(id);
+            self.reschedule_peer(address);
         }
+        self.reschedule(id);
     }
 
     /// Replaces the path map. Paths that a peer no longer has carry no more packets, and new ones
@@ -440,9 +443,9 @@ impl Sender {
     /// When [`handle_timeout`](Self::handle_timeout) or
     /// [`poll_transmit`](Self::poll_transmit) has something to do next.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let symbols = (!self.schedule.is_empty()).then_some(Instant::ZERO);
-        let probes = self.schedule.next_probe().map(|_| self.probes.ready_at());
-        let ready = [symbols, probes, self.hellos.ready_at()].into_iter().flatten().min();
+        let symbols = (!self.schedule.ranked.is_empty()).then_some(Instant::ZERO);
+        let retries = (!self.retries_due.is_empty()).then(|| self.retries.ready_at());
+        let ready = [symbols, retries, self.hellos.ready_at()].into_iter().flatten().min();
         let transmit = ready.map(|at| at.max(self.pacer.ready_at()));
         let probe = (!self.probes_due.is_empty()).then_some(Instant::ZERO);
         [transmit, probe, self.next_timer()].into_iter().flatten().min()
@@ -467,8 +470,9 @@ impl Sender {
         step();
         let Some(Outgoing { transfer, .. }) = self.messages.get(&id) else { return };
         let Some(peer) = self.peers.get(&transfer.peer) else { return };
-        let ready = (peer.usable && transfer.is_ready()).then(|| transfer.rank());
-        let wake_at = transfer.wake_at(peer.liveness.waiting.contains(id));
+        let bursts = peer.lets_burst(transfer);
+        let ready = (bursts && transfer.is_ready()).then(|| transfer.rank());
+        let wake_at = transfer.wake_at(!bursts || peer.liveness.waiting.contains(id));
         self.schedule.set(id, ready);
         self.timers.set(Timer::Message(id), Some(wake_at));
     }

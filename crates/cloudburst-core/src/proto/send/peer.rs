@@ -2,7 +2,7 @@
 
 use super::liveness::{Liveness, Resume};
 use super::rtt::Rtt;
-use super::transfer::ArrivalLog;
+use super::transfer::{ArrivalLog, Transfer};
 use crate::error::{LocalError, Outcome, Rejection};
 use crate::id::{ConnectId, Incarnation, MessageId};
 use crate::naming::is_alias;
@@ -48,8 +48,6 @@ pub(super) struct Peer {
     pub(super) not_sent: Option<(u64, LocalError)>,
     pub(super) session: Option<OpenSession>,
     pub(super) opening: Option<Opening>,
-    /// Whether the session may be used: it exists, and its peer was heard from recently.
-    pub(super) usable: bool,
     /// Unfinished messages, and how many messages to the peer were accepted before each.
     messages: BTreeMap<MessageId, usize>,
     /// The number of messages ever accepted for the peer.
@@ -58,7 +56,6 @@ pub(super) struct Peer {
     missing: VecDeque<(MessageId, ArrivalLog, usize)>,
     /// Connects that wait for the session.
     pub(super) connects: BTreeSet<ConnectId>,
-    last_heard: Instant,
     pub(super) liveness: Liveness,
 }
 
@@ -101,12 +98,10 @@ impl Peer {
             not_sent: None,
             session: None,
             opening: None,
-            usable: false,
             messages: BTreeMap::new(),
             accepted: 0,
             missing: VecDeque::new(),
             connects: BTreeSet::new(),
-            last_heard: Instant::ZERO,
             liveness: Liveness::default(),
         }
     }
@@ -159,48 +154,32 @@ impl Peer {
 
     /// Handles an answer to a packet that was sent `age` ago, if that is known. Returns which
     /// messages may continue because of it.
-    ///
-    /// The answer may be old, above all if the process slept. It proves that the peer had the
-    /// session when the packet arrived, but the peer may have forgotten it since. Therefore it does
-    /// not make a session usable while a handshake checks it.
     #[must_use]
     pub(super) fn answered(&mut self, now: Instant, age: Option<Duration>) -> Resume {
         self.counts.last_heard = Some(now);
+        let (resumed, is_confirmed) = self.liveness.answered(age.map(|age| now - age));
         if let Some(session) = &mut self.session {
             session.answered = true;
+            session.confirmed |= is_confirmed;
         }
-        if !self.usable {
-            return Resume::None;
-        }
-        if let Some(sent_at) = age.map(|age| now - age)
-            && sent_at >= self.last_heard
-        {
-            self.last_heard = sent_at;
-            if let Some(session) = &mut self.session {
-                session.confirmed = true;
-            }
-        }
-        self.liveness.reset()
+        resumed
     }
 
     /// Records proof that the peer has the session. Returns which messages may continue because of
     /// that.
     #[must_use]
     pub(super) fn heard(&mut self, now: Instant) -> Resume {
-        self.last_heard = now;
         self.counts.last_heard = Some(now);
-        let was_usable = core::mem::replace(&mut self.usable, self.session.is_some());
-        let resumed = self.liveness.reset();
-        if self.usable && !was_usable { Resume::All } else { resumed }
+        self.liveness.heard(now)
     }
 
     /// Records the peer's report that it has ended the session. Returns whether the session was
-    /// usable until now.
+    /// verified until now.
     pub(super) fn end_session(&mut self) -> bool {
         if let Some(session) = &mut self.session {
             session.ended = true;
         }
-        core::mem::replace(&mut self.usable, false)
+        self.liveness.unverify()
     }
 
     /// Whether the peer has ended the session.
@@ -212,23 +191,19 @@ impl Peer {
     /// `requested_at`. Returns which messages may continue because of that.
     #[must_use]
     pub(super) fn confirm_alive(&mut self, now: Instant, requested_at: Instant) -> Resume {
-        let resumed = self.heard(now);
-        self.last_heard = requested_at;
+        self.counts.last_heard = Some(now);
         if let Some(session) = &mut self.session {
             session.confirmed = true;
         }
-        resumed
+        self.liveness.heard(requested_at)
     }
 
-    /// Marks the session as unusable until a handshake confirms it, if the peer has not been heard
-    /// from for too long. Returns whether it was usable until now: messages under way must then
+    /// Marks the session as unverified until a handshake confirms it, if the peer has not been heard
+    /// from for too long. Returns whether it was verified until now: messages under way must then
     /// wait, too.
     pub(super) fn check_stale(&mut self, now: Instant) -> bool {
         let limit = if self.is_confirmed() { STALE_AFTER } else { UNCONFIRMED_STALE_AFTER };
-        let stale = now.saturating_since(self.last_heard) > limit;
-        let stops = self.usable && stale;
-        self.usable &= !stale;
-        stops
+        now.saturating_since(self.liveness.last_heard()) > limit && self.liveness.unverify()
     }
 
     pub(super) fn push_message(&mut self, id: MessageId) {
@@ -280,9 +255,14 @@ impl Peer {
         self.session.as_ref().is_some_and(|session| session.confirmed)
     }
 
-    /// Whether the session is usable and confirmed, and the peer has not been unresponsive for long.
+    /// Whether the session is confirmed, and its peer answers.
     pub(super) fn is_connected(&self) -> bool {
-        self.usable && self.is_confirmed() && !self.liveness.is_unresponsive()
+        self.liveness.is_responsive() && self.is_confirmed()
+    }
+
+    /// Whether a message may send bursts, as far as the peer's liveness is concerned.
+    pub(super) fn lets_burst(&self, transfer: &Transfer) -> bool {
+        self.liveness.is_responsive() || self.liveness.is_unresponsive() && transfer.is_endless()
     }
 
     /// Why no session was established by a deadline, as far as that is known.
@@ -343,7 +323,7 @@ impl Peer {
     /// When the peer was last heard from, if nothing waits for it. The peer that has been idle for
     /// longest is forgotten first.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        self.is_idle().then_some(self.last_heard)
+        self.is_idle().then_some(self.liveness.last_heard())
     }
 
     /// Whether a retry of the handshake is due at `now`, or a handshake because the peer does not
@@ -351,13 +331,8 @@ impl Peer {
     pub(super) fn needs_handshake(&self, now: Instant) -> bool {
         match &self.opening {
             Some(opening) => opening.is_due(now),
-            None => self.unresponsive_at().is_some_and(|at| at <= now),
+            None => self.liveness.is_unresponsive(),
         }
-    }
-
-    /// Whether the peer has not answered for so long that only probes may be sent from now on.
-    pub(super) fn becomes_unresponsive(&self, now: Instant) -> bool {
-        !self.liveness.is_unresponsive() && self.unresponsive_at().is_some_and(|at| at <= now)
     }
 
     /// When the peer, or the state remembered of it, next needs attention.
@@ -368,12 +343,6 @@ impl Peer {
     /// When the handshake, or a peer that does not answer, next needs attention.
     pub(super) fn liveness_at(&self) -> Option<Instant> {
         let attempt = self.opening.as_ref().and_then(Opening::wake_at);
-        let known = self.opening.is_some() && self.liveness.is_unresponsive();
-        let unresponsive_at = if known { None } else { self.unresponsive_at() };
-        [attempt, unresponsive_at, self.liveness.wake_at()].into_iter().flatten().min()
-    }
-
-    fn unresponsive_at(&self) -> Option<Instant> {
-        self.liveness.unresponsive_at(self.rtt.rto())
+        [attempt, self.liveness.wake_at(self.rtt.rto())].into_iter().flatten().min()
     }
 }

@@ -18,16 +18,23 @@ impl Sender {
         if peer.is_idle() {
             // No caller waits for an answer any more. A handshake still completes its current
             // attempt.
-            peer.liveness.reset();
+            drop(peer.liveness.reset());
             if peer.opening.as_ref().is_some_and(|opening| opening.is_due(now)) {
                 self.end_handshake(address);
             }
             return self.reschedule_peer(address);
         }
-        if peer.becomes_unresponsive(now) {
-            self.pause_all_of(now, address);
+        let rto = peer.rtt.rto();
+        if peer.liveness.becomes_unresponsive(now, rto) {
+            for id in peer.unfinished() {
+                peer.liveness.waiting.push_back(id);
+            }
+            self.reschedule_all_of(address);
         }
-        self.probe_peer(now, address);
+        if let Some(peer) = self.peers.get_mut(&address) {
+            peer.liveness.begin_period(now, rto, peer.paths.len());
+        }
+        self.grant_retries(now, address);
         // A retry is due, or the peer has become unresponsive: it may have been replaced.
         if self.peers.get(&address).is_some_and(|peer| peer.needs_handshake(now)) {
             let opening = self.peers.get(&address).and_then(|peer| peer.opening.as_ref());
@@ -216,6 +223,7 @@ impl Sender {
         self.end_handshake(address);
         if let Some(peer) = self.peers.remove(&address) {
             self.timers.remove(Timer::Peer(address));
+            self.retries_due.remove(address);
             self.idle.remove(address);
             if let Some(session) = peer.session {
                 self.sessions.remove(&session.opener.session());
@@ -237,6 +245,12 @@ impl Sender {
         let Some(peer) = self.peers.get(&address) else { return };
         self.timers.hasten(Timer::Peer(address), peer.wake_at());
         self.idle.set(address, peer.idle_since());
+        if peer.liveness.is_unresponsive()
+            && peer.liveness.may_retry()
+            && !self.retries_due.contains(address)
+        {
+            self.retries_due.push_back(address);
+        }
     }
 }
 

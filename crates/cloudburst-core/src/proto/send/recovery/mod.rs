@@ -25,9 +25,9 @@ const MIN_BURST: u32 = 32;
 
 /// The maximum number of symbols granted after a timeout: one for each path, because most paths may
 /// be dead.
-// With two probes and a timeout that doubled each time, 10 KB took up to 1.5 s with three of four
+// With two retries and a timeout that doubled each time, 10 KB took up to 1.5 s with three of four
 // paths dead and 20 % lost on the fourth. With one for each path, 17 ms.
-const MAX_PROBES: u32 = 8;
+const MAX_RETRIES: u32 = 8;
 
 /// An unanswered burst ends after this many times the block's source symbols. Symbols after that
 /// leave as slowly as the backoff demands.
@@ -56,12 +56,12 @@ pub(super) struct Recovery {
     sent: u32,
     /// Symbols that may have been sent by now, at least `sent`.
     granted: u32,
-    /// The packet cap: symbols that may be sent in bursts, at least `granted`. Probing symbols raise
-    /// it.
+    /// The packet cap: symbols that may be sent in bursts, at least `granted`. Retries raise it.
     cap: u32,
     /// The number of symbols granted after a timeout, unless an answer is probably only late.
-    probes: u32,
-    /// The number of grants in a row without an answer.
+    retries: u32,
+    /// The number of grants in a row without an answer. While its peer answers, a block may starve in
+    /// its class or be refused by a path, which is no matter of the peer's liveness.
     unanswered: u32,
     /// When to grant more if no answer arrives.
     wake_at: Option<Instant>,
@@ -93,7 +93,7 @@ impl Recovery {
             sent: 0,
             granted: opening.saturating_add(policy.pulled().unwrap_or(0)).min(cap),
             cap,
-            probes: probes(paths),
+            retries: retries(paths),
             unanswered: 0,
             wake_at: None,
             opening: opening > 1,
@@ -202,7 +202,7 @@ impl Recovery {
         }
         let few = self.few(all_healthy).min(limit);
         if self.sent >= self.cap {
-            return self.probe(few);
+            return self.grant_retries(few);
         }
         self.grant_up_to(self.sent.saturating_add(few));
         self.allowance()
@@ -212,16 +212,19 @@ impl Recovery {
     pub(super) fn on_return(&mut self, all_healthy: bool) {
         // The outage may have swallowed a whole burst, and with it the cap.
         self.cap = self.cap.max(self.sent.saturating_add(self.policy.opening()));
-        self.grant_probes(all_healthy, u32::MAX);
+        let few = self.few(all_healthy);
+        self.grant_retries(few);
     }
 
-    /// Grants a few probing symbols, at most `limit`, to a peer that is unresponsive. Returns how
-    /// many.
-    // The cap does not count them: the peer's credit bounds them in rate, and a message within its
-    // deadline goes out whenever its peer is back.
-    pub(super) fn grant_probes(&mut self, all_healthy: bool, limit: u32) -> u32 {
-        let few = self.few(all_healthy).min(limit);
-        self.probe(few)
+    /// Ensures that one symbol may be sent to a peer that is unresponsive.
+    // The cap does not count it: the peer's credit bounds such symbols in rate, and a message within
+    // its deadline goes out whenever its peer is back.
+    pub(super) fn retry(&mut self) {
+        // Waits after the outage do not grow with its length.
+        if self.unanswered < PERSISTENT {
+            self.unanswered += 1;
+        }
+        self.grant_retries(1);
     }
 
     /// Counts a wait without an answer. Returns the number of symbols to grant after it.
@@ -233,7 +236,7 @@ impl Recovery {
         let late = all_healthy && self.unanswered == 1;
         // Under a flood, one symbol for each path after each late answer cost 4.6 to 5.2 packets
         // for messages of four; two cost 4.0 to 4.3.
-        if late || self.sent > much { ACK_REQUESTS } else { self.probes }
+        if late || self.sent > much { ACK_REQUESTS } else { self.retries }
     }
 
     /// Takes back symbols that were granted but not sent, because the receiver has no capacity.
@@ -243,9 +246,9 @@ impl Recovery {
         self.busy = true;
     }
 
-    /// Ensures that `symbols` probing symbols may be sent, which do not count towards the cap.
+    /// Ensures that `symbols` retries may be sent, which do not count towards the cap.
     /// Returns how many may be sent.
-    pub(super) fn probe(&mut self, symbols: u32) -> u32 {
+    pub(super) fn grant_retries(&mut self, symbols: u32) -> u32 {
         self.cap = self.cap.saturating_add(symbols.saturating_sub(self.allowance()));
         self.grant_up_to(self.sent.saturating_add(symbols));
         self.allowance()
@@ -267,8 +270,8 @@ impl Recovery {
 }
 
 /// The number of symbols granted after a timeout, with `paths` paths.
-pub(super) fn probes(paths: usize) -> u32 {
-    u32::try_from(paths).unwrap_or(u32::MAX).clamp(ACK_REQUESTS, MAX_PROBES)
+pub(super) fn retries(paths: usize) -> u32 {
+    u32::try_from(paths).unwrap_or(u32::MAX).clamp(ACK_REQUESTS, MAX_RETRIES)
 }
 
 /// How long to wait for an answer, after `unanswered` RTOs in a row without one. Each timeout is

@@ -96,7 +96,7 @@ fn an_oblivious_burst_goes_on_whatever_the_receiver_says() {
 }
 
 #[test]
-fn the_cap_bounds_all_but_probes() {
+fn the_cap_bounds_all_but_retries() {
     let mut recovery = block(BurstPolicy::Budgeted { margin: 4.0 }, 200, 2, false);
     assert_eq!(recovery.allowance(), 656, "of 1,000");
     let next = send_all(&mut recovery, Instant::ZERO, 0);
@@ -104,13 +104,13 @@ fn the_cap_bounds_all_but_probes() {
     recovery.on_feedback(next - 1, 200);
     assert_eq!(recovery.allowance(), 0);
     assert_eq!(recovery.next_wake(), Some(Instant::ZERO + MAX_BACKOFF));
-    assert_eq!(recovery.probe(1), 1);
+    assert_eq!(recovery.grant_retries(1), 1);
     recovery.grant_extra();
     assert_eq!(recovery.allowance(), 2);
     recovery.revoke();
     assert_eq!(recovery.allowance(), 0);
-    assert_eq!(recovery.probe(5), 5);
-    assert_eq!(recovery.probe(3), 5, "those that are left are enough");
+    assert_eq!(recovery.grant_retries(5), 5);
+    assert_eq!(recovery.grant_retries(3), 5, "those that are left are enough");
     recovery.on_return(false);
     recovery.resume(Instant::ZERO, RTO);
     assert_eq!(recovery.allowance(), 1_000, "as many as at first");

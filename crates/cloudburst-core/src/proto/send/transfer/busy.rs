@@ -6,9 +6,11 @@ use core::time::Duration;
 
 const FIRST_BACKOFF: Duration = Duration::from_millis(1);
 /// Backoffs are as many times longer as there are this many unfinished messages to the peer. Each
-/// message thus probes it less often from twice this number on.
+/// message thus tries it less often from twice this number on.
 const FEW_MESSAGES: usize = 64;
 
+// A peer that is busy answers: it lacks capacity for this message, perhaps not for a shorter one. The
+// pause is therefore the message's and not part of the peer's liveness.
 #[derive(Debug)]
 pub(super) struct Busy {
     /// The end of the backoff, if there is one.
@@ -32,7 +34,7 @@ impl Busy {
     /// Stretches backoffs from the next one on. `unfinished` is the number of unfinished messages
     /// to the peer.
     pub(super) fn stretch(&mut self, unfinished: usize) {
-        // 5,000 calls that an overloaded service does not take would send it 50,000 probes a
+        // 5,000 calls that an overloaded service does not take would send it 50,000 symbols a
         // second.
         self.stretch = (unfinished / FEW_MESSAGES).clamp(1, MAX_STRETCH as usize) as u32;
     }

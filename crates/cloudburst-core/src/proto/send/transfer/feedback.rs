@@ -18,7 +18,7 @@ impl Transfer {
     pub(in crate::proto::send) fn on_busy(&mut self, now: Instant, unfinished: usize) {
         self.busy.stretch(unfinished);
         // Without a block under way, the BUSY is out of date, and a backoff would leave nothing to
-        // probe with.
+        // retry with.
         if self.busy.until().is_none() && !self.active.is_empty() {
             self.busy.back_off(now);
             self.arrivals.exempt();

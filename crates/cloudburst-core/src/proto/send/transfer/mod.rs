@@ -4,7 +4,6 @@
 mod arrivals;
 mod busy;
 mod feedback;
-mod paused;
 mod sent_log;
 
 pub(super) use self::arrivals::ArrivalLog;
@@ -59,7 +58,7 @@ pub(super) struct Transfer {
     /// Blocks begun, since the receiver last forgot them.
     begun: usize,
     done: usize,
-    /// The backoff while the receiver has no capacity: only probes are sent until it has.
+    /// The backoff while the receiver has no capacity: only retries are sent until it has.
     busy: Busy,
     /// How many times the message has started over.
     restarts: u32,
@@ -68,8 +67,6 @@ pub(super) struct Transfer {
     earlier_remotes: Vec<Incarnation>,
     /// The number of the next packet when the receiver last forgot its blocks.
     restarted_at: u64,
-    /// While the peer is unresponsive, the number of symbols that may still be sent.
-    paused: Option<u32>,
 }
 
 /// One block on its way to one receiver.
@@ -122,7 +119,6 @@ impl Transfer {
             restarts: 0,
             earlier_remotes: Vec::new(),
             restarted_at: 0,
-            paused: None,
         }
     }
 
@@ -139,13 +135,8 @@ impl Transfer {
         self.arrivals.clear();
     }
 
-    /// Whether a symbol may be sent now.
+    /// Whether there is a symbol to send.
     pub(super) fn is_ready(&self) -> bool {
-        self.paused != Some(0) && self.has_more()
-    }
-
-    /// Whether there is a symbol to send, even if the peer is unresponsive.
-    fn has_more(&self) -> bool {
         self.may_begin() || self.active.iter().any(|block| block.recovery.allowance() > 0)
     }
 
@@ -160,8 +151,7 @@ impl Transfer {
 
     /// Its rank in the schedule.
     pub(super) fn rank(&self) -> Rank {
-        let probing = self.paused.is_some();
-        Rank { probing, priority: Reverse(self.priority), remaining: self.remaining() }
+        Rank { priority: Reverse(self.priority), remaining: self.remaining() }
     }
 
     /// The number of symbols still to be sent if nothing more is lost. The schedule prefers
@@ -283,10 +273,9 @@ impl Transfer {
         self.done > 0
     }
 
-    /// The next moment at which the message itself needs attention. One that waits for a probe gets
-    /// it from its peer.
-    pub(super) fn wake_at(&self, waits_for_probe: bool) -> Instant {
-        if self.paused.is_some() || waits_for_probe {
+    /// The next moment at which the message itself needs attention, unless it waits for its peer.
+    pub(super) fn wake_at(&self, waits: bool) -> Instant {
+        if waits {
             return self.deadline;
         }
         let recovery = || {
@@ -314,17 +303,37 @@ impl Transfer {
             return 0;
         }
         self.busy.back_off(now);
-        self.probe_one()
-    }
-
-    /// Grants one symbol, which is answered with BUSY again or with the current state.
-    fn probe_one(&mut self) -> u32 {
         let Some(block) = self.active.first_mut() else { return 0 };
-        block.recovery.probe(1)
+        // It is answered with BUSY again or with the current state.
+        block.recovery.grant_retries(1)
     }
 
-    /// Whether a backoff, if there is one, can end through probes of a block that is under way.
-    pub(super) fn is_backoff_probed(&self) -> bool {
+    /// Whether it bursts until STOP, even to an unresponsive peer.
+    pub(super) fn is_endless(&self) -> bool {
+        self.policy.is_endless()
+    }
+
+    /// Ensures that there is a symbol to send to an unresponsive peer. Returns whether there is.
+    pub(super) fn has_retry(&mut self) -> bool {
+        if !self.is_ready()
+            && let Some(block) = self.active.first_mut()
+        {
+            block.recovery.retry();
+        }
+        self.is_ready()
+    }
+
+    /// Continues at once, because the peer was unresponsive or unverified, and answers.
+    pub(super) fn resume(&mut self, all_healthy: bool) {
+        if self.busy.until().is_none() {
+            for block in self.active.iter_mut().filter(|block| block.recovery.allowance() == 0) {
+                block.recovery.on_return(all_healthy);
+            }
+        }
+    }
+
+    /// Whether a backoff, if there is one, can end through retries of a block that is under way.
+    pub(super) fn is_backoff_retried(&self) -> bool {
         self.busy.until().is_none() || !self.active.is_empty()
     }
 

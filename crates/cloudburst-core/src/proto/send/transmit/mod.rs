@@ -63,7 +63,7 @@ impl Sender {
         if self.pacer.ready_at() > now {
             return None;
         }
-        // HELLOs and probes go first, but not two in a row while other symbols wait.
+        // HELLOs and retries go first, but not two in a row while other symbols wait.
         if !self.symbols_are_next
             && let Some(transmit) = self.transmit_liveness(now, buffer)
         {
@@ -77,25 +77,14 @@ impl Sender {
         }
     }
 
-    /// Writes a packet that checks whether a peer answers: a HELLO, or a probe of a peer that has
-    /// not answered for long.
+    /// Writes a packet that checks whether a peer answers: a HELLO, or a retry to an unresponsive
+    /// peer.
     fn transmit_liveness(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.transmit_hello(now, buffer).or_else(|| self.transmit_probe(now, buffer))
-    }
-
-    fn transmit_probe(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let id = self.schedule.next_probe()?;
-        if self.probes.ready_at() > now {
-            return None;
-        }
-        let transmit = self.transmit_train(now, id, buffer)?;
-        let packets = transmit.len / transmit.segment_size;
-        self.probes.charge(now, transmit.len + packets * self.overhead(&transmit.via));
-        Some(transmit)
+        self.transmit_hello(now, buffer).or_else(|| self.transmit_retry(now, buffer))
     }
 
     /// Bytes on the wire that a packet by `via` has besides its payload.
-    fn overhead(&self, via: &Via) -> usize {
+    pub(super) fn overhead(&self, via: &Via) -> usize {
         headers(via) + self.resolver.overhead(*via)
     }
 
@@ -128,6 +117,9 @@ impl Sender {
         quantum: Quantum,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        if !self.schedule.ranked.contains(quantum.message) {
+            return None;
+        }
         let transmit = self.transmit_train(now, quantum.message, buffer)?;
         // A quantum that takes long on the wire ends early, because other messages may be more
         // urgent by then.
@@ -139,7 +131,7 @@ impl Sender {
 
     /// Begins a quantum of the message that the schedule chooses.
     fn begin_quantum(&mut self) -> Option<Quantum> {
-        let id = self.schedule.next_quantum()?;
+        let id = self.schedule.next()?;
         self.schedule.served(id);
         let Outgoing { transfer, .. } = self.messages.get(&id)?;
         let peer = self.peers.get(&transfer.peer)?;
@@ -148,7 +140,7 @@ impl Sender {
 
     /// Writes a train of `id` on the next path, with packets of other messages to the same peer if
     /// it has capacity.
-    fn transmit_train(
+    pub(super) fn transmit_train(
         &mut self,
         now: Instant,
         id: MessageId,

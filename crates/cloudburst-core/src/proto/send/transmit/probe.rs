@@ -52,7 +52,7 @@ impl Sender {
 
     fn write_probe(&mut self, now: Instant, due: ProbeDue, buffer: &mut Vec<u8>) -> Option<()> {
         let Outgoing { source, transfer } = self.messages.get_mut(&due.message)?;
-        let peer = self.peers.get_mut(&transfer.peer).filter(|peer| peer.usable)?;
+        let peer = self.peers.get_mut(&transfer.peer).filter(|peer| peer.liveness.is_verified())?;
         let low_watermark = peer.low_watermark().unwrap_or(source.id);
         let session = peer.session.as_mut()?;
         let capabilities = session.capabilities;

@@ -36,7 +36,7 @@ pub(super) struct Train {
 pub(super) struct Part {
     block: u32,
     pub(super) packets: usize,
-    /// Whether they follow an RTO.
+    /// Whether they follow an RTO, or the peer is unresponsive.
     is_retry: bool,
     /// Whether they probe the path, besides the symbols that the block was granted.
     probe: bool,
@@ -59,17 +59,14 @@ impl Train {
         limits: TrainLimits,
         marking: Marking,
     ) -> Option<(Self, Part)> {
-        if !transfer.is_ready() || !peer.usable {
-            return None;
-        }
-        let allowance = transfer.pause_allowance();
+        let retry = !peer.lets_burst(transfer);
         let session = peer.session.as_ref()?;
         let capabilities = session.capabilities;
         let pulled = transfer.is_pulled(capabilities);
         let block = transfer.block_to_send(source, &session.digest, &peer.paths, capabilities)?;
         let packet_len = packet_len(source, block.index, pulled, capabilities)?;
         let longest = (limits.bytes / packet_len).clamp(1, limits.packets);
-        let ready = block.recovery.allowance().min(allowance) as usize;
+        let ready = if retry { 1 } else { block.recovery.allowance() as usize };
         let unanswered = block.recovery.unanswered();
         let Opportunity { path, via, packets, capacity, probe } =
             take_opportunity(now, peer, ready, longest, unanswered);
@@ -79,8 +76,9 @@ impl Train {
             block.recovery.grant_extra();
         }
         // Packets that follow an RTO are sent alone, because little is known of the path.
-        let capacity = if unanswered > 0 || allowance < u32::MAX { 0 } else { capacity };
-        let part = Part { block: block.index, packets, is_retry: unanswered > 0, probe };
+        let is_retry = retry || unanswered > 0;
+        let capacity = if is_retry { 0 } else { capacity };
+        let part = Part { block: block.index, packets, is_retry, probe };
         Some((Self { path, via, packet_len, marking, capacity, capabilities }, part))
     }
 
@@ -194,7 +192,7 @@ impl Train {
         &self,
         now: Instant,
         part: Part,
-        Outgoing { source, transfer }: &mut Outgoing,
+        Outgoing { transfer, .. }: &mut Outgoing,
         peer: &mut Peer,
         requested: bool,
     ) -> bool {
@@ -203,12 +201,7 @@ impl Train {
         peer.counts.symbols_sent += part.packets as u64;
         peer.counts.retries += if part.is_retry { part.packets as u64 } else { 0 };
         // An answer is due from the first ACK request on.
-        let is_first_request = requested && peer.liveness.on_ack_request(now);
-        let waits = transfer.on_probed(part.packets);
-        if waits {
-            peer.liveness.push_again(now, source.id);
-        }
-        is_first_request || waits
+        requested && peer.liveness.on_ack_request(now)
     }
 }
 
