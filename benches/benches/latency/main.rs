@@ -32,6 +32,7 @@ use crate::calls::Group;
 use cloudburst_benches::ends::Ends;
 use cloudburst_benches::stats::{digits, machine};
 use cloudburst_benches::transport::{Messages, PATIENCE, config, message};
+use cloudburst_benches::usage::Others;
 use cloudburst_benches::{Result, run_in_namespaces};
 use cloudburst_net::{Code, Config};
 use std::process::{self, ExitCode};
@@ -66,7 +67,8 @@ fn run(arguments: &[String]) -> Result<()> {
     let wanted = |part| parts.is_empty() || parts.contains(&part);
 
     let ends = Ends::on_a_wire(0)?;
-    let mut text = format!("Measured on {}.\n", machine());
+    let others = Others::watch()?;
+    let mut text = String::new();
     // First, while the allocator holds no freed memory.
     if wanted("memory") {
         text += &memory(&ends)?;
@@ -94,6 +96,11 @@ fn run(arguments: &[String]) -> Result<()> {
         text += &trains::table(&ends)?;
     }
     text += &targets::tables(&groups, &lossy, &floods);
+    let text = format!(
+        "Measured on {}.\n\nOther processes used {:.0} % of its CPUs meanwhile.\n{text}",
+        machine(),
+        others.share()? * 100.0
+    );
     print!("\n{text}");
     if parts.is_empty() {
         fs::write(TABLES, text).map_err(|error| format!("{TABLES}: {error}"))?;
