@@ -59,8 +59,8 @@ const THREADS: &str = "threads an end";
 const GROUPS: [(&str, &[&str]); 6] = [
     ("futex", &["futex"]),
     ("epoll", &["epoll_wait", "epoll_pwait", "epoll_pwait2", "epoll_ctl", "poll", "ppoll"]),
-    ("send", &["sendto", "sendmsg", "sendmmsg"]),
-    ("receive", &["recvfrom", "recvmsg", "recvmmsg"]),
+    ("send", &["sendto", "sendmsg", "sendmmsg", "writev"]),
+    ("receive", &["recvfrom", "recvmsg", "recvmmsg", "readv"]),
     ("timer", &["timerfd_settime", "clock_nanosleep", "nanosleep"]),
     ("eventfd", &["read", "write"]),
 ];
