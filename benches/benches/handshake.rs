@@ -21,7 +21,7 @@
 use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::id::{Incarnation, PathId, SessionId};
 use cloudburst_core::path::{Egresses, Via};
-use cloudburst_core::proto::Transceiver;
+use cloudburst_core::proto::{SendOptions, Transceiver};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::handshake::{
@@ -177,7 +177,9 @@ impl End {
 
     /// Starts a handshake.
     fn connect(&mut self) {
-        self.endpoint.connect(self.now, RESPONDER, None).expect("there is capacity for one peer");
+        self.endpoint
+            .connect(self.now, RESPONDER, &SendOptions::default())
+            .expect("there is capacity for one peer");
         self.transmit();
     }
 

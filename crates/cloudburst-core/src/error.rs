@@ -27,15 +27,20 @@ pub enum StartError {
         /// The limit: `max_message`, less that header.
         max: usize,
     },
-    /// The limit on messages or bytes in flight is reached: try again when a message has ended.
-    #[error(
-        "{messages} messages and connects ({bytes} bytes) are waiting or under way: wait until one ends"
-    )]
+    /// The limit on messages or bytes in flight is reached, and the message must not wait, or too many
+    /// others wait: try again when a message has ended.
+    #[error("{messages} messages and connects ({bytes} bytes) are under way: wait until one ends")]
     Full {
-        /// Messages and connects waiting or under way.
+        /// Messages and connects under way.
         messages: usize,
         /// The bytes of these messages.
         bytes: usize,
+    },
+    /// The limit on calls in flight is reached, and the call must not wait.
+    #[error("{calls} calls are in flight: wait until one ends, or raise `memory`")]
+    TooManyCalls {
+        /// Calls in flight.
+        calls: usize,
     },
     /// The path map has no path to the peer, the two addresses are of different families, or the
     /// port is 0.
@@ -149,10 +154,13 @@ pub enum Rejection {
          last packets: {0}"
     )]
     Local(LocalError),
-    /// A session was open, but the rate limit or other messages delayed this one past its deadline;
-    /// or its deadline was zero.
+    /// A session was open, but the rate limit or other messages delayed this one past its deadline,
+    /// there was no capacity for it before, or its deadline was zero.
     #[error("no packet of the message was sent before its deadline")]
     NotStarted,
+    /// This endpoint closed while it waited for capacity.
+    #[error("this endpoint closed before the message was started")]
+    Closing,
     /// It was cancelled before its first packet was sent.
     #[error("the message was cancelled before its first packet was sent")]
     Cancelled,
@@ -226,10 +234,9 @@ pub struct Receipt {
     /// Symbols known to have arrived on each path, as of the receiver's last answer. A path without
     /// arrivals has no entry.
     pub arrivals: Vec<Arrivals>,
-    /// The time from when the endpoint had capacity for the message to its first packet on the wire:
-    /// waiting for a session, for other messages, for the rate. A send that first waits for capacity
-    /// ([`Limits::send_messages`](crate::config::Limits::send_messages) and `send_bytes`) takes longer by
-    /// that wait. Measured by the driver's clock, to the nanosecond.
+    /// The time from when the endpoint accepted the message to its first packet on the wire: waiting for
+    /// capacity ([`Limits`](crate::config::Limits)), for a session, for other messages, for the rate.
+    /// Measured by the driver's clock, to the nanosecond.
     pub waited: Duration,
     /// The time from the first packet to STOP: the message completion time (MCT) of the paper, plus
     /// the one-way delay of the STOP. Measured by the driver's clock, to the nanosecond.
@@ -243,7 +250,7 @@ impl Receipt {
         self.packets as f64 / self.source_symbols.max(1) as f64
     }
 
-    /// Returns the time from when there was capacity for the message to STOP: the sum of
+    /// Returns the time from when the endpoint accepted the message to STOP: the sum of
     /// [`waited`](Self::waited) and [`completed_in`](Self::completed_in).
     pub fn total(&self) -> Duration {
         self.waited.saturating_add(self.completed_in)

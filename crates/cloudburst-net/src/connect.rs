@@ -87,7 +87,7 @@ impl Endpoint {
 
     async fn connect_with(&self, peer: SocketAddr, options: SendOptions) -> Result<(), SendError> {
         let _ = self.inner.join_runtime();
-        let begin = |options: &SendOptions| self.begin_connect(peer, options.deadline);
+        let begin = |options: &SendOptions| self.begin_connect(peer, &options.wait(false));
         let (connecting, ended) = self.inner.retry_while_full(options, begin).await?;
         let ended = ended.await;
         drop(connecting);
@@ -101,14 +101,14 @@ impl Endpoint {
     fn begin_connect(
         &self,
         peer: SocketAddr,
-        deadline: Option<Duration>,
+        options: &SendOptions,
     ) -> Result<(Connecting<'_>, Receiver<Result<(), Rejection>>), SendError> {
         let (sender, ended) = oneshot::channel();
         let on_connect = Box::new(move |result| {
             // This fails if the caller no longer waits.
             let _ = sender.send(result);
         });
-        let begun = self.inner.engine.connect(crate::io::canonical(peer), deadline, on_connect);
+        let begun = self.inner.engine.connect(crate::io::canonical(peer), options, on_connect);
         let id = begun?;
         Ok((Connecting { id, inner: &self.inner }, ended))
     }

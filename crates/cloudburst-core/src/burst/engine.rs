@@ -96,11 +96,11 @@ impl<I: PacketIo> Engine<I> {
     pub fn connect(
         &self,
         peer: SocketAddr,
-        deadline: Option<Duration>,
+        options: &SendOptions,
         on_connect: OnConnect,
     ) -> Result<ConnectId, StartError> {
         let mut state = self.shared.lock();
-        let id = state.endpoint.connect(self.shared.io.now(), peer, deadline)?;
+        let id = state.endpoint.connect(self.shared.io.now(), peer, options)?;
         state.on_connect.insert(id, on_connect);
         drop(state);
         self.shared.report();
@@ -165,7 +165,7 @@ impl<I: PacketIo> Engine<I> {
     ) -> Result<MessageId, StartError> {
         let kept = bytes.clone();
         let mut state = self.shared.lock();
-        let id = state.endpoint.sender.send(self.shared.io.now(), peer, role, bytes, options)?;
+        let id = state.endpoint.send_as(self.shared.io.now(), peer, role, bytes, options)?;
         state.on_end.insert(id, (on_end, kept));
         // With a deadline of zero, it has already ended.
         let ended = state.endpoint.sender.has_events();

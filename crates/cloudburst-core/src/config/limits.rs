@@ -5,11 +5,13 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Messages and connects that may be waiting or in flight, to all peers, and calls that may be in
-    /// flight.
+    /// Messages and connects that may be in flight, to all peers, and calls that may be in flight.
     pub send_messages: usize,
-    /// Bytes that may be waiting or in flight, to all peers. A single message always fits.
+    /// Bytes that may be in flight, to all peers. A single message always fits.
     pub send_bytes: usize,
+    /// Messages, calls and connects that may wait in line until these limits let them start. The bytes
+    /// of messages stay where they are meanwhile, and do not count.
+    pub waiting: usize,
     /// Delivered messages that the application has not taken yet; requests have a queue of the same
     /// length of their own.
     pub receive_messages: usize,
@@ -29,6 +31,7 @@ impl Limits {
         Self {
             send_messages: memory / (10 * KIB),
             send_bytes: memory / 5 * 2,
+            waiting: memory / (5 * KIB),
             receive_messages: memory / (640 * KIB),
             receive_bytes: memory / 10,
             decode_bytes: memory / 5 * 2,

@@ -105,12 +105,13 @@ pub struct Config {
     ///
     /// | limit | value | default |
     /// |---|---|---|
-    /// | `send_bytes`: messages waiting or in flight, to all peers | 2/5 | 256 MiB |
+    /// | `send_bytes`: messages in flight, to all peers | 2/5 | 256 MiB |
     /// | `decode_bytes`: messages being received, from all peers | 2/5 | 256 MiB |
     /// | `decode_bytes_per_peer`: of these, from one peer | 1/10 | 64 MiB |
     /// | `receive_bytes`: messages that the application has not taken | 1/10 | 64 MiB |
     /// | the same of requests | 1/10 | 64 MiB |
     /// | `send_messages`: messages, connects and calls in flight | one per 10 KiB | 65,536 |
+    /// | `waiting`: those that wait in line for these limits | one per 5 KiB | 131,072 |
     /// | `receive_messages`: in each of the queues of the application | one per 640 KiB | 1,024 |
     /// | `max_peers`: remembered by each half | one per 160 KiB | 4,096 |
     ///
@@ -160,6 +161,7 @@ impl Config {
         Limits {
             send_messages: tuning.send_messages.unwrap_or(of_memory.send_messages),
             send_bytes: tuning.send_bytes.unwrap_or(of_memory.send_bytes),
+            waiting: of_memory.waiting,
             receive_messages: tuning.receive_messages.unwrap_or(of_memory.receive_messages),
             receive_bytes: tuning.receive_bytes.unwrap_or(of_memory.receive_bytes),
             decode_bytes: tuning.decode_bytes.unwrap_or(of_memory.decode_bytes),
@@ -200,6 +202,7 @@ mod tests {
         let limits = Limits {
             send_messages: 65_536,
             send_bytes: 256 * MIB,
+            waiting: 131_072,
             receive_messages: 1_024,
             receive_bytes: 64 * MIB,
             decode_bytes: 256 * MIB,

@@ -82,8 +82,14 @@ impl Transceiver {
     /// with them. Answers that would leave on their own are held back, for a driver whose
     /// application has something new to read and may respond at once.
     pub fn poll_symbols(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.start_waiting(now);
         let symbols = self.sender.poll_transmit(now, buffer)?;
         Some(self.receiver.poll_piggyback(now, symbols, buffer))
+    }
+
+    /// Starts what waits in line and has capacity now.
+    pub(super) fn start_waiting(&mut self, now: Instant) {
+        self.sender.start_waiting(now, self.calls.waiting());
     }
 
     /// The next event for the application.
@@ -125,12 +131,13 @@ impl Transceiver {
         ended.or_else(|| calls.poll_withdrawn().map(Event::Withdrawn))
     }
 
-    /// Sends a request to `peer`. An [`Event::Answered`] reports how its call ends. The deadline is
-    /// that of the call, whatever `options` say.
+    /// Sends a request to `peer`, perhaps after waiting in line as a message does. An
+    /// [`Event::Answered`] reports how its call ends. The deadline is that of the call, whatever
+    /// `options` say.
     ///
     /// # Errors
     ///
-    /// See [`StartError`]. On an error, nothing was sent, and the request can be tried again.
+    /// See [`StartError`]. On an error, nothing was sent.
     pub fn call(
         &mut self,
         now: Instant,
@@ -142,7 +149,7 @@ impl Transceiver {
         // what nobody waits for.
         let options = SendOptions { deadline: Some(call.timeout), ..*options };
         let frame = call.frame.clone();
-        let request = self.sender.send(now, peer, Role::Request, frame, &options)?;
+        let request = self.send_as(now, peer, Role::Request, frame, &options)?;
         self.calls.enter(now, peer, call, request);
         Ok(())
     }
@@ -167,7 +174,8 @@ impl Transceiver {
     }
 
     /// Stops accepting connects and new messages, both to send and to receive. Those under way
-    /// continue, and the requests that the application has taken can be replied to. Requests that
+    /// continue, what waits in line does not, and the requests that the application has taken can be
+    /// replied to. Requests that
     /// it has not taken are refused, as far as there is capacity for the refusals. Another call
     /// refuses those that are left and those that have arrived since.
     pub fn close(&mut self, now: Instant) {

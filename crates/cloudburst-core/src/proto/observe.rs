@@ -158,7 +158,7 @@ pub enum SendEnd {
         packets: usize,
         /// Symbols that a network without loss needs.
         needed: usize,
-        /// The time from when there was capacity for the message to STOP.
+        /// The time from when the message was accepted to STOP.
         took: Duration,
     },
     /// The message was not delivered.

@@ -47,7 +47,7 @@ pub struct TransceiverCounters {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Latencies {
-    /// Messages sent and delivered: from when there was capacity for the message to STOP
+    /// Messages sent and delivered: from when the message was accepted to STOP
     /// ([`Receipt::total`](crate::error::Receipt::total)).
     pub sent: LatencyHistogram,
     /// Messages received: from the first symbol to the one that completed the message.
@@ -107,8 +107,8 @@ impl Transceiver {
         self.busy_poll
     }
 
-    /// Opens a session with `peer` before there is a message for it. `None` stands for the default
-    /// deadline of messages. An [`Event::Connected`](super::Event::Connected) reports the end.
+    /// Opens a session with `peer` before there is a message for it. Of the `options`, the deadline
+    /// counts, and whether it waits. An [`Event::Connected`](super::Event::Connected) reports the end.
     ///
     /// The handshake is the one that a message would begin. A connect ends once the peer is known
     /// to hold the session: immediately if it is and the peer has been heard from recently. It
@@ -122,9 +122,10 @@ impl Transceiver {
         &mut self,
         now: Instant,
         peer: SocketAddr,
-        deadline: Option<Duration>,
+        options: &SendOptions,
     ) -> Result<ConnectId, StartError> {
-        self.sender.connect(now, peer, deadline)
+        self.start_waiting(now);
+        self.sender.connect(now, peer, options)
     }
 
     /// Ends a connect before its deadline, with
@@ -134,7 +135,9 @@ impl Transceiver {
         self.sender.cancel_connect(id);
     }
 
-    /// Accepts a message to burst to `peer`.
+    /// Accepts a message to burst to `peer`. If there is no capacity for it, it waits in line, unless
+    /// `options` say otherwise: peers take turns, and messages to one start in order of arrival. Its
+    /// id is 2^48 or more then, and on the wire it has another.
     ///
     /// # Errors
     ///
@@ -146,7 +149,20 @@ impl Transceiver {
         bytes: Bytes,
         options: &SendOptions,
     ) -> Result<MessageId, StartError> {
-        self.sender.send(now, peer, Role::Plain, bytes, options)
+        self.send_as(now, peer, Role::Plain, bytes, options)
+    }
+
+    /// [`send`](Self::send) for a message of `role`.
+    pub(crate) fn send_as(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        role: Role,
+        bytes: Bytes,
+        options: &SendOptions,
+    ) -> Result<MessageId, StartError> {
+        self.start_waiting(now);
+        self.sender.send(now, peer, role, bytes, options, self.calls.waiting())
     }
 
     /// Prepares a request with `bytes` for a call that may take `timeout`. `None` stands for the
@@ -168,7 +184,7 @@ impl Transceiver {
         options: &SendOptions,
     ) -> Result<MessageId, StartError> {
         let frame = response(request.call, bytes);
-        let id = self.sender.send(now, request.peer, Role::Response, frame, options)?;
+        let id = self.send_as(now, request.peer, Role::Response, frame, options)?;
         self.calls.release(request.id());
         Ok(id)
     }
@@ -186,7 +202,7 @@ impl Transceiver {
         options: &SendOptions,
     ) -> Result<MessageId, StartError> {
         let frame = self.overload_response(request.id());
-        let id = self.sender.send(now, request.peer, Role::Response, frame, options)?;
+        let id = self.send_as(now, request.peer, Role::Response, frame, options)?;
         self.calls.release(request.id());
         self.calls.count_overloaded();
         Ok(id)

@@ -17,8 +17,13 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The delay of the links, without transmission times.
 const ROUND_TRIP: Duration = Duration::from_micros(100);
 
+fn within(deadline: Option<Duration>) -> SendOptions {
+    let options = SendOptions::default();
+    deadline.map_or(options, |deadline| options.deadline(deadline))
+}
+
 fn connect(pair: &mut Pair, deadline: Option<Duration>) -> ConnectId {
-    pair.a.endpoint.connect(pair.now, Side::B.address(0), deadline).unwrap()
+    pair.a.endpoint.connect(pair.now, Side::B.address(0), &within(deadline)).unwrap()
 }
 
 /// Runs until A's connect `id` has ended, and returns how.
@@ -122,7 +127,7 @@ fn a_connect_whose_packets_do_not_leave_this_host_blames_it() {
     let mut now = Instant::from_nanos(1);
     let mut buffer = Vec::new();
     let mut endpoint = endpoint(Config::default());
-    let id = endpoint.connect(now, Side::B.address(0), None).unwrap();
+    let id = endpoint.connect(now, Side::B.address(0), &SendOptions::default()).unwrap();
     loop {
         while let Some(transmit) = endpoint.poll_transmit(now, &mut buffer) {
             endpoint.not_sent(&transmit, LocalError::Denied);
@@ -143,7 +148,7 @@ fn a_peer_that_speaks_another_version_is_named_to_connects_and_to_messages() {
     let mut packet = Vec::new();
     let mut endpoint = endpoint(Config::default());
     let peer = Side::B.address(0);
-    let id = endpoint.connect(now, peer, Some(SECOND)).unwrap();
+    let id = endpoint.connect(now, peer, &within(Some(SECOND))).unwrap();
     let options = SendOptions::default().deadline(2 * SECOND);
     let message = endpoint.send(now, peer, message(10, 1), &options).unwrap();
     let transmit = endpoint.poll_transmit(now, &mut packet).unwrap();
@@ -325,15 +330,15 @@ fn a_connect_takes_the_capacity_of_a_message_and_keeps_its_peer() {
     };
     let mut pair = Pair::new(Setup { a, ..Setup::default() });
     let nobody = SocketAddr::from(([11, 0, 0, 1], 9));
-    pair.a.endpoint.connect(pair.now, nobody, Some(SECOND)).unwrap();
+    pair.a.endpoint.connect(pair.now, nobody, &within(Some(SECOND))).unwrap();
     let now = pair.now;
     let to = Side::B.address(0);
     let no_room = Err(StartError::Full { messages: 1, bytes: 0 });
-    assert_eq!(pair.a.endpoint.connect(now, to, None), no_room, "for another peer");
-    pair.a.endpoint.connect(now, nobody, Some(SECOND)).unwrap();
+    let options = SendOptions::default().wait(false);
+    assert_eq!(pair.a.endpoint.connect(now, to, &options), no_room, "for another peer");
+    pair.a.endpoint.connect(now, nobody, &within(Some(SECOND))).unwrap();
     let full = StartError::Full { messages: 2, bytes: 0 };
-    assert_eq!(pair.a.endpoint.connect(now, nobody, None), Err(full.clone()));
-    let options = SendOptions::default();
+    assert_eq!(pair.a.endpoint.connect(now, nobody, &options), Err(full.clone()));
     assert_eq!(pair.a.endpoint.send(now, nobody, message(1, 1), &options), Err(full));
     pair.settle();
     pair.deliver(message(10, 1));
@@ -344,7 +349,7 @@ fn a_closing_endpoint_refuses_connects_and_goes_on_with_those_under_way() {
     let mut pair = Pair::new(Setup::default());
     let id = connect(&mut pair, None);
     pair.a.endpoint.close(pair.now);
-    let refused = pair.a.endpoint.connect(pair.now, Side::B.address(0), None);
+    let refused = pair.a.endpoint.connect(pair.now, Side::B.address(0), &SendOptions::default());
     assert_eq!(refused, Err(StartError::Closing));
     assert_eq!(pair.a.endpoint.unfinished(), 1);
     assert_eq!(ended(&mut pair, id), Ok(()));
@@ -366,7 +371,7 @@ fn an_endpoint_connects_to_itself() {
     let now = Instant::from_nanos(1_000_000_000);
     let own = Side::A.address(0);
     let mut endpoint = endpoint(Config::default());
-    let id = endpoint.connect(now, own, None).unwrap();
+    let id = endpoint.connect(now, own, &SendOptions::default()).unwrap();
     run_alone(&mut endpoint, now, own);
     assert_eq!(endpoint.poll_event(), Some(Event::Connected(id, Ok(()))));
     endpoint.send(now, own, message(10, 1), &SendOptions::default()).unwrap();

@@ -219,7 +219,8 @@ fn a_full_sender_refuses_until_something_ends() {
     pair.send(message(10, 2));
     let now = pair.now;
     let to = Side::B.address(0);
-    let full = pair.a.endpoint.send(now, to, Bytes::new(), &SendOptions::default());
+    let at_once = SendOptions::default().wait(false);
+    let full = pair.a.endpoint.send(now, to, Bytes::new(), &at_once);
     assert_eq!(full, Err(StartError::Full { messages: 2, bytes: 20 }));
     pair.settle();
     pair.deliver(message(10, 3));

@@ -52,3 +52,4 @@ mod trains;
 mod trimming;
 mod unconfirmed;
 mod unresponsive;
+mod waiting;

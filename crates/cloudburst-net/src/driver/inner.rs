@@ -107,7 +107,8 @@ impl Inner {
         options: &SendOptions,
         on_end: impl FnOnce(Outcome) + Send + 'static,
     ) -> Result<MessageId, SendError> {
-        self.send(canonical(peer), role, bytes, options, Box::new(on_end)).map_err(SendError::from)
+        let options = options.wait(false);
+        self.send(canonical(peer), role, bytes, &options, Box::new(on_end)).map_err(SendError::from)
     }
 
     /// Tries to begin a send until the endpoint has capacity for it or its deadline passes. `begin` gets
@@ -162,6 +163,7 @@ impl Inner {
         options: &SendOptions,
         on_answer: OnAnswer,
     ) -> Result<(), StartError> {
+        let options = &options.wait(false);
         let Some(runtime) = self.join_runtime() else {
             return self.engine.call(peer, call, options, on_answer);
         };

@@ -282,6 +282,7 @@ impl From<StartError> for SendError {
         match refusal {
             StartError::TooLarge { len, max } => Self::TooLarge { len, max },
             StartError::Full { messages, bytes } => Self::Full { messages, bytes },
+            StartError::TooManyCalls { calls } => Self::TooManyCalls { calls },
             StartError::NoPath(peer) => Self::NoPath { peer },
             StartError::Gone(peer) => Self::Gone { peer },
             StartError::Order { peer, source } => Self::Order { peer, source },
@@ -301,6 +302,7 @@ impl From<Rejection> for SendError {
             Rejection::NotAccepted => Self::NotAccepted,
             Rejection::Local(error) => Self::NotSent(error),
             Rejection::NotStarted => Self::NotStarted,
+            Rejection::Closing => Self::Closing,
             Rejection::Cancelled => Self::Cancelled,
         }
     }
@@ -473,6 +475,7 @@ mod tests {
             Rejection::NotAccepted,
             Rejection::Local(local),
             Rejection::NotStarted,
+            Rejection::Closing,
             Rejection::Cancelled,
         ] {
             let error = SendError::from(CallFailure::Rejected(rejection));
@@ -496,6 +499,7 @@ mod tests {
         for refusal in [
             StartError::TooLarge { len: 2, max: 1 },
             StartError::Full { messages: 1, bytes: 2 },
+            StartError::TooManyCalls { calls: 1 },
             StartError::NoPath(peer),
             StartError::Gone(peer),
             StartError::Closing,

@@ -109,7 +109,7 @@ fn send_to_all(world: &mut World) -> Vec<Name> {
 /// Sends a message. Returns `None` if messages under way take up all capacity: those of a process that
 /// slept have not ended when it sends.
 fn send(world: &mut World, from: usize, to: usize) -> Option<Name> {
-    let options = SendOptions::default().deadline(Duration::from_secs(10));
+    let options = SendOptions::default().deadline(Duration::from_secs(10)).wait(false);
     match world.send(from, address(to, 0), LEN, &options) {
         Ok(name) => Some(name),
         Err(StartError::Full { .. }) if matches!(world.setup.end, End::Paused) => None,

@@ -169,6 +169,7 @@ pub(crate) fn options(choices: &mut Choices<'_>) -> SendOptions {
     options.deadline = deadline.map(Duration::from_millis);
     options.code = CODES.get(usize::from(byte / 5) % (CODES.len() + 1)).copied();
     options.policy = POLICIES.get(usize::from(byte / 35)).copied();
+    options.wait = !byte.is_multiple_of(3);
     options
 }
 

@@ -5,7 +5,7 @@ use crate::conditions::link_config;
 use crate::drive;
 use crate::faults::Faults;
 use crate::host::Host;
-use crate::log::{self, Log, Name, Sent, Trace};
+use crate::log::{self, Log, Name, Sent, Trace, UNIQUE};
 use crate::network::Network;
 use crate::setup::Setup;
 use cloudburst_core::config::BurstPolicy;
@@ -64,6 +64,8 @@ impl World {
         let bytes = self.log.messages.content(from, life, len);
         let config = &self.setup.configs[from];
         let endpoint = &mut self.hosts[from].endpoint;
+        // A message that waits is recognized by its content, which must then be unique.
+        let options = &options.wait(options.wait && bytes.len() >= UNIQUE);
         let id = endpoint.send(self.now, peer, bytes.clone(), options).inspect_err(|error| {
             let closed = self.log.profiles[from].closed;
             log::check_refusal(error, peer, bytes.len(), config.max_message, closed);

@@ -30,7 +30,7 @@ impl CallId {
     }
 }
 
-/// A request that is ready to be sent. It can be tried again until there is capacity for it.
+/// A request that is ready to be sent.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub(super) id: CallId,
@@ -42,9 +42,7 @@ impl Prepared {
     pub(super) fn new(id: CallId, timeout: Duration, bytes: &[u8]) -> Self {
         let mut frame = BytesMut::with_capacity(Role::Request.header_len() + bytes.len());
         frame.put_u64(id.0);
-        // Rounded up, so that a caller waits at least as long as it says.
-        let millis = timeout.as_micros().div_ceil(1_000);
-        frame.put_u32(u32::try_from(millis).unwrap_or(u32::MAX));
+        frame.put_u32(millis(timeout));
         frame.extend_from_slice(bytes);
         Self { id, timeout, frame: frame.freeze() }
     }
@@ -68,6 +66,20 @@ impl Prepared {
     pub const fn is_empty(&self) -> bool {
         self.frame.is_empty()
     }
+}
+
+/// The frame of a request whose caller waits for `timeout` from now on.
+pub(in crate::proto) fn with_timeout(frame: Bytes, timeout: Duration) -> Bytes {
+    let mut frame = frame.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+    if let Some(field) = frame.get_mut(8..12) {
+        field.copy_from_slice(&millis(timeout).to_be_bytes());
+    }
+    frame.freeze()
+}
+
+/// Milliseconds, rounded up, so that a caller waits at least as long as it says.
+fn millis(timeout: Duration) -> u32 {
+    u32::try_from(timeout.as_micros().div_ceil(1_000)).unwrap_or(u32::MAX)
 }
 
 /// A request as its callee receives it.
@@ -201,6 +213,8 @@ mod tests {
         assert!((0..12).all(|len| IncomingRequest::parse(message(wire.slice(..len))).is_none()));
         let endless = Prepared::new(call, Duration::MAX, b"").frame;
         assert_eq!(endless[8..], [0xff; 4]);
+        let late = with_timeout(wire.clone(), Duration::from_micros(999));
+        assert_eq!((&late[..8], &late[8..]), (&wire[..8], &[0, 0, 0, 1, b'h', b'i'][..]));
     }
 
     #[test]

@@ -8,6 +8,6 @@ mod frame;
 mod table;
 
 pub use frame::{CallId, IncomingRequest, Prepared, RequestId, response};
-pub(super) use frame::{answered, overload, refusal, withdrawal};
+pub(super) use frame::{answered, overload, refusal, with_timeout, withdrawal};
 pub(super) use table::CancelledCall;
 pub use table::{CallCounters, CallTable};

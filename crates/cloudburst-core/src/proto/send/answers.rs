@@ -48,7 +48,7 @@ impl Sender {
             }
         }
         let resumed = peer.answered(now, freshest);
-        let awaited = peer.opening.is_some() || !peer.connects.is_empty();
+        let awaited = peer.opening.is_some() || !peer.connects.is_empty() || self.line.len() > 0;
         for report in reports.clone() {
             if let Report::Alive { nonce } = report {
                 self.on_alive(now, address, nonce);

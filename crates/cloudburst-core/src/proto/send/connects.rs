@@ -1,12 +1,12 @@
 //! Connects: callers that wait for the session with a peer, without a message.
 
 use super::peer::Peer;
-use super::{Accepts, Sender, SenderEvent, Timer};
+use super::waiting::{Flow, FlowKind, Ticket, Waiting};
+use super::{Accepts, SendOptions, Sender, SenderEvent, Timer};
 use crate::error::{Rejection, StartError};
 use crate::id::ConnectId;
 use crate::proto::steps::step;
 use crate::time::Instant;
-use core::time::Duration;
 use std::net::SocketAddr;
 
 /// A connect under way.
@@ -26,19 +26,34 @@ impl Sender {
     pub(crate) fn connect(
         &mut self,
         now: Instant,
-        address: SocketAddr,
-        deadline: Option<Duration>,
+        peer: SocketAddr,
+        options: &SendOptions,
     ) -> Result<ConnectId, StartError> {
         if self.accepts != Accepts::All {
             return Err(StartError::Closing);
         }
-        if self.unfinished() >= self.config.limits.send_messages {
-            return Err(self.full());
-        }
-        self.enter_peer(address, None)?;
+        let flow = Flow { peer, kind: FlowKind::Connects };
+        let starts = self.starts_at_once(flow, 0, 0, options.wait)?;
         let id = ConnectId(self.next_connect);
         self.next_connect += 1;
-        let deadline = now + deadline.unwrap_or(self.config.deadline);
+        let deadline = now + options.deadline.unwrap_or(self.config.deadline);
+        if starts {
+            self.start_connect(now, id, peer, deadline);
+        } else {
+            self.enqueue(Ticket::Connect(id), Waiting::Connect { peer, deadline });
+            self.end_connects_to(peer);
+        }
+        Ok(id)
+    }
+
+    /// Starts a connect to a peer that was entered.
+    pub(super) fn start_connect(
+        &mut self,
+        now: Instant,
+        id: ConnectId,
+        address: SocketAddr,
+        deadline: Instant,
+    ) {
         self.timers.set(Timer::Connect(id), Some(deadline));
         self.connects.insert(id, Connect { peer: address });
         if let Some(peer) = self.peers.get_mut(&address) {
@@ -47,16 +62,18 @@ impl Sender {
         self.seek_session(now, address);
         self.confirm_for_connects(now, address);
         self.end_connects_to(address);
-        Ok(id)
     }
 
     /// Ends a connect before its deadline. Does nothing if it has ended.
     pub(crate) fn cancel_connect(&mut self, id: ConnectId) {
         self.end_connect(id, Err(Rejection::Cancelled));
+        self.end_waiting(Ticket::Connect(id), Rejection::Cancelled);
     }
 
     pub(super) fn connect_timeout(&mut self, id: ConnectId) {
-        let Some(connect) = self.connects.get(&id) else { return };
+        let Some(connect) = self.connects.get(&id) else {
+            return self.end_waiting(Ticket::Connect(id), Rejection::NotStarted);
+        };
         let peer = self.peers.get(&connect.peer);
         let rejection = peer.map_or(Rejection::NoAnswer, Peer::unreached_reason);
         self.end_connect(id, Err(rejection));
@@ -71,7 +88,8 @@ impl Sender {
         }
     }
 
-    /// Ends the connects to a peer whose session is usable and confirmed.
+    /// Ends the connects to a peer whose session is usable and confirmed, those that wait in line among
+    /// them.
     pub(super) fn end_connects_to(&mut self, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address).filter(|peer| peer.is_connected()) else {
             return;
@@ -79,6 +97,11 @@ impl Sender {
         for id in core::mem::take(&mut peer.connects) {
             step();
             self.end_connect(id, Ok(()));
+        }
+        let flow = Flow { peer: address, kind: FlowKind::Connects };
+        while let Some(Ticket::Connect(id)) = self.line.first_of(flow) {
+            self.dequeue(Ticket::Connect(id));
+            self.events.push_back(SenderEvent::Connected(id, Ok(())));
         }
     }
 

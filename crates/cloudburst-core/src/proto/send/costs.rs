@@ -69,7 +69,7 @@ impl Crowd {
     }
 
     fn send(&mut self, number: u32) -> Result<(), StartError> {
-        let options = SendOptions::default();
+        let options = SendOptions::default().wait(false);
         let sent = self.sender.send(self.now, peer(number), vec![1; 100].into(), &options);
         sent.map(drop)
     }
@@ -171,6 +171,28 @@ fn replacing_an_idle_peer_does_not_visit_all_peers() {
         assert!(cost <= FEW, "{cost}");
     }
     assert_eq!(crowd.sender.peers().len(), PEERS as usize);
+}
+
+#[test]
+fn a_start_from_a_long_line_visits_few_of_those_that_wait() {
+    const WAITING: u32 = 100_000;
+    let mut crowd = Crowd::new();
+    (0..PEERS).for_each(|number| crowd.send(number).unwrap());
+    for number in 0..WAITING {
+        // To peers that are known, and to as many for which there is no place.
+        let to = peer(number % (2 * PEERS));
+        let long = vec![1; 1_000 + number as usize % 3];
+        let options = SendOptions::default().priority(number as u8 % 8);
+        crowd.sender.send(crowd.now, to, long.into(), &options).unwrap();
+    }
+    crowd.transmit();
+    for id in 0..4 {
+        let cost = crowd.cost(|crowd| {
+            crowd.sender.cancel(MessageId(id));
+            crowd.transmit();
+        });
+        assert!(cost <= FEW, "{cost} visited");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! How sends end: by an answer, at their deadline, or because the application cancels them.
 
 use super::peer::Peer;
+use super::waiting::{Ticket, Waiting};
 use super::{Outgoing, Sender, SenderEvent, Timer};
 use crate::error::{Indeterminate, Outcome, Rejection};
 use crate::id::{ConnectId, MessageId};
@@ -12,14 +13,19 @@ use crate::wire::Role;
 use std::net::SocketAddr;
 
 impl Sender {
-    /// Stops the burst of a message at once. Does nothing if it has ended.
-    pub(crate) fn cancel(&mut self, id: MessageId) {
-        if let Some(message) = self.messages.get(&id) {
-            let outcome = match message.transfer.started_at {
-                Some(_) => Outcome::Unknown(Indeterminate::Cancelled),
-                None => Outcome::Rejected(Rejection::Cancelled),
-            };
-            self.finish(id, outcome);
+    /// Ends a message that waits, or stops its burst, at once. Does nothing if it has ended.
+    pub(crate) fn cancel(&mut self, name: MessageId) {
+        let id = self.line.started.get(&name).copied().unwrap_or(name);
+        let known = |message: &&Outgoing| message.transfer.ticket.unwrap_or(id) == name;
+        match self.messages.get(&id).filter(known) {
+            Some(message) => {
+                let outcome = match message.transfer.started_at {
+                    Some(_) => Outcome::Unknown(Indeterminate::Cancelled),
+                    None => Outcome::Rejected(Rejection::Cancelled),
+                };
+                self.finish(id, outcome);
+            }
+            None => self.end_waiting(Ticket::Message(name), Rejection::Cancelled),
         }
     }
 
@@ -33,6 +39,7 @@ impl Sender {
         let mut cut_off = Vec::new();
         for id in messages {
             let Some(Outgoing { source, transfer }) = self.messages.get(&id) else { continue };
+            let name = transfer.ticket.unwrap_or(id);
             let call = answered(source.bytes());
             match (source.role, call) {
                 (Role::Response, None) | (Role::Withdrawal, _) => continue,
@@ -41,7 +48,19 @@ impl Sender {
                 }
                 (Role::Plain | Role::Request, _) => {}
             }
-            self.cancel(id);
+            self.cancel(name);
+        }
+        for ticket in self.line.tickets() {
+            if let Some(Waiting::Message(message)) = self.line.get(ticket) {
+                match (message.role, answered(&message.bytes)) {
+                    (Role::Response, None) | (Role::Withdrawal, _) => continue,
+                    (Role::Response, Some(call)) => {
+                        cut_off.push((message.peer, call, message.deadline));
+                    }
+                    (Role::Plain | Role::Request, _) => {}
+                }
+            }
+            self.end_waiting(ticket, Rejection::Closing);
         }
         let connects: Vec<ConnectId> = self.connects.keys().copied().collect();
         connects.into_iter().for_each(|id| self.cancel_connect(id));
@@ -49,7 +68,9 @@ impl Sender {
     }
 
     pub(super) fn message_timeout(&mut self, now: Instant, id: MessageId) {
-        let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else { return };
+        let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else {
+            return self.end_waiting(Ticket::Message(id), Rejection::NotStarted);
+        };
         if transfer.deadline <= now {
             let peer = self.peers.get(&transfer.peer);
             let connected = peer.is_some_and(|peer| peer.liveness.is_verified());
@@ -80,6 +101,9 @@ impl Sender {
     pub(super) fn finish(&mut self, id: MessageId, outcome: Outcome) {
         let Some(mut message) = self.messages.remove(&id) else { return };
         let Outgoing { source, transfer } = &mut message;
+        let name = transfer.ticket.unwrap_or(id);
+        self.line.started.remove(&name);
+        self.line.reopen(transfer.peer);
         self.schedule.set(id, None);
         self.timers.remove(Timer::Message(id));
         self.bytes -= source.len();
@@ -107,7 +131,7 @@ impl Sender {
             Outcome::Rejected(_) => self.counters.rejected += 1,
             Outcome::Unknown(_) => self.counters.unknown += 1,
         }
-        self.events.push_back(SenderEvent::Ended(id, source.role, outcome));
+        self.events.push_back(SenderEvent::Ended(name, source.role, outcome));
         self.recycler.put(message);
     }
 }

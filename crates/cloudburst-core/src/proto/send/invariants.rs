@@ -3,6 +3,7 @@
 use super::connects::Connect;
 use super::peer::Peer;
 use super::transfer::Transfer;
+use super::waiting::Ticket;
 use super::{Outgoing, Sender, Timer};
 use crate::id::{ConnectId, MessageId};
 use std::net::SocketAddr;
@@ -21,6 +22,7 @@ impl Sender {
         self.peers.iter().for_each(|(&address, peer)| self.check_peer(address, peer));
         self.messages.iter().for_each(|(&id, message)| self.check_message(id, message));
         self.connects.iter().for_each(|(&id, connect)| self.check_connect(id, connect));
+        self.check_line();
     }
 
     fn check_totals(&self) {
@@ -42,9 +44,15 @@ impl Sender {
         assert_eq!(self.schedule.ranked.len(), ready, "messages that are scheduled");
         for (timer, _) in self.timers.iter() {
             let exists = match timer {
-                Timer::Message(id) => self.messages.contains_key(&id),
+                Timer::Message(id) => {
+                    let ticket = Ticket::Message(id);
+                    self.messages.contains_key(&id) || self.line.get(ticket).is_some()
+                }
                 Timer::Peer(address) => self.peers.contains_key(&address),
-                Timer::Connect(id) => self.connects.contains_key(&id),
+                Timer::Connect(id) => {
+                    let ticket = Ticket::Connect(id);
+                    self.connects.contains_key(&id) || self.line.get(ticket).is_some()
+                }
             };
             assert!(exists, "{timer:?}: it has ended");
         }
@@ -101,6 +109,20 @@ impl Sender {
             "{id:?}: it backs off and has no block to retry with"
         );
         assert!(transfer.blocks().eq(source.blocks()), "{id:?}: blocks under way");
+    }
+
+    fn check_line(&self) {
+        self.line.check_invariants();
+        for ticket in self.line.tickets() {
+            let deadline = self.line.get(ticket).map(|waiting| waiting.deadline());
+            assert_eq!(self.timers.rank(ticket.timer()), deadline, "{ticket:?}: its deadline");
+        }
+        for (ticket, id) in &self.line.started {
+            let started = self.messages.get(id).and_then(|message| message.transfer.ticket);
+            assert_eq!(started, Some(*ticket), "{ticket:?}: it has started as another message");
+        }
+        let waited = self.messages.values().filter(|message| message.transfer.ticket.is_some());
+        assert_eq!(self.line.started.len(), waited.count(), "messages that have waited");
     }
 
     fn check_connect(&self, id: ConnectId, connect: &Connect) {

@@ -22,6 +22,7 @@ mod sent_times;
 mod source;
 mod transfer;
 mod transmit;
+mod waiting;
 
 use self::connects::Connect;
 pub use self::counters::SenderCounters;
@@ -36,8 +37,8 @@ use self::source::Source;
 use self::transfer::Transfer;
 use self::transmit::{MAX_PARTS, ProbeDue};
 pub(super) use self::transmit::{headers, headers_to};
+use self::waiting::{Flow, Line, Ticket, Waiting};
 use super::indexed::Indexed;
-use super::limits::MESSAGE_WINDOW;
 use super::session::Identity;
 use super::stats::SentTo;
 use super::steps::step;
@@ -88,7 +89,9 @@ pub(crate) struct Sender {
     messages: HashMap<MessageId, Outgoing>,
     recycler: Recycler,
     connects: HashMap<ConnectId, Connect>,
-    /// Bytes of all messages.
+    /// Messages and connects that have not started, for lack of capacity.
+    line: Line,
+    /// Bytes of the messages that have started.
     bytes: usize,
     schedule: Schedule,
     timers: Indexed<Timer, Instant>,
@@ -142,6 +145,22 @@ enum Accepts {
     Nothing,
 }
 
+/// Whether a message of `role` is the last of a call.
+const fn ends_call(role: Role) -> bool {
+    matches!(role, Role::Response | Role::Withdrawal)
+}
+
+/// A message that has not started.
+#[derive(Debug)]
+struct NewMessage {
+    peer: SocketAddr,
+    role: Role,
+    bytes: Bytes,
+    options: SendOptions,
+    accepted_at: Instant,
+    deadline: Instant,
+}
+
 /// A message under way, with its receiver.
 #[derive(Debug)]
 struct Outgoing {
@@ -184,6 +203,7 @@ impl Sender {
             messages: HashMap::new(),
             recycler: Recycler::default(),
             connects: HashMap::new(),
+            line: Line::default(),
             bytes: 0,
             schedule: Schedule::default(),
             timers: Indexed::default(),
@@ -206,7 +226,7 @@ impl Sender {
         }
     }
 
-    /// Accepts a message to burst to `peer`.
+    /// Accepts a message to burst to `peer`, while `calls` have not ended.
     ///
     /// # Errors
     ///
@@ -218,11 +238,11 @@ impl Sender {
         role: Role,
         bytes: Bytes,
         options: &SendOptions,
+        calls: usize,
     ) -> Result<MessageId, StartError> {
-        let ends_call = matches!(role, Role::Response | Role::Withdrawal);
         match self.accepts {
             Accepts::All => {}
-            Accepts::CallEndings if ends_call => {}
+            Accepts::CallEndings if ends_call(role) => {}
             Accepts::CallEndings | Accepts::Nothing => return Err(StartError::Closing),
         }
         let len = bytes.len();
@@ -236,47 +256,59 @@ impl Sender {
         }
         options.check()?;
         if options.deadline == Some(Duration::ZERO) {
-            return self.refuse_late(role);
+            let id = self.take_id()?;
+            self.reject(id, role, Rejection::NotStarted);
+            return Ok(id);
         }
-        if !self.has_capacity(peer, len) {
-            return Err(self.full());
+        let starts = self.starts_at_once(Flow::of(peer, role), len, calls, options.wait)?;
+        let options = *options;
+        let deadline = now + options.deadline.unwrap_or(self.config.deadline);
+        let message = NewMessage { peer, role, bytes, options, accepted_at: now, deadline };
+        if starts {
+            let id = self.take_id()?;
+            self.start(now, id, message, None);
+            return Ok(id);
         }
-        self.enter_peer(peer, None)?;
-        let id = self.take_id()?;
+        let ticket = self.line.next_ticket();
+        self.enqueue(Ticket::Message(ticket), Waiting::Message(message));
+        Ok(ticket)
+    }
+
+    /// Starts a message to a peer that was entered.
+    fn start(
+        &mut self,
+        now: Instant,
+        id: MessageId,
+        message: NewMessage,
+        ticket: Option<MessageId>,
+    ) {
+        let NewMessage { peer, role, bytes, options, accepted_at, .. } = message;
+        let len = bytes.len();
         self.bytes += len;
 
         let code = options.code.unwrap_or(self.config.code);
         let headers = self.peers.get(&peer).map_or(0, |peer| peer.headers);
-        let policy = options.policy_for(len.saturating_sub(header), &self.config);
+        let policy = options.policy_for(len.saturating_sub(role.header_len()), &self.config);
         let policy = AnyPolicy::new(policy, code, self.config.capacity);
         // If the peer turns out not to pull, its symbols are two bytes shorter than they could be.
         let more = if policy.pulled().is_some() { UNSCHEDULED_LEN } else { 0 };
         let max_symbol = self.config.max_symbol(code, headers) - more;
         let mut source = Source::new(id, role, bytes, code, max_symbol);
-        let mut transfer = Transfer::new(now, peer, &source, policy, options, &self.config);
+        let mut transfer =
+            Transfer::new(accepted_at, peer, &source, policy, &options, &self.config);
+        transfer.ticket = ticket;
         if let Some(ended) = self.recycler.take(now) {
             source.reuse(ended.source);
             transfer.reuse(ended.transfer);
         }
-        let bytes = source.len();
         self.messages.insert(id, Outgoing { source, transfer });
-        let started = || Observation::MessageStarted { peer, message: id, bytes, sends: true };
+        let started = || Observation::MessageStarted { peer, message: id, bytes: len, sends: true };
         emit(&self.observer, started);
         if let Some(limit) = &mut self.limit {
             limit.on_message(now, peer);
             self.follow_limit(now);
         }
         self.begin(now, peer, id);
-        Ok(id)
-    }
-
-    /// Ends a message whose deadline has passed before it begins.
-    fn refuse_late(&mut self, role: Role) -> Result<MessageId, StartError> {
-        let id = self.take_id()?;
-        self.counters.rejected += 1;
-        let outcome = Outcome::Rejected(Rejection::NotStarted);
-        self.events.push_back(SenderEvent::Ended(id, role, outcome));
-        Ok(id)
     }
 
     fn take_id(&mut self) -> Result<MessageId, StartError> {
@@ -344,9 +376,16 @@ impl Sender {
         Ok(())
     }
 
-    /// Stops accepting connects, and all messages but responses and withdrawals.
+    /// Stops accepting connects, and all messages but responses and withdrawals. What waits in line
+    /// ends, with the same exceptions.
     pub(crate) fn close(&mut self) {
         self.accepts = self.accepts.max(Accepts::CallEndings);
+        for ticket in self.line.tickets() {
+            let waiting = self.line.get(ticket);
+            if !matches!(waiting, Some(Waiting::Message(message)) if ends_call(message.role)) {
+                self.end_waiting(ticket, Rejection::Closing);
+            }
+        }
     }
 
     /// Stops accepting anything.
@@ -361,7 +400,7 @@ impl Sender {
     }
 
     /// Sends the last message of a call to a peer that may wait for it until `until`. It precedes
-    /// everything else. If there is no capacity for it, the call ends at its deadline.
+    /// everything else. If there is no capacity for it before, the call ends at its deadline.
     pub(super) fn send_call_ending(
         &mut self,
         now: Instant,
@@ -373,19 +412,21 @@ impl Sender {
         let deadline = Some(until.saturating_since(now).min(self.config.deadline));
         let priority = SendOptions::MAX_PRIORITY;
         let options = SendOptions { deadline, priority, ..SendOptions::default() };
-        if let Err(error) = self.send(now, peer, role, bytes, &options) {
+        if let Err(error) = self.send(now, peer, role, bytes, &options, 0) {
             tracing::debug!(%peer, %error, "cannot tell a peer that a call has ended");
         }
     }
 
     /// Messages and connects that are waiting or under way.
     pub(crate) fn unfinished(&self) -> usize {
-        self.messages.len() + self.connects.len()
+        self.messages.len() + self.connects.len() + self.line.len()
     }
 
     /// Whether a message is waiting or under way.
     pub(super) fn is_under_way(&self, id: MessageId) -> bool {
         self.messages.contains_key(&id)
+            || self.line.started.contains_key(&id)
+            || self.line.get(Ticket::Message(id)).is_some()
     }
 
     /// Withdrawals under way.
@@ -394,15 +435,14 @@ impl Sender {
         messages.filter(|message| message.source.role == Role::Withdrawal).count()
     }
 
-    /// Whether there is capacity for a message of `len` bytes to `peer`.
+    /// Whether there is capacity for a message of `len` bytes to `peer` that is no request.
     pub(super) fn has_capacity(&self, peer: SocketAddr, len: usize) -> bool {
-        self.unfinished() < self.config.limits.send_messages
-            && (self.bytes + len <= self.config.limits.send_bytes || self.messages.is_empty())
-            && self.peers.get(&peer).is_none_or(|peer| peer.span() < MESSAGE_WINDOW)
+        self.lack(Flow::of(peer, Role::Plain), len, 0).is_none()
     }
 
     fn full(&self) -> StartError {
-        StartError::Full { messages: self.unfinished(), bytes: self.bytes }
+        let messages = self.messages.len() + self.connects.len();
+        StartError::Full { messages, bytes: self.bytes }
     }
 
     pub(crate) fn counters(&self) -> SenderCounters {
@@ -413,7 +453,7 @@ impl Sender {
         }
     }
 
-    /// How long delivered messages took, from when there was capacity for each to STOP.
+    /// How long delivered messages took, from when each was accepted to STOP.
     pub(crate) const fn latencies(&self) -> &LatencyHistogram {
         &self.latencies
     }

@@ -39,6 +39,11 @@ pub struct SendOptions {
     /// that has waited longest, so that none starves. Neither the network nor the receiver learns
     /// the priority.
     pub priority: u8,
+    /// Whether it waits in line while there is no capacity for it
+    /// ([`Limits`](crate::config::Limits)), as long as the deadline allows. Default true. Otherwise,
+    /// it is refused at once with [`StartError::Full`](crate::error::StartError::Full) or
+    /// [`StartError::TooManyCalls`](crate::error::StartError::TooManyCalls).
+    pub wait: bool,
 }
 
 impl SendOptions {
@@ -75,6 +80,13 @@ impl SendOptions {
         self
     }
 
+    /// Sets [`wait`](Self#structfield.wait).
+    #[must_use]
+    pub const fn wait(mut self, wait: bool) -> Self {
+        self.wait = wait;
+        self
+    }
+
     /// The policy of a message of `len` bytes.
     pub(super) fn policy_for(&self, len: usize, config: &Parameters) -> BurstPolicy {
         self.policy.unwrap_or(if len >= config.pull_above {
@@ -102,6 +114,12 @@ impl SendOptions {
 
 impl Default for SendOptions {
     fn default() -> Self {
-        Self { deadline: None, code: None, policy: None, priority: Self::DEFAULT_PRIORITY }
+        Self {
+            deadline: None,
+            code: None,
+            policy: None,
+            priority: Self::DEFAULT_PRIORITY,
+            wait: true,
+        }
     }
 }

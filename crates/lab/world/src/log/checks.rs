@@ -23,6 +23,8 @@ pub(crate) struct Facts {
     pub(crate) peer_replaced: bool,
     /// Whether the peer has been closed in one of its lives.
     pub(crate) peer_closed: bool,
+    /// Whether the sender has been closed.
+    pub(crate) closed: bool,
     /// The longest message that the peer accepts.
     pub(crate) peer_max: usize,
 }
@@ -88,6 +90,7 @@ fn check_rejection(sent: &Sent, rejection: Rejection, facts: Facts) {
         Rejection::NoAnswer | Rejection::NotAccepted | Rejection::NotStarted => {
             assert!(sent.deadline <= facts.now, "too early: {sent:?}");
         }
+        Rejection::Closing => assert!(facts.closed, "{sent:?}"),
         Rejection::Cancelled => {}
         // Damage is caught by the tag, and all hosts run the same code.
         other => panic!("rejected without cause: {other:?}: {sent:?}"),

@@ -6,8 +6,12 @@ use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::Message;
 use cloudburst_core::rng::SplitMix64;
 use cloudburst_core::time::Instant;
+use cloudburst_core::wire::symbol::MAX_MESSAGE_ID;
 use core::time::Duration;
 use std::sync::LazyLock;
+
+/// The length from which contents are unique.
+pub(crate) const UNIQUE: usize = 8;
 
 /// Identifies a send: the host, its life, and the endpoint's message ID.
 pub(crate) type Name = (usize, u8, MessageId);
@@ -35,18 +39,18 @@ pub(crate) struct MessageLog(Vec<Sent>);
 
 impl MessageLog {
     /// Unique content for the next message of a host in its life `life`: about `len` bytes. Fewer
-    /// than eight bytes cannot be unique, so only host 0 sends so few, in its first life.
+    /// than [`UNIQUE`] bytes cannot be unique, so only host 0 sends so few, in its first life.
     pub(crate) fn content(&self, host: usize, life: u8, len: usize) -> Bytes {
         static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(|| {
             let mut rng = SplitMix64::new(1);
             (0..200_000).map(|_| rng.next_u64() as u8).collect()
         });
         // Two hosts, or two lives, use the same message IDs, so their messages must differ.
-        if len < 8 && (host, life) == (0, 0) {
+        if len < UNIQUE && (host, life) == (0, 0) {
             return Bytes::copy_from_slice(&PATTERN[..len]);
         }
-        let mut bytes = PATTERN[..len.max(8)].to_vec();
-        bytes[..8].copy_from_slice(&(self.0.len() as u64).to_be_bytes());
+        let mut bytes = PATTERN[..len.max(UNIQUE)].to_vec();
+        bytes[..UNIQUE].copy_from_slice(&(self.0.len() as u64).to_be_bytes());
         bytes.into()
     }
 
@@ -57,7 +61,10 @@ impl MessageLog {
 
     /// Handles a message that entered the application's queue at host `at`. Returns its sender.
     pub(crate) fn on_message(&mut self, at: usize, message: &Message) -> usize {
-        let is_it = |sent: &&mut Sent| sent.name.2 == message.id && sent.bytes == message.bytes;
+        let is_it = |sent: &&mut Sent| {
+            let waited = sent.name.2.0 >= MAX_MESSAGE_ID;
+            (waited || sent.name.2 == message.id) && sent.bytes == message.bytes
+        };
         let Some(sent) = self.0.iter_mut().find(is_it) else {
             panic!("message {} of these {} bytes was never sent", message.id, message.bytes.len());
         };

@@ -13,7 +13,7 @@ mod trace;
 mod traffic;
 
 pub(crate) use checks::check_refusal;
-pub(crate) use messages::{Name, Sent};
+pub(crate) use messages::{Name, Sent, UNIQUE};
 pub(crate) use trace::Trace;
 
 use crate::adversary::{Adversary, Rule};
@@ -126,6 +126,7 @@ impl Log {
             peer_replaced: self.diverted
                 || to.is_some_and(|to| self.profiles[to].life > 0 || !self.has_capacity(to)),
             peer_closed: peer.is_some_and(|peer| peer.was_closed),
+            closed: self.profiles[from].closed,
             peer_max: peer.map_or(0, |peer| peer.max_message),
         }
     }

@@ -14,7 +14,7 @@ use super::schedule::Rank;
 use super::source::Source;
 use crate::config::{Classes, Parameters};
 use crate::error::{LocalError, Receipt};
-use crate::id::{Incarnation, PathId};
+use crate::id::{Incarnation, MessageId, PathId};
 use crate::path::PathSet;
 use crate::proto::layout::Layout;
 use crate::time::Instant;
@@ -26,6 +26,8 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub(super) struct Transfer {
     pub(super) peer: SocketAddr,
+    /// The id by which the application knows the message, if it has waited in line.
+    pub(super) ticket: Option<MessageId>,
     pub(super) deadline: Instant,
     pub(super) started_at: Option<Instant>,
     pub(super) packets: usize,
@@ -86,7 +88,7 @@ impl ActiveBlock {
 
 impl Transfer {
     pub(super) fn new(
-        now: Instant,
+        accepted_at: Instant,
         peer: SocketAddr,
         source: &Source,
         policy: AnyPolicy,
@@ -95,7 +97,8 @@ impl Transfer {
     ) -> Self {
         Self {
             peer,
-            deadline: now + options.deadline.unwrap_or(config.deadline),
+            ticket: None,
+            deadline: accepted_at + options.deadline.unwrap_or(config.deadline),
             started_at: None,
             packets: 0,
             last_train: 0,
@@ -111,7 +114,7 @@ impl Transfer {
             begin_at: None,
             max_redundancy: config.max_redundancy,
             blocks_in_flight: config.blocks_in_flight,
-            accepted_at: now,
+            accepted_at,
             active: Vec::new(),
             begun: 0,
             done: 0,

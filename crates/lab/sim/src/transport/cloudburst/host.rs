@@ -85,7 +85,7 @@ impl Host {
 
     pub(super) fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<(), StartError> {
         self.record(now, || Step::Connect(peer));
-        self.endpoint.connect(instant(now), peer, None).map(drop)
+        self.endpoint.connect(instant(now), peer, &SendOptions::default()).map(drop)
     }
 
     pub(super) fn send(

@@ -100,7 +100,7 @@ fn replay(recording: &cloudburst_sim::transport::cloudburst::Recording) -> usize
         stage.nanos.store(at.as_nanos(), SeqCst);
         match step {
             Step::Connect(peer) => {
-                engine.connect(peer, None, Box::new(|_| {})).unwrap();
+                engine.connect(peer, &SendOptions::default(), Box::new(|_| {})).unwrap();
             }
             Step::Send(peer, bytes) => {
                 let options = SendOptions::default();
