@@ -8,13 +8,11 @@ use crate::names::Peer;
 use crate::operation::{Kind, Operation};
 use crate::settings::Settings;
 use cloudburst_core::burst::Engine;
-use cloudburst_core::error::Rejection;
 use cloudburst_core::id::ConnectId;
 use cloudburst_core::proto::SendOptions;
-use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::sync::oneshot::{self, Receiver};
+use tokio::sync::oneshot;
 
 /// A connect: see [`Endpoint::connect`].
 #[derive(Debug)]
@@ -87,8 +85,14 @@ impl Endpoint {
 
     async fn connect_with(&self, peer: SocketAddr, options: SendOptions) -> Result<(), SendError> {
         let _ = self.inner.join_runtime();
-        let begin = |options: &SendOptions| self.begin_connect(peer, &options.wait(false));
-        let (connecting, ended) = self.inner.retry_while_full(options, begin).await?;
+        let (end, ended) = oneshot::channel();
+        let on_connect = Box::new(move |result| {
+            // This fails if the caller no longer waits.
+            let _ = end.send(result);
+        });
+        let peer = crate::io::canonical(peer);
+        let id = self.inner.engine.connect(peer, &options, on_connect)?;
+        let connecting = Connecting { id, inner: &self.inner };
         let ended = ended.await;
         drop(connecting);
         match ended {
@@ -96,20 +100,5 @@ impl Endpoint {
             // The engine was stopped and has dropped the other end.
             Err(_) => Err(SendError::Closed),
         }
-    }
-
-    fn begin_connect(
-        &self,
-        peer: SocketAddr,
-        options: &SendOptions,
-    ) -> Result<(Connecting<'_>, Receiver<Result<(), Rejection>>), SendError> {
-        let (sender, ended) = oneshot::channel();
-        let on_connect = Box::new(move |result| {
-            // This fails if the caller no longer waits.
-            let _ = sender.send(result);
-        });
-        let begun = self.inner.engine.connect(crate::io::canonical(peer), options, on_connect);
-        let id = begun?;
-        Ok((Connecting { id, inner: &self.inner }, ended))
     }
 }

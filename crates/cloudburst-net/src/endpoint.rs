@@ -226,7 +226,9 @@ impl Endpoint {
     /// priority, a code, a burst policy, and a deadline.
     ///
     /// The peer is an address, or a name that is looked up: see [`Peer`]. If the limits on messages under way are
-    /// reached, the future first waits, as long as the deadline allows. Dropping it stops the burst at once.
+    /// reached ([`Limits`](crate::Limits)), the message waits in line, as long as its deadline allows. Peers take
+    /// turns, messages to one start in order of arrival, and they start whether or not their futures are polled
+    /// again. Dropping the future takes the message out of the line, or stops the burst at once.
     ///
     /// # Errors
     ///
@@ -388,7 +390,7 @@ impl Operation<Plain> {
     /// If it was polled before.
     pub fn begin(self) -> Result<Sending, SendError> {
         let Plain(Parcel { inner, peer, bytes }) = self.kind.expect("it was not polled");
-        inner.try_send(peer.address()?, Role::Plain, bytes, &self.options.now())
+        inner.send(peer.address()?, Role::Plain, bytes, &self.options.now().wait(false))
     }
 }
 
@@ -403,7 +405,7 @@ impl Kind for Plain {
     async fn run(self, settings: Settings) -> Self::Output {
         let Parcel { inner, peer, bytes } = self.0;
         let (peer, options) = inner.find(peer, settings.now()).await?;
-        inner.send_when_possible(peer, Role::Plain, bytes, options).await?.await
+        inner.send(peer, Role::Plain, bytes, &options)?.await
     }
 }
 

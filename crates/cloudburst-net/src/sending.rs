@@ -63,8 +63,8 @@ impl Sending {
 }
 
 impl Inner {
-    /// Begins to burst a message.
-    pub(crate) fn try_send(
+    /// Begins to burst a message, or lets it wait in line.
+    pub(crate) fn send(
         self: &Arc<Self>,
         peer: SocketAddr,
         role: Role,
@@ -77,18 +77,6 @@ impl Inner {
         let id = span.in_scope(|| self.start_send(peer, role, bytes, options, on_end))?;
         span.record("id", id.0);
         Ok(Sending::new(id, outcome, self, span))
-    }
-
-    /// Begins to burst a message once the endpoint has capacity for it.
-    pub(crate) async fn send_when_possible(
-        self: &Arc<Self>,
-        peer: SocketAddr,
-        role: Role,
-        bytes: Bytes,
-        options: SendOptions,
-    ) -> Result<Sending, SendError> {
-        let begin = |options: &SendOptions| self.try_send(peer, role, bytes.clone(), options);
-        self.retry_while_full(options, begin).await
     }
 }
 

@@ -3,9 +3,7 @@
 use crate::calls::Request;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::operation::BoxFuture;
 use crate::sending::Sending;
-use crate::settings::left;
 use bytes::Bytes;
 use cloudburst_core::proto::{Message, SendOptions};
 use cloudburst_core::wire::Role;
@@ -27,10 +25,8 @@ pub struct Incoming<T>(Pin<Box<dyn Stream<Item = T> + Send + Sync>>);
 
 /// Sends messages to one peer: a [`Sink`], made by [`Endpoint::sink`].
 ///
-/// - `poll_ready` waits while the limits on messages under way are reached
-///   ([`Limits::send_messages`](crate::Limits::send_messages) and `send_bytes`). One message may
-///   wait in the sink: then keep polling the sink, or drop it, because free capacity is
-///   offered to senders in the order in which they came.
+/// - A message beyond the limits on messages under way ([`Limits`](crate::Limits)) waits in line.
+///   `poll_ready` then waits until one of the sink's messages has ended.
 /// - `poll_flush` and `poll_close` wait until the receiver has all messages.
 /// - Messages are independent of each other: they may arrive in another order, and each has its own
 ///   deadline.
@@ -45,8 +41,9 @@ pub struct PeerSink {
     endpoint: Endpoint,
     peer: SocketAddr,
     options: SendOptions,
-    waiting: Option<BoxFuture<Result<Sending, SendError>>>,
     under_way: FuturesUnordered<Sending>,
+    /// Whether one of these has found no capacity, and none has ended since.
+    is_full: bool,
 }
 
 impl Endpoint {
@@ -97,8 +94,8 @@ impl Endpoint {
             endpoint: self.clone(),
             peer,
             options: SendOptions::default(),
-            waiting: None,
             under_way: FuturesUnordered::new(),
+            is_full: false,
         }
     }
 }
@@ -139,33 +136,23 @@ impl Sink<Bytes> for PeerSink {
         context: &mut Context<'_>,
     ) -> Poll<Result<(), SendError>> {
         while let Poll::Ready(Some(ended)) = self.under_way.poll_next_unpin(context) {
+            self.is_full = false;
             ended?;
         }
-        if let Some(waiting) = &mut self.waiting {
-            let begun = ready!(waiting.as_mut().poll(context));
-            self.waiting = None;
-            self.under_way.push(begun?);
-        }
-        Poll::Ready(Ok(()))
+        if self.is_full { Poll::Pending } else { Poll::Ready(Ok(())) }
     }
 
     fn start_send(mut self: Pin<&mut Self>, bytes: Bytes) -> Result<(), SendError> {
-        let peer = self.peer;
-        let options = self.options;
-        // `poll_ready` cannot reserve capacity, because it does not know the length yet. The one
-        // message that finds none waits here.
-        match self.endpoint.inner.try_send(peer, Role::Plain, bytes.clone(), &options) {
-            Ok(sending) => self.under_way.push(sending),
-            Err(SendError::Full { .. }) => {
-                let endpoint = self.endpoint.clone();
-                let until = endpoint.inner.deadline_of(&options);
-                self.waiting = Some(Box::pin(async move {
-                    let options = left(options, until);
-                    endpoint.inner.send_when_possible(peer, Role::Plain, bytes, options).await
-                }));
-            }
-            Err(error) => return Err(error),
-        }
+        let send = |wait| {
+            let options = self.options.wait(wait);
+            self.endpoint.inner.send(self.peer, Role::Plain, bytes.clone(), &options)
+        };
+        // `poll_ready` cannot reserve capacity, because it does not know the length yet.
+        let sent = send(false);
+        let is_full = matches!(sent, Err(SendError::Full { .. }));
+        let sending = if is_full { send(true) } else { sent }?;
+        self.is_full |= is_full;
+        self.under_way.push(sending);
         Ok(())
     }
 
@@ -173,8 +160,8 @@ impl Sink<Bytes> for PeerSink {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), SendError>> {
-        ready!(self.as_mut().poll_ready(context))?;
         while let Some(ended) = ready!(self.under_way.poll_next_unpin(context)) {
+            self.is_full = false;
             ended?;
         }
         Poll::Ready(Ok(()))

@@ -90,9 +90,15 @@ impl<I: PacketIo> Engine<I> {
     /// that messages not yet delivered will not be, and callers that there will be no responses.
     /// Waits for each thread, unless another call already does or the thread is the calling one.
     pub fn stop(&self) {
-        let first = self.take_callbacks();
-        if !self.shared.is_stopping() {
-            self.shared.lock().endpoint.stop(self.shared.io.now());
+        let mut state = self.shared.lock();
+        let first = self.take_callbacks(&mut state);
+        if self.shared.is_stopping() {
+            drop(state);
+        } else {
+            state.endpoint.stop(self.shared.io.now());
+            drop(state);
+            // The callers of what waits in line learn that nothing of it was sent.
+            self.shared.report();
             // Also sends the STOPs of messages that the application has taken.
             for _ in 0..MAX_STOP_BATCHES {
                 let next = self.shared.pump(ThreadRole::Other);
@@ -117,22 +123,23 @@ impl<I: PacketIo> Engine<I> {
             }
         }
         // From here on, nothing more ends.
-        let last = self.take_callbacks();
+        let last = self.take_callbacks(&mut self.shared.lock());
         self.shared.notify_closing();
         first.end();
         last.end();
     }
 
-    fn take_callbacks(&self) -> Callbacks {
-        let mut state = self.shared.lock();
+    /// Takes the callbacks of everything that has not ended, except of messages that wait in line.
+    fn take_callbacks(&self, state: &mut State) -> Callbacks {
+        let State { endpoint, on_end, on_connect, on_answer, on_withdrawn, .. } = state;
         let callbacks = Callbacks {
-            sends: core::mem::take(&mut state.on_end),
-            connects: core::mem::take(&mut state.on_connect),
-            calls: core::mem::take(&mut state.on_answer),
-            requests: core::mem::take(&mut state.on_withdrawn),
+            sends: on_end.extract_if(|id, _| !endpoint.sender.is_waiting(*id)).collect(),
+            connects: core::mem::take(on_connect),
+            calls: core::mem::take(on_answer),
+            requests: core::mem::take(on_withdrawn),
         };
         // Before another thread can see that nothing is left.
-        self.shared.drained.get_or_init(|| callbacks.is_empty());
+        self.shared.drained.get_or_init(|| callbacks.is_empty() && on_end.is_empty());
         callbacks
     }
 }

@@ -206,7 +206,6 @@ impl<I: PacketIo> Shared<I> {
         }
         if ended {
             self.notify_closing();
-            contain(|| (self.on_event)(EngineEvent::Capacity));
         }
         REPORTS.set(outer);
         // The driving thread should check whether this is what it waits for.

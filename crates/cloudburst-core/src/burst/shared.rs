@@ -15,8 +15,6 @@ use std::thread::Thread;
 pub enum EngineEvent {
     /// Another message of this role is in the application's queue.
     Readable(Role),
-    /// Sends or connects have ended: there may be capacity for more.
-    Capacity,
 }
 
 pub(super) type OnEvent = Box<dyn Fn(EngineEvent) + Send + Sync>;

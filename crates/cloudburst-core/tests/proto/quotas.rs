@@ -121,7 +121,7 @@ fn idle_peers_give_way_to_new_ones() {
     )
     .unwrap();
     let now = Instant::from_nanos(1);
-    let options = Default::default();
+    let options = cloudburst_core::proto::SendOptions::default().wait(false);
     let first = endpoint.send(now, ([10, 0, 0, 1], 1).into(), b"x"[..].into(), &options).unwrap();
     let busy = endpoint.send(now, ([10, 0, 0, 2], 1).into(), b"x"[..].into(), &options);
     assert!(busy.is_err(), "the first has a message under way");

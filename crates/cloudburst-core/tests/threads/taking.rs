@@ -282,10 +282,7 @@ fn a_callback_for_a_message_may_take_it_and_reply() {
         ..Config::default()
     };
     let woken = engine.clone();
-    let server = server(config.clone(), move |event| {
-        if event == EngineEvent::Capacity {
-            return;
-        }
+    let server = server(config.clone(), move |_| {
         let engine = woken.get().unwrap().upgrade().unwrap();
         let message = engine.recv().unwrap();
         let role = Role::Plain;

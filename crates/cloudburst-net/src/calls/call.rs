@@ -6,13 +6,13 @@ use crate::error::SendError;
 use crate::io::UdpIo;
 use crate::names::Peer;
 use crate::operation::{Kind, Operation, Parcel};
-use crate::settings::{Settings, left};
+use crate::settings::Settings;
 use bytes::Bytes;
 use cloudburst_core::burst::{Engine, OnAnswer};
-use cloudburst_core::proto::{CallId, Prepared, SendOptions};
+use cloudburst_core::proto::{CallId, SendOptions};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
 /// A call in flight. Dropping it forgets the call, and either stops the burst of the request or withdraws the
 /// request.
@@ -20,7 +20,6 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 pub(super) struct InFlight {
     call: CallId,
     endpoint: Weak<Inner>,
-    _permit: OwnedSemaphorePermit,
 }
 
 impl Drop for InFlight {
@@ -52,8 +51,8 @@ impl Kind for Call {
 
 impl Endpoint {
     /// Sends a request to `peer` and waits for its response, once the returned [`Operation`] is
-    /// awaited or waited for. You can change its settings before. The deadline covers the whole call, from when it is first polled; the
-    /// other settings apply to the request, and the callee chooses those of the response.
+    /// awaited or waited for. You can change its settings before. The deadline covers the whole call, from when
+    /// it is first polled; the other settings apply to the request, and the callee chooses those of the response.
     ///
     /// `Ok` means that the application there has answered, which is more than the `Ok` of
     /// [`send`](Self::send) means: an empty response serves as a receipt by the application. The call ends by
@@ -61,9 +60,9 @@ impl Endpoint {
     /// call: a late response is dropped and counted. If the callee is known to have the request, it is told
     /// that the response is no longer awaited: see [`Request::is_cancelled`](crate::Request::is_cancelled).
     ///
-    /// At most [`Limits::send_messages`] calls may be in flight; further calls wait. Calls and plain messages
-    /// share an endpoint but do not mix: [`recv`](Self::recv) returns neither requests nor responses. A
-    /// request header takes 12 bytes of `max_message`, a response header 9.
+    /// At most [`Limits::send_messages`] calls may be in flight; further calls wait in line, as messages do.
+    /// Calls and plain messages share an endpoint but do not mix: [`recv`](Self::recv) returns neither requests
+    /// nor responses. A request header takes 12 bytes of `max_message`, a response header 9.
     ///
     /// [`Limits::send_messages`]: crate::Limits::send_messages
     ///
@@ -93,74 +92,24 @@ impl Endpoint {
         bytes: Bytes,
         options: SendOptions,
     ) -> Result<Bytes, SendError> {
-        let call_limit = &self.inner.call_limit;
-        match call_limit.try_acquire() {
-            Err(SendError::TooManyCalls { .. }) => {
-                let until = self.inner.deadline_of(&options);
-                let permit = self.inner.until_deadline(until, call_limit.acquire()).await??;
-                self.call_permitted(permit, peer, bytes, left(options, until)).await
-            }
-            permit => self.call_permitted(permit?, peer, bytes, options).await,
-        }
-    }
-
-    /// Makes a call that has a permit already.
-    pub(crate) async fn call_permitted(
-        &self,
-        permit: OwnedSemaphorePermit,
-        peer: SocketAddr,
-        bytes: Bytes,
-        options: SendOptions,
-    ) -> Result<Bytes, SendError> {
-        let (mut request, mut call) = self.prepare(&bytes, &options, permit);
-        let mut claimed = options.deadline.unwrap_or(self.inner.default_deadline);
-        let begin = |options: &SendOptions| {
-            if let Some(left) = options.deadline.filter(|left| *left < claimed) {
-                // The request tells the callee how much time is left. Claiming a little less saves copying it
-                // for each further attempt: copying each of many waiting requests whenever one ends would cost
-                // the square of their number.
-                claimed = left - left / 16;
-                request = self.inner.engine.calls(|calls| calls.prepare(Some(claimed), &bytes));
-                call.call = request.id();
-            }
-            if let Some(left) = options.deadline {
-                request.wait_for(left);
-            }
-            let (end, ended) = oneshot::channel();
-            let on_answer = Box::new(move |result| drop(end.send(result)));
-            self.request(&request, peer, options, on_answer).map(|()| ended)
-        };
-        let ended = self.inner.retry_while_full(options, begin).await?;
-        drop(request);
+        let (end, ended) = oneshot::channel();
+        let on_answer = Box::new(move |result| drop(end.send(result)));
+        let _call = self.begin_call(peer, bytes, &options, on_answer)?;
         // Dropped without an answer: the engine was stopped.
         ended.await.map_or(Err(SendError::Closed), |result| result.map_err(SendError::from))
     }
 
-    /// A request that is ready to be sent, and the guard of its call.
-    pub(super) fn prepare(
+    /// Begins to send the request of a call, or lets it wait in line.
+    pub(super) fn begin_call(
         &self,
-        bytes: &Bytes,
-        options: &SendOptions,
-        permit: OwnedSemaphorePermit,
-    ) -> (Prepared, InFlight) {
-        let engine = &self.inner.engine;
-        let request = engine.calls(|calls| calls.prepare(options.deadline, bytes));
-        let endpoint = Arc::downgrade(&self.inner);
-        let call = InFlight { call: request.id(), endpoint, _permit: permit };
-        (request, call)
-    }
-
-    /// Begins to send the request of a call, whose time starts now.
-    pub(super) fn request(
-        &self,
-        request: &Prepared,
         peer: SocketAddr,
+        bytes: Bytes,
         options: &SendOptions,
         on_answer: OnAnswer,
-    ) -> Result<(), SendError> {
+    ) -> Result<InFlight, SendError> {
+        let request = self.inner.engine.calls(|calls| calls.prepare(options.deadline, &bytes));
         let span = tracing::debug_span!("call", %peer, bytes = request.len());
-        let peer = crate::io::canonical(peer);
-        let called = span.in_scope(|| self.inner.call(peer, request, options, on_answer));
-        called.map_err(SendError::from)
+        span.in_scope(|| self.inner.call(peer, &request, options, on_answer))?;
+        Ok(InFlight { call: request.id(), endpoint: Arc::downgrade(&self.inner) })
     }
 }

@@ -6,26 +6,21 @@ use crate::operation::BoxFuture;
 use bytes::Bytes;
 use cloudburst_core::proto::SendOptions;
 use core::fmt;
-use core::task::{Context, Poll, ready};
+use core::task::{Context, Poll};
 use std::net::SocketAddr;
-use tokio::sync::OwnedSemaphorePermit;
 use tower_service::Service;
 
 /// Calls one peer: a `tower` [`Service`], made by [`Endpoint::client`].
 ///
-/// `poll_ready` waits while the limit on calls in flight
-/// ([`Limits::send_messages`](crate::Limits::send_messages)) is reached, and then reserves a permit for one call,
-/// which `call` uses and dropping the client returns. A `call` without `poll_ready` waits for a permit itself.
-/// Dropping the future of a call cancels it, so that layers with timeouts stop its burst at once.
-///
-/// Each clone reserves a permit of its own, even while it is ready and idle: if you balance over many clients,
-/// allow for other calls in `Limits::send_messages`.
+/// It is always ready, until the endpoint closes: calls beyond the limit on calls in flight
+/// ([`Limits::send_messages`](crate::Limits::send_messages)) wait in line. To be ready for fewer, or to shed load,
+/// put it into a `tower::limit::ConcurrencyLimit`. Dropping the future of a call cancels it, so that layers with
+/// timeouts stop its burst at once.
+#[derive(Clone)]
 pub struct Client {
     endpoint: Endpoint,
     peer: SocketAddr,
     options: SendOptions,
-    permit: Option<OwnedSemaphorePermit>,
-    waiting: Option<BoxFuture<Result<OwnedSemaphorePermit, SendError>>>,
 }
 
 impl Endpoint {
@@ -56,7 +51,7 @@ impl Endpoint {
     /// ```
     pub fn client(&self, peer: SocketAddr) -> Client {
         let options = SendOptions::default();
-        Client { endpoint: self.clone(), peer, options, permit: None, waiting: None }
+        Client { endpoint: self.clone(), peer, options }
     }
 }
 
@@ -79,40 +74,14 @@ impl Service<Bytes> for Client {
     type Error = SendError;
     type Future = BoxFuture<Result<Bytes, SendError>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), SendError>> {
-        if self.permit.is_none() {
-            let endpoint = &self.endpoint;
-            let waiting = self.waiting.get_or_insert_with(|| {
-                let inner = endpoint.inner.clone();
-                Box::pin(async move { inner.call_limit.acquire().await })
-            });
-            let permit = ready!(waiting.as_mut().poll(context));
-            self.waiting = None;
-            // Held until `call`, since otherwise another client could take it: a service that was
-            // ready would not be.
-            self.permit = Some(permit?);
-        }
-        Poll::Ready(Ok(()))
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        let closing = self.endpoint.inner.is_closing();
+        Poll::Ready(if closing { Err(SendError::Closing) } else { Ok(()) })
     }
 
     fn call(&mut self, request: Bytes) -> Self::Future {
-        let endpoint = self.endpoint.clone();
-        let peer = self.peer;
-        let options = self.options;
-        match self.permit.take() {
-            Some(permit) => {
-                Box::pin(
-                    async move { endpoint.call_permitted(permit, peer, request, options).await },
-                )
-            }
-            None => Box::pin(async move { endpoint.call_with(peer, request, options).await }),
-        }
-    }
-}
-
-impl Clone for Client {
-    fn clone(&self) -> Self {
-        self.endpoint.client(self.peer).options(self.options)
+        let Self { endpoint, peer, options } = self.clone();
+        Box::pin(async move { endpoint.call_with(peer, request, options).await })
     }
 }
 

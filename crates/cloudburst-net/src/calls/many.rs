@@ -208,14 +208,11 @@ impl Endpoint {
         options: &SendOptions,
         end: UnboundedSender<Ended>,
     ) -> Result<InFlight, SendError> {
-        // Calls beyond the limit are refused instead of waiting, as the deadlines of the others
-        // would run meanwhile.
-        let permit = self.inner.call_limit.try_acquire()?;
-        let (request, call) = self.prepare(&bytes, options, permit);
         let on_answer = Box::new(move |result: Result<Bytes, CallFailure>| {
             drop(end.send((index, result.map_err(SendError::from))));
         });
-        self.request(&request, peer, options, on_answer)?;
-        Ok(call)
+        // Calls beyond the limits are refused instead of waiting, as the deadlines of the others would
+        // run meanwhile.
+        self.begin_call(peer, bytes, &options.wait(false), on_answer)
     }
 }

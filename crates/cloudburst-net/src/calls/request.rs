@@ -132,8 +132,7 @@ impl Request {
         let options = self.options(options)?;
         let frame = self.frame(&endpoint, bytes.as_deref())?;
         let peer = self.request.peer;
-        let sending =
-            endpoint.inner.send_when_possible(peer, Role::Response, frame, options).await?;
+        let sending = endpoint.inner.send(peer, Role::Response, frame, &options)?;
         self.begun(&endpoint, bytes.as_deref());
         // Neither messages under way nor requests keep an endpoint alive.
         drop(endpoint);
@@ -164,36 +163,40 @@ impl Request {
     }
 
     /// Begins to send the response, or the refusal of an overloaded application, and returns while it is
-    /// under way.
+    /// under way. If there is no capacity for it, this waits until its send has ended.
     pub(super) async fn reply_detached(mut self, bytes: Option<Bytes>) -> Result<(), SendError> {
         let endpoint = self.upgrade()?;
         let options = self.options(SendOptions::default())?;
         let frame = self.frame(&endpoint, bytes.as_deref())?;
         let peer = self.request.peer;
-        let begin = |options: &SendOptions| {
-            let request = self.request.clone();
-            let deadline = self.deadline;
-            let cancellation = self.cancellation.0.clone();
-            let endpoint_here = self.endpoint.clone();
-            let on_end = move |outcome| {
-                if let Outcome::Delivered(_) = outcome {
-                    return;
-                }
-                // The request has been released. Dropping `ended` counts it as unanswered and tells the
-                // caller, which is needed only after a refusal.
-                let mut ended =
-                    Self::new(request, deadline, CancelOnDrop(cancellation), endpoint_here);
-                ended.registered = false;
-                if let Outcome::Rejected(rejection @ Rejection::ByPeer(_)) = outcome {
-                    tracing::warn!(%peer, %rejection, "a response was refused by its caller");
-                } else {
-                    ended.count_unanswered();
-                    ended.replied = true;
-                }
-            };
-            endpoint.inner.start_send(peer, Role::Response, frame.clone(), options, on_end)
+        let request = self.request.clone();
+        let deadline = self.deadline;
+        let cancellation = self.cancellation.0.clone();
+        let endpoint_here = self.endpoint.clone();
+        let on_end = move |outcome| {
+            if let Outcome::Delivered(_) = outcome {
+                return;
+            }
+            // The request has been released. Dropping `ended` counts it as unanswered and tells the
+            // caller, which is needed only after a refusal.
+            let mut ended = Self::new(request, deadline, CancelOnDrop(cancellation), endpoint_here);
+            ended.registered = false;
+            if let Outcome::Rejected(rejection @ Rejection::ByPeer(_)) = outcome {
+                tracing::warn!(%peer, %rejection, "a response was refused by its caller");
+            } else {
+                ended.count_unanswered();
+                ended.replied = true;
+            }
         };
-        endpoint.inner.retry_while_full(options, begin).await?;
+        let options = options.wait(false);
+        match endpoint.inner.start_send(peer, Role::Response, frame, &options, on_end) {
+            // The handler's place stays taken: responses that wait take memory.
+            Err(SendError::Full { .. }) => {
+                drop(endpoint);
+                return self.reply_with(bytes, SendOptions::default()).await.map(drop);
+            }
+            begun => begun?,
+        };
         self.begun(&endpoint, bytes.as_deref());
         self.replied = true;
         Ok(())
@@ -304,7 +307,7 @@ impl Drop for Request {
             self.count_unanswered();
         }
         if let Ok(options) = options {
-            // If there is no capacity or time for this, the caller waits until its deadline.
+            // If there is no time for this, the caller waits until its deadline.
             let frame = response(self.request.call, None);
             let peer = self.request.peer;
             let _ = endpoint.inner.start_send(peer, Role::Response, frame, &options, |_| {});

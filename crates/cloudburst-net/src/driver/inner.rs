@@ -1,31 +1,24 @@
 //! The state that the clones of an endpoint share, and its shutdown.
 
-use super::call_limit::CallLimit;
 use super::exact_timers::with_exact_timers;
 use super::notifier::Notifier;
-use super::timer::Timer;
-use super::waiters::Waiters;
 use crate::error::{BuildError, SendError};
 use crate::io::{UdpIo, canonical};
 use crate::path_map::{PathMap, PathMapError};
 use crate::paths::{Paths, Resolver};
 use crate::qlog::Qlog;
-use crate::settings::left;
 use bytes::Bytes;
-use cloudburst_core::burst::{Engine, OnAnswer, OnEnd};
+use cloudburst_core::burst::{Engine, OnAnswer};
 use cloudburst_core::config::Config;
-use cloudburst_core::error::{Outcome, StartError};
+use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::{self, Prepared, SendOptions};
 use cloudburst_core::wire::Role;
-use core::future::{Future, poll_fn};
-use core::pin::pin;
-use core::task::Poll;
 use core::time::Duration;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Weak};
-use std::{io, time};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::watch;
 use tokio::task::yield_now;
@@ -37,12 +30,8 @@ pub(crate) struct Inner {
     /// Reference-counted, so that callers that wait for sends can hold it.
     pub(crate) engine: Arc<Engine<UdpIo>>,
     pub(crate) notifier: Arc<Notifier>,
-    pub(crate) call_limit: CallLimit,
     /// The default deadline of messages, and the longest one of responses.
     pub(crate) default_deadline: Duration,
-    /// Senders that wait for capacity.
-    pub(crate) waiters: Arc<Waiters>,
-    timer: Timer,
     /// Whether the endpoint is closed, for tasks that must not keep this alive; dropped with it.
     pub(crate) closed: watch::Sender<bool>,
     /// Whether a shutdown has begun, so that it takes no more requests.
@@ -65,17 +54,12 @@ impl Inner {
         qlog: Option<Qlog>,
     ) -> Result<Self, BuildError> {
         let notifier = Arc::new(Notifier::default());
-        let waiters = Arc::new(Waiters::default());
-        let on_event = notifier.clone().on_event(waiters.clone());
-        let engine = with_exact_timers(|| Engine::start(protocol, io, on_event))
+        let engine = with_exact_timers(|| Engine::start(protocol, io, notifier.clone().on_event()))
             .map_err(BuildError::refused("a thread"))?;
         Ok(Self {
             engine: Arc::new(engine),
             notifier,
-            call_limit: CallLimit::new(config.limits().send_messages),
             default_deadline: config.deadline,
-            waiters,
-            timer: Timer::default(),
             closed: watch::channel(false).0,
             closing: AtomicBool::new(false),
             has_reactor: AtomicBool::new(false),
@@ -98,7 +82,8 @@ impl Inner {
         Some(endpoint.upgrade()?.engine.clone())
     }
 
-    /// Begins to burst a message. `on_end` is called when the send has ended; it must not block.
+    /// Begins to burst a message, or lets it wait in line. `on_end` is called when the send has ended; it must
+    /// not block.
     pub(crate) fn start_send(
         self: &Arc<Self>,
         peer: SocketAddr,
@@ -107,43 +92,10 @@ impl Inner {
         options: &SendOptions,
         on_end: impl FnOnce(Outcome) + Send + 'static,
     ) -> Result<MessageId, SendError> {
-        let options = options.wait(false);
-        self.send(canonical(peer), role, bytes, &options, Box::new(on_end)).map_err(SendError::from)
-    }
-
-    /// Tries to begin a send until the endpoint has capacity for it or its deadline passes. `begin` gets
-    /// `options` with what is left of the deadline.
-    pub(crate) async fn retry_while_full<T>(
-        &self,
-        options: SendOptions,
-        mut begin: impl FnMut(&SendOptions) -> Result<T, SendError>,
-    ) -> Result<T, SendError> {
-        let is_full = |begun: &Result<T, SendError>| matches!(begun, Err(SendError::Full { .. }));
-        let mut begun = begin(&options);
-        if is_full(&begun) {
-            let until = self.deadline_of(&options);
-            // Joined before the retry, so that it learns of capacity that becomes free right after.
-            let waiter = self.waiters.join();
-            begun = begin(&options);
-            while is_full(&begun) {
-                self.until_deadline(until, waiter.wait()).await?;
-                begun = begin(&left(options, until));
-            }
-        }
-        begun
-    }
-
-    /// See [`Engine::send`].
-    fn send(
-        self: &Arc<Self>,
-        peer: SocketAddr,
-        role: Role,
-        bytes: Bytes,
-        options: &SendOptions,
-        on_end: OnEnd,
-    ) -> Result<MessageId, StartError> {
+        let peer = canonical(peer);
+        let on_end = Box::new(on_end);
         let Some(runtime) = self.join_runtime() else {
-            return self.engine.send(peer, role, bytes, options, on_end);
+            return Ok(self.engine.send(peer, role, bytes, options, on_end)?);
         };
         let (id, put_off) = self.engine.send_before_flush(peer, role, bytes, options, on_end)?;
         // Under load, a message waits until the tasks that were woken together have run, and shares
@@ -162,10 +114,10 @@ impl Inner {
         call: &Prepared,
         options: &SendOptions,
         on_answer: OnAnswer,
-    ) -> Result<(), StartError> {
-        let options = &options.wait(false);
+    ) -> Result<(), SendError> {
+        let peer = canonical(peer);
         let Some(runtime) = self.join_runtime() else {
-            return self.engine.call(peer, call, options, on_answer);
+            return Ok(self.engine.call(peer, call, options, on_answer)?);
         };
         if self.engine.call_before_flush(peer, call, options, on_answer)? {
             self.flush_in(&runtime);
@@ -192,43 +144,12 @@ impl Inner {
         let drained = self.engine.shutdown(within, || {
             self.closing.store(true, SeqCst);
             self.notifier.requests.notify_waiters();
-            // Nothing of what waits for capacity was sent. Replies are still accepted: they wait again.
-            self.waiters.wake_all();
-            self.call_limit.close();
         });
         self.closed.send_replace(true);
         self.notifier.messages.notify_waiters();
         self.notifier.requests.notify_waiters();
-        self.waiters.wake_all();
         self.paths.unwatch();
-        self.timer.stop();
         drained
-    }
-
-    /// When an operation with `options` that begins now must have ended; `None` if that is beyond the range
-    /// of the clock.
-    pub(crate) fn deadline_of(&self, options: &SendOptions) -> Option<time::Instant> {
-        time::Instant::now().checked_add(options.deadline.unwrap_or(self.default_deadline))
-    }
-
-    /// Waits for `future`, at most until the deadline.
-    ///
-    /// # Errors
-    ///
-    /// [`SendError::NotStarted`] if the deadline passes first.
-    pub(crate) async fn until_deadline<F: Future>(
-        &self,
-        until: Option<time::Instant>,
-        future: F,
-    ) -> Result<F::Output, SendError> {
-        let Some(until) = until else { return Ok(future.await) };
-        let mut future = pin!(future);
-        let mut late = pin!(self.timer.sleep_until(until));
-        poll_fn(|context| match future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Ok(output)),
-            Poll::Pending => late.as_mut().poll(context).map(|()| Err(SendError::NotStarted)),
-        })
-        .await
     }
 
     /// Whether the endpoint is closed, so that nothing more arrives.
@@ -254,8 +175,6 @@ impl Drop for FlushOnDrop {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.call_limit.close();
-        self.timer.stop();
         // Not left to `Drop`: a caller that waits for one of its sends may hold the engine, too.
         self.engine.stop();
     }

@@ -5,22 +5,16 @@
 //! | `inner` | the state that all clones of an endpoint share: the engine of the core, and the shutdown |
 //! | `block_on` | a blocked caller runs its future, and receives packets while it waits |
 //! | `reactor` | a task of a tokio runtime receives packets |
-//! | `notifier` | notifies callers that wait for a message, a request or capacity |
-//! | `waiters` | senders that wait until there is capacity for their messages |
-//! | `call_limit` | callers that wait until one more call may be in flight |
-//! | `timer` | a thread that wakes callers at their deadlines |
+//! | `notifier` | notifies callers that wait for a message or a request |
 //! | `exact_timers` | starts the threads of the engine, which wake up to the microsecond |
 //!
 //! The threads of the engine, which receive and send when nobody else does, are in `cloudburst_core::burst`.
 
 mod block_on;
-mod call_limit;
 mod exact_timers;
 mod inner;
 mod notifier;
 mod reactor;
-mod timer;
-mod waiters;
 
 pub(crate) use block_on::{block_on, block_on_for};
 pub(crate) use inner::Inner;

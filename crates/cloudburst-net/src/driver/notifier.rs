@@ -1,6 +1,5 @@
 //! Notifies callers of the events of the engine.
 
-use super::waiters::Waiters;
 use cloudburst_core::burst::EngineEvent;
 use cloudburst_core::wire::Role;
 use std::sync::Arc;
@@ -15,17 +14,13 @@ pub(crate) struct Notifier {
 
 impl Notifier {
     /// The engine's callback for events.
-    pub(super) fn on_event(
-        self: Arc<Self>,
-        waiters: Arc<Waiters>,
-    ) -> impl Fn(EngineEvent) + Send + Sync {
+    pub(super) fn on_event(self: Arc<Self>) -> impl Fn(EngineEvent) + Send + Sync {
         move |event| match event {
             // Wakes all of them: one may be a stream that is not being polled. Each registers before it
             // looks into the queue, so that it misses nothing.
             EngineEvent::Readable(Role::Plain) => self.messages.notify_waiters(),
             EngineEvent::Readable(Role::Request) => self.requests.notify_waiters(),
             EngineEvent::Readable(Role::Response | Role::Withdrawal) => {}
-            EngineEvent::Capacity => waiters.wake_first(),
         }
     }
 }

@@ -83,18 +83,18 @@ pub enum SendError {
         /// The peer.
         peer: SocketAddr,
     },
-    /// The limit on messages or bytes under way is reached.
+    /// The limit on messages or bytes under way is reached, and the message must not wait in line, or the line
+    /// is full ([`Limits::waiting`](crate::Limits::waiting)).
     #[error(
-        "not sent: {messages} messages and connects ({bytes} bytes) are waiting or under way: wait \
-         until one ends"
+        "not sent: {messages} messages and connects ({bytes} bytes) are under way: wait until one ends"
     )]
     Full {
-        /// Messages and connects waiting or under way.
+        /// Messages and connects under way.
         messages: usize,
         /// Their bytes.
         bytes: usize,
     },
-    /// The limit on calls in flight is reached.
+    /// The limit on calls in flight is reached, and the call must not wait in line.
     #[error("not sent: {calls} calls are in flight; wait until one ends, or raise `memory`")]
     TooManyCalls {
         /// Calls in flight.

@@ -3,9 +3,12 @@
 use crate::common::{TIMEOUT, builder, bytes, endpoint, eventually};
 use cloudburst_net::{Config, SendError, Tuning};
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::net::UdpSocket;
+use std::pin::Pin;
+use std::task::{Context, Waker};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn try_send_refuses_beyond_the_limits_with_the_numbers() {
@@ -58,6 +61,30 @@ async fn sends_that_wait_for_capacity_are_all_delivered() {
         tokio::time::timeout(TIMEOUT, send).await.expect("no wake-up is lost").unwrap();
     }
     reader.abort();
+}
+
+#[test]
+fn senders_that_are_never_polled_again_hold_nobody_up() {
+    const ASLEEP: u64 = 12;
+    let config = Config {
+        tuning: Tuning { send_messages: Some(1), ..Tuning::default() },
+        ..Config::default()
+    };
+    let client = builder().config(config).build().unwrap();
+    let server = endpoint();
+    let to = server.local_addr();
+    let mut asleep: Vec<_> = (0..ASLEEP).map(|n| client.send(to, bytes(1_000, n))).collect();
+    let mut context = Context::from_waker(Waker::noop());
+    for send in &mut asleep {
+        assert!(Pin::new(send).poll(&mut context).is_pending());
+    }
+    let start = Instant::now();
+    client.send(to, bytes(1_000, ASLEEP)).wait().unwrap();
+    assert!(start.elapsed() < TIMEOUT / 2, "not when they have ended");
+    for n in 0..=ASLEEP {
+        let message = server.recv().wait_for(TIMEOUT).expect("theirs are sent, too");
+        assert_eq!(message.unwrap().bytes, bytes(1_000, n), "in order of arrival");
+    }
 }
 
 #[test]

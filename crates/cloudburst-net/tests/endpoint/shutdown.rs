@@ -132,10 +132,12 @@ fn a_shutdown_refuses_at_once_a_blocking_caller_that_waits_for_capacity() {
 fn a_waker_may_shut_its_endpoint_down_when_a_send_ends() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let (client, sending) = full(&silent);
-    let mut send = pin!(client.send(silent.local_addr().unwrap(), "a message").into_future());
+    let nobody = silent.local_addr().unwrap();
+    let send = client.send(nobody, "a message").deadline(Duration::from_millis(50));
+    let mut send = pin!(send.into_future());
     let waker = Waker::from(Arc::new(ShutsDown(client.clone())));
     assert!(send.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    // Frees capacity: this thread, or one of the endpoint, wakes the other send.
+    // Frees capacity for the other send. At its deadline, a thread of the endpoint wakes it.
     drop(sending);
     eventually("it is closed", || client.is_closed());
 }

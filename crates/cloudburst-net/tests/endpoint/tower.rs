@@ -1,10 +1,9 @@
-//! `tower` services: readiness means a permit, and errors are reported.
+//! `tower` services: calls beyond the limit wait in line, and errors are reported.
 
 use crate::common::{TIMEOUT, builder, endpoint};
 use cloudburst_net::{Bytes, Config, Overloaded, RequestParts, SendError, Tuning};
 use std::convert::Infallible;
-use std::future::{Future, Ready, pending, ready};
-use std::pin::pin;
+use std::future::{Ready, pending, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
@@ -26,7 +25,7 @@ fn is_ready(service: &mut impl Service<Bytes>) -> bool {
 }
 
 #[tokio::test]
-async fn a_client_is_ready_while_one_more_call_may_be_in_flight() {
+async fn a_client_is_ready_until_its_endpoint_closes_and_its_calls_wait() {
     let config = Config {
         tuning: Tuning { send_messages: Some(1), ..Tuning::default() },
         ..Config::default()
@@ -34,18 +33,22 @@ async fn a_client_is_ready_while_one_more_call_may_be_in_flight() {
     let caller = builder().config(config).build().unwrap();
     let callee = endpoint();
     let mut one = caller.client(callee.local_addr());
-    assert!(is_ready(&mut one) && is_ready(&mut one), "it keeps its permit");
     let mut two = one.clone();
-    assert!(!is_ready(&mut two), "which is its own");
-    let mut call = one.call("a request".into());
-    assert!(pin!(&mut call).poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    assert!(!is_ready(&mut two) && !is_ready(&mut one), "the call has it");
-    drop((call, one));
-    two.ready().await.unwrap();
-
+    let calls = [one.call("a request".into()), two.call("another".into())];
+    let [first, second] = calls.map(tokio::spawn);
+    let request = callee.recv_request().await.unwrap();
+    assert!(is_ready(&mut one) && is_ready(&mut two), "whatever waits");
+    assert!(callee.try_recv_request().unwrap().is_none(), "one is in flight");
+    request.reply("an answer").await.unwrap();
+    assert_eq!(first.await.unwrap().unwrap(), "an answer");
     let serving = tokio::spawn(async move { callee.serve(1, async |it| it.bytes).await });
-    assert_eq!(two.call("a request".into()).await.unwrap(), "a request");
-    assert_eq!(two.call("another".into()).await.unwrap(), "another", "it waits by itself");
+    assert_eq!(second.await.unwrap().unwrap(), "another");
+
+    // A layer makes it ready for fewer.
+    let mut limited = ServiceBuilder::new().concurrency_limit(1).service(one);
+    let call = limited.ready().await.unwrap().call("a request".into());
+    assert!(!is_ready(&mut limited));
+    assert_eq!(call.await.unwrap(), "a request");
     caller.shutdown(Duration::ZERO).await;
     assert_eq!(two.ready().await.map(drop), Err(SendError::Closing));
     serving.abort();

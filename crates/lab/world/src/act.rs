@@ -36,11 +36,13 @@ impl World {
             }
             Step::Cancel(host, choice) => self.cancel(host, choice),
             Step::Take { host, all, from_now_on } => self.take(host, all, from_now_on),
-            Step::Close(host) => {
+            // A process that is stopped calls nothing.
+            Step::Close(host) if self.hosts[host].is_running() => {
                 self.log.on_closed(host);
                 self.hosts[host].endpoint.close(self.now);
                 self.drain(host);
             }
+            Step::Close(_) => {}
             Step::Restart(host) => self.restart(host),
             Step::Pause(host) => self.hosts[host].pause(),
             Step::Resume(host) => self.resume(host),

@@ -52,11 +52,6 @@ impl Prepared {
         self.id
     }
 
-    /// Has the caller wait for `timeout`, if that is longer than the request tells the callee.
-    pub fn wait_for(&mut self, timeout: Duration) {
-        self.timeout = self.timeout.max(timeout);
-    }
-
     /// The length of the request on the wire: its own bytes and 12 more.
     pub const fn len(&self) -> usize {
         self.frame.len()

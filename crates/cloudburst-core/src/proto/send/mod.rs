@@ -422,11 +422,16 @@ impl Sender {
         self.messages.len() + self.connects.len() + self.line.len()
     }
 
+    /// Whether a message waits in line.
+    pub(crate) fn is_waiting(&self, id: MessageId) -> bool {
+        self.line.get(Ticket::Message(id)).is_some()
+    }
+
     /// Whether a message is waiting or under way.
     pub(super) fn is_under_way(&self, id: MessageId) -> bool {
         self.messages.contains_key(&id)
             || self.line.started.contains_key(&id)
-            || self.line.get(Ticket::Message(id)).is_some()
+            || self.is_waiting(id)
     }
 
     /// Withdrawals under way.

@@ -367,10 +367,10 @@ impl Sender {
         let peer = self.peers.get(&flow.peer);
         let is_request = flow.kind == FlowKind::Requests;
         let is_message = flow.kind != FlowKind::Connects;
-        if self.messages.len() + self.connects.len() >= limits.send_messages {
-            Some(Lack::Slot)
-        } else if is_request && self.in_flight(calls) >= limits.send_messages {
+        if is_request && self.in_flight(calls) >= limits.send_messages {
             Some(Lack::Call)
+        } else if self.messages.len() + self.connects.len() >= limits.send_messages {
+            Some(Lack::Slot)
         } else if peer.is_none() && !self.has_place_for_peer() {
             Some(Lack::Peer)
         } else if is_message && peer.is_some_and(|peer| peer.span() >= MESSAGE_WINDOW) {
