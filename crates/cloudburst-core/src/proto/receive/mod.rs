@@ -2,8 +2,6 @@
 
 mod admission;
 mod answers;
-#[cfg(test)]
-mod costs;
 mod counters;
 mod deadlines;
 mod delivery;
@@ -23,6 +21,8 @@ mod round_robin;
 mod routes;
 mod session;
 mod symbols;
+#[cfg(test)]
+mod tests;
 mod trimmed;
 mod window;
 
