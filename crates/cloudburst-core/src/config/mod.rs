@@ -179,7 +179,8 @@ impl Config {
     }
 }
 
-const fn max_payload(mtu: usize, headers: usize) -> usize {
+/// Bytes of UDP payload in a packet with `headers` bytes of IP, UDP and outer headers.
+pub(crate) const fn max_payload(mtu: usize, headers: usize) -> usize {
     let payload = mtu.saturating_sub(headers);
     // Whatever size of headers a path map reports, there is room for a symbol.
     if payload < MIN_PAYLOAD { MIN_PAYLOAD } else { payload }

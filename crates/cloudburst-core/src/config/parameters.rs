@@ -1,8 +1,7 @@
 //! The validated settings that an endpoint works with.
 
 use super::{
-    BurstPolicy, Classes, Config, ConfigError, EcnMode, Limits, ListenPorts, PullOrder,
-    max_payload, max_symbol,
+    BurstPolicy, Classes, Config, ConfigError, EcnMode, Limits, ListenPorts, PullOrder, max_symbol,
 };
 use crate::code::Code;
 use crate::path::Order;
@@ -75,11 +74,6 @@ impl Parameters {
             trimmable: fabric.trim_dscp.is_some(),
             ports,
         })
-    }
-
-    /// Returns the bytes of UDP payload in a packet with `headers` bytes of IP, UDP and outer headers.
-    pub(crate) const fn max_payload(&self, headers: usize) -> usize {
-        max_payload(self.mtu, headers)
     }
 
     /// Returns the largest symbol under `code`; see [`Config::max_symbol`].

@@ -3,6 +3,7 @@
 use super::Receiver;
 use super::pulling::PullCredit;
 use super::routes::copies;
+use crate::config::max_payload;
 use crate::id::{MessageId, PathId, SessionId};
 use crate::path::Via;
 use crate::proto::limits::MAX_COUNTED_PATHS;
@@ -125,7 +126,8 @@ impl Receiver {
 
     /// When the next answer may leave; `None` if none is pending.
     pub(crate) fn next_transmit(&self) -> Option<Instant> {
-        self.has_output().then(|| self.pacer.ready_at())
+        let is_pending = self.replies.next().is_some() || self.answers.next().is_some();
+        is_pending.then(|| self.pacer.ready_at())
     }
 
     fn transmit_reply(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
@@ -177,7 +179,8 @@ impl Receiver {
         let start = buffer.len();
         let marking = marking::control(&self.config);
         if first.is_plain() {
-            let capacity = self.config.max_payload(headers(&via) + self.resolver.overhead(via));
+            let capacity =
+                max_payload(self.config.mtu, headers(&via) + self.resolver.overhead(via));
             let mut len = least;
             let mut joined = ArrayVec::<Report, MAX_JOINED>::new();
             joined.push(first.report);
@@ -211,11 +214,6 @@ impl Receiver {
     fn transmit_of(&self, via: Via, len: usize) -> Transmit {
         let marking = marking::control(&self.config);
         Transmit { contents: Contents::Answers, via, segment_size: len, len, marking }
-    }
-
-    /// Whether answers are pending.
-    pub(crate) fn has_output(&self) -> bool {
-        self.replies.next().is_some() || self.answers.next().is_some()
     }
 
     /// Whether pending answers should no longer wait for symbols to leave with.

@@ -34,8 +34,9 @@ impl Receiver {
         let timers = self.timers.first_rank();
         let pool = self.recycler.pool.poll_timeout();
         let half_open = self.half_open.next_expiry();
-        let pull = self.next_pull();
-        let forgets = [timers, half_open, self.idle_expiry(), pool, pull];
+        let pull = self.pulls.ready_at();
+        let pull_timers = self.pulls.timers.first_rank();
+        let forgets = [timers, half_open, self.idle_expiry(), pool, pull, pull_timers];
         forgets.into_iter().flatten().chain(self.next_transmit()).min()
     }
 

@@ -37,12 +37,12 @@ impl Receiver {
 
     /// The messages of `role` in the application's queue, oldest first.
     pub(crate) fn queued(&self, role: Role) -> impl Iterator<Item = &Message> {
-        self.inboxes[role as usize].messages()
+        self.inboxes[role as usize].messages.iter()
     }
 
     /// The number of messages of `role` in the application's queue.
     pub(crate) fn readable(&self, role: Role) -> usize {
-        self.inboxes[role as usize].len()
+        self.inboxes[role as usize].messages.len()
     }
 
     /// Delivers the waiting messages for which there is capacity, oldest first.
@@ -70,11 +70,6 @@ impl Receiver {
             || self.inboxes[role as usize].has_capacity(length, receive_messages, receive_bytes)
     }
 
-    /// Whether no earlier message of `role` is waiting.
-    fn is_next(&self, role: Role) -> bool {
-        self.inboxes[role as usize].waiting.is_empty()
-    }
-
     /// Delivers a complete message. If there is no capacity for it, it waits; if no more may wait, it
     /// is forgotten. Returns the verdict to send.
     pub(super) fn on_message_done(&mut self, name: SessionId, id: MessageId) -> Option<Verdict> {
@@ -86,7 +81,8 @@ impl Receiver {
         self.pulls.leave(incoming, (name, id));
         // First come, first served: each message that the application takes brings the first one
         // nearer.
-        if self.is_next(role) && self.has_capacity(role, length) {
+        let is_next = self.inboxes[role as usize].waiting.is_empty();
+        if is_next && self.has_capacity(role, length) {
             return self.deliver(name, id);
         }
         if self.has_backlog_capacity(&peer, role) {
@@ -116,7 +112,7 @@ impl Receiver {
         }
         let role = incoming.role;
         let arrived_at = incoming.last_progress;
-        let bytes = incoming.take_bytes(&self.recycler.pool);
+        let bytes = self.recycler.pool.deliver(core::mem::take(&mut incoming.bytes));
         self.recycler.put_message(incoming);
         self.counters.messages_delivered += 1;
         self.counters.bytes_delivered += bytes.len() as u64;

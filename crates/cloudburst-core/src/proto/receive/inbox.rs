@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// Messages of one role, and complete messages that wait for capacity among them.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
-    messages: VecDeque<Message>,
+    pub(super) messages: VecDeque<Message>,
     bytes: usize,
     /// Complete messages for which there is no capacity yet, oldest first.
     pub(super) waiting: Indexed<(SessionId, MessageId), u64>,
@@ -39,18 +39,11 @@ impl Inbox {
         true
     }
 
-    pub(super) fn messages(&self) -> impl Iterator<Item = &Message> {
-        self.messages.iter()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.messages.len()
-    }
-
     /// Panics unless `waiting` messages wait, and no more than `messages` were delivered.
     pub(super) fn check_invariants(&self, waiting: usize, messages: usize) {
         assert_eq!(self.waiting.len(), waiting, "only whole messages wait");
-        assert!(self.len() <= messages, "{} messages of {messages}", self.len());
+        let delivered = self.messages.len();
+        assert!(delivered <= messages, "{delivered} messages of {messages}");
         let bytes: usize = self.messages.iter().map(|message| message.bytes.len()).sum();
         assert_eq!(bytes, self.bytes, "bytes of the messages in the queue");
     }

@@ -11,7 +11,6 @@ use crate::time::Instant;
 use crate::wire::keys::DigestKey;
 use crate::wire::symbol::{SYMBOL_OVERHEAD, UNSCHEDULED_LEN};
 use crate::wire::{Prefix, Role, SymbolHeader};
-use bytes::Bytes;
 
 /// Bytes by which the buffer of a message may exceed twice its length.
 const ROUNDING: usize = 1024;
@@ -26,7 +25,7 @@ pub(super) struct Incoming {
     pub(super) role: Role,
     blocks: Vec<Block>,
     /// The message's bytes, once one of its blocks is decoded.
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     done: usize,
     decoding: usize,
     corrupt: u8,
@@ -276,11 +275,6 @@ impl Incoming {
             Block::Unseen | Block::Decoding(_) => None,
         });
         key.message(message, digests)
-    }
-
-    /// Takes the bytes of the message, which must be complete.
-    pub(super) fn take_bytes(&mut self, pool: &Pool) -> Bytes {
-        pool.deliver(core::mem::take(&mut self.bytes))
     }
 
     /// Returns the message's buffers and decoders to the pool.

@@ -10,13 +10,6 @@ use crate::id::{MessageId, SessionId};
 use crate::time::Instant;
 
 impl Receiver {
-    /// Handles a probe, which may be the first packet of its message to arrive.
-    pub(super) fn take_probe(&mut self, now: Instant, symbol: &Symbol<'_>) {
-        if self.reach_message(now, symbol) {
-            self.note_probe(now, symbol, symbol.header.symbol);
-        }
-    }
-
     /// Finds the message of a packet that carries no symbol, or begins it. Returns whether the
     /// message is being received; if not, the packet has been answered where due.
     pub(super) fn reach_message(&mut self, now: Instant, symbol: &Symbol<'_>) -> bool {

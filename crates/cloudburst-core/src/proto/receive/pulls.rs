@@ -11,7 +11,9 @@ use crate::proto::indexed::Indexed;
 use crate::proto::send::headers_to;
 use crate::rate::{Downlink, Share};
 use crate::time::Instant;
+use crate::wire::Capabilities;
 use crate::wire::answer::NONE_ACKNOWLEDGED;
+use crate::wire::keys::HEADER_TAG_LEN;
 use core::time::Duration;
 
 /// Packets that may wait in a tiny queue in front of a symbol that a probe overtakes.
@@ -36,7 +38,7 @@ pub(super) struct PullQueue {
     /// Ranked by the number of symbols missing from each.
     wanting: FairQueue<Key, u32>,
     /// When messages stall, or their probes are due.
-    timers: Indexed<Key, Instant>,
+    pub(super) timers: Indexed<Key, Instant>,
 }
 
 impl PullQueue {
@@ -129,7 +131,8 @@ impl Receiver {
         let session = self.sessions.get_mut(&name)?;
         let rto = session.pull_round_trip.rto();
         let headers = headers_to(&session.own);
-        let header_tag = session.header_tag_len();
+        let is_tagged = session.capabilities.has(Capabilities::TRIM);
+        let header_tag = if is_tagged { HEADER_TAG_LEN } else { 0 };
         let incoming = session.window.receiving(id)?;
         let packet = incoming.packet_len();
         let (pulling, layout) = incoming.pulling()?;
@@ -174,10 +177,5 @@ impl Receiver {
         }
         self.pulls.update(incoming, rto, key);
         Some(())
-    }
-
-    /// When the queue of pulls next needs attention.
-    pub(super) fn next_pull(&self) -> Option<Instant> {
-        [self.pulls.ready_at(), self.pulls.timers.first_rank()].into_iter().flatten().min()
     }
 }

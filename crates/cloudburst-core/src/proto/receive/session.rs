@@ -15,7 +15,7 @@ use crate::proto::round_trip::RoundTrip;
 use crate::proto::session::{Discovery, Peering};
 use crate::proto::stats::ReceivedFrom;
 use crate::time::Instant;
-use crate::wire::keys::{DigestKey, FlowKeys, HEADER_TAG_LEN};
+use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
 use crate::wire::{Capabilities, Prefix};
 use std::collections::VecDeque;
@@ -83,11 +83,6 @@ impl Session {
     /// The holder of the quota that it counts against.
     pub(super) const fn key(&self) -> PeerKey {
         PeerKey { incarnation: self.incarnation, ip: self.own.ip() }
-    }
-
-    /// The length of the header tag of its symbols, in bytes.
-    pub(super) const fn header_tag_len(&self) -> usize {
-        if self.capabilities.has(Capabilities::TRIM) { HEADER_TAG_LEN } else { 0 }
     }
 
     /// Records that an authentic packet arrived. `idle` is the order of idle sessions, in which

@@ -69,10 +69,10 @@ impl Receiver {
             is_arrival: !(prefix.probe || session.opener.was_trimmed(prefix.number)),
         };
         let found = self.hear(now, via, len, &symbol, !prefix.probe, confirmed);
-        if prefix.probe {
-            self.take_probe(now, &symbol);
-        } else {
+        if !prefix.probe {
             self.take_symbol(now, &symbol);
+        } else if self.reach_message(now, &symbol) {
+            self.note_probe(now, &symbol, header.symbol);
         }
         self.pull(now);
         found
