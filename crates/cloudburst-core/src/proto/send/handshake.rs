@@ -81,11 +81,11 @@ impl Sender {
     fn on_retry(&mut self, now: Instant, retry: &Retry) -> Option<()> {
         let address = *self.openings.get(&retry.nonce)?;
         let translated = self.resolver.naming(retry.observed) != Naming::Own;
-        let opening = self.peers.get(&address)?.opening.as_ref()?;
-        if opening.is_outdated(now) || !opening.takes_retry() {
+        let peer = self.peers.get_mut(&address)?;
+        let opening = peer.opening.as_mut()?;
+        if opening.is_outdated(now) || !peer.liveness.takes_retry() {
             return None;
         }
-        let opening = self.peers.get_mut(&address)?.opening.as_mut()?;
         if opening.invitation.as_ref().is_some_and(|known| known.translated != translated) {
             core::mem::swap(&mut opening.invitation, &mut opening.other);
         }
@@ -107,7 +107,8 @@ impl Sender {
         }
         // The path has delivered the packet.
         peer.paths.heard(now, retry.path, 0);
-        let attempt = opening.on_retry(retry.path, retry.return_path);
+        opening.on_retry(retry.path, retry.return_path);
+        let attempt = peer.liveness.on_retry();
         self.hellos.due.set(address, Some(HelloRank { attempt, since: now }));
         self.reschedule_peer(address);
         Some(())
@@ -358,14 +359,17 @@ impl Sender {
     pub(super) fn begin_handshake(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get(&address) else { return };
         let opening = peer.opening.as_ref().filter(|_| !is_alias(&address));
-        let exhausted = opening.is_some_and(|opening| opening.is_exhausted(now));
+        let is_due = peer.liveness.attempt_is_due(now);
+        let exhausted = opening.is_some_and(|opening| opening.responder.is_some())
+            && peer.liveness.has_tried_enough()
+            && is_due;
         let (port, responder) = peer.handshake_target(&address, exhausted);
         if exhausted {
             self.end_handshake(address);
         }
         let Some(peer) = self.peers.get(&address) else { return };
         match &peer.opening {
-            Some(opening) if opening.is_due(now) && opening.is_outdated(now) => {
+            Some(opening) if is_due && opening.is_outdated(now) => {
                 self.renew_handshake(now, address);
             }
             Some(_) => {}
@@ -373,14 +377,15 @@ impl Sender {
                 let opening = Opening::new(now, self.draw_nonce(address), port, responder);
                 if let Some(peer) = self.peers.get_mut(&address) {
                     peer.opening = Some(opening);
+                    peer.liveness.seek(now);
                 }
             }
         }
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        let Some(opening) = &mut peer.opening else { return };
-        if opening.is_due(now) {
-            opening.attempt(peer.paths.len());
-            let rank = opening.attempt_to_send().map(|attempt| HelloRank { attempt, since: now });
+        if peer.liveness.attempt_is_due(now) {
+            peer.liveness.attempt(peer.paths.len());
+            let attempt = peer.liveness.attempt_to_send();
+            let rank = attempt.map(|attempt| HelloRank { attempt, since: now });
             self.hellos.due.set(address, rank);
         }
         self.reschedule_peer(address);
@@ -394,6 +399,7 @@ impl Sender {
         let Some(opening) = &mut peer.opening else { return };
         self.openings.remove(&opening.nonce);
         opening.renew(now, nonce);
+        peer.liveness.seek(now);
     }
 
     /// Draws the nonce of a handshake with a peer, under which the handshake is found from now on.
@@ -410,6 +416,7 @@ impl Sender {
     pub(super) fn end_handshake(&mut self, address: SocketAddr) -> Option<Opening> {
         let peer = self.peers.get_mut(&address)?;
         let opening = peer.opening.take()?;
+        peer.liveness.end_attempts();
         self.openings.remove(&opening.nonce);
         self.hellos.due.remove(address);
         Some(opening)

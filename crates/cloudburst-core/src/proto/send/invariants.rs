@@ -35,7 +35,7 @@ impl Sender {
         let peers = |has: fn(&Peer) -> bool| self.peers.values().filter(|peer| has(peer)).count();
         assert_eq!(self.sessions.len(), peers(|peer| peer.session.is_some()), "sessions");
         assert_eq!(self.openings.len(), peers(|peer| peer.opening.is_some()), "handshakes");
-        let sends_hello = |peer: &Peer| attempt_to_send(peer).is_some();
+        let sends_hello = |peer: &Peer| peer.liveness.attempt_to_send().is_some();
         assert_eq!(self.hellos.due.len(), peers(sends_hello), "HELLOs due");
         assert_eq!(self.idle.len(), peers(|peer| peer.idle_since().is_some()), "idle peers");
         let bursts = |transfer: &Transfer| self.peers[&transfer.peer].lets_burst(transfer);
@@ -59,13 +59,13 @@ impl Sender {
     }
 
     fn check_peer(&self, at: SocketAddr, peer: &Peer) {
-        if let Some(due) = peer.liveness_at() {
+        if let Some(due) = peer.liveness.wake_at(peer.rtt.rto()) {
             let timer = self.timers.rank(Timer::Peer(at));
             assert!(timer.is_some_and(|timer| timer <= due), "{at}: nothing wakes it at {due:?}");
         }
         assert_eq!(self.idle.rank(at), peer.idle_since(), "{at}: its rank among idle peers");
         let attempt = self.hellos.due.rank(at).map(|rank| rank.attempt);
-        assert_eq!(attempt, attempt_to_send(peer), "{at}: pending HELLOs");
+        assert_eq!(attempt, peer.liveness.attempt_to_send(), "{at}: pending HELLOs");
         if let Some(opening) = &peer.opening {
             assert_eq!(self.openings.get(&opening.nonce), Some(&at), "{at}: handshake not found");
         }
@@ -136,9 +136,4 @@ impl Sender {
             "{id:?}: nothing ends it at its deadline"
         );
     }
-}
-
-/// The attempt of the handshake with a peer of which packets are to be sent.
-fn attempt_to_send(peer: &Peer) -> Option<u32> {
-    peer.opening.as_ref()?.attempt_to_send()
 }

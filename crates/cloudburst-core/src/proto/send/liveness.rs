@@ -13,7 +13,21 @@ const MIN_UNRESPONSIVE: Duration = Duration::from_millis(50);
 /// their symbols at once do not wait for each other.
 const LATE_MESSAGES: u32 = 2;
 
+/// The wait after the first attempt at a handshake, which doubles with each up to [`MAX_ATTEMPT`].
+const FIRST_ATTEMPT: Duration = Duration::from_millis(1);
+const MAX_ATTEMPT: Duration = Duration::from_millis(200);
+/// Attempts addressed only to the owner of a session at a port of its own, before other endpoints
+/// may answer, and by the paths that the peer has, before others are tried: about 0.25 s.
+// Many outages last longer, but with more attempts, a peer whose endpoint is gone would wait for
+// longer.
+const ENOUGH_ATTEMPTS: u32 = 8;
+/// The maximum number of packets in one attempt at a handshake.
+// With three of four spines dead and 16 hashed ports at both ends, 5 of 8 transfers arrived within
+// 10 s by one HELLO at a time, and 39 of 40 this way.
+const MAX_COPIES: usize = 16;
+
 /// What is known of a peer.
+// There is no state for a peer that is gone: one that is back within a deadline must be found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// There is no session, or the peer may no longer hold it.
@@ -30,9 +44,10 @@ enum State {
 /// what may be sent in each.
 ///
 /// The time without an answer begins with the first ACK request since the peer was last heard from.
-/// The wait before each further attempt is as long as that time, from an RTO to [`MAX_BACKOFF`].
-/// It is called a *period*, and the peer has a credit of retries for each, however many messages
-/// wait.
+/// From an RTO on, what messages would repeat are *retries* out of a credit of the peer. The credit is
+/// for a *period*, half as long as the time without an answer, from an RTO to [`MAX_BACKOFF`], however
+/// many messages wait. The attempts at a handshake, which finds out whether a peer holds the session
+/// or has restarted, are counted and timed here, too.
 // When each message had its own credit, 4,000 messages of one symbol to an unresponsive peer sent
 // 240,000 symbols in a second. The credit is for a period and never for an outage, so that a message
 // within its deadline goes out whenever its peer is back.
@@ -45,6 +60,14 @@ pub(super) struct Liveness {
     /// Retries left in this period.
     credit: u32,
     period_ends: Instant,
+    /// Attempts at the handshake under way.
+    attempts: u32,
+    /// The last attempt in which a RETRY was answered.
+    replied_in: u32,
+    /// HELLOs and OPENs of the last attempt that are still to be sent.
+    hellos: usize,
+    /// When another attempt is due; `None` while `hellos` are to be sent, and without a handshake.
+    attempt_at: Option<Instant>,
     /// Messages that wait for a retry, in turn.
     pub(super) waiting: Indexed<MessageId, u64>,
 }
@@ -176,10 +199,10 @@ impl Liveness {
         Some(since + (rto * 8).max(MIN_UNRESPONSIVE))
     }
 
-    /// When it becomes unresponsive, or a period is due, whichever is earlier.
+    /// When it becomes unresponsive, or a period or an attempt is due, whichever is earliest.
     pub(super) fn wake_at(&self, rto: Duration) -> Option<Instant> {
         let period = (self.credit == 0 && !self.waiting.is_empty()).then_some(self.period_ends);
-        [self.unresponsive_at(rto), period].into_iter().flatten().min()
+        [self.unresponsive_at(rto), period, self.attempt_at].into_iter().flatten().min()
     }
 
     /// Whether a message may retry now.
@@ -199,6 +222,75 @@ impl Liveness {
     /// Subtracts `retries`, which a message was granted, from the credit.
     pub(super) fn on_granted(&mut self, retries: u32) {
         self.credit = self.credit.saturating_sub(retries);
+    }
+
+    /// Has an attempt at a handshake due, as soon as no packets of an earlier one are to be sent.
+    pub(super) fn seek(&mut self, now: Instant) {
+        self.attempt_at = (self.hellos == 0).then_some(now);
+    }
+
+    /// Ends the attempts at a handshake.
+    pub(super) fn end_attempts(&mut self) {
+        self.attempts = 0;
+        self.replied_in = 0;
+        self.hellos = 0;
+        self.attempt_at = None;
+    }
+
+    /// Whether an attempt is due at `now`, or a handshake because the peer is unresponsive.
+    pub(super) fn needs_attempt(&self, now: Instant) -> bool {
+        let seeks = self.hellos > 0 || self.attempt_at.is_some();
+        self.attempt_is_due(now) || self.is_unresponsive() && !seeks
+    }
+
+    /// Whether another attempt is due.
+    pub(super) fn attempt_is_due(&self, now: Instant) -> bool {
+        self.attempt_at.is_some_and(|at| at <= now)
+    }
+
+    /// Whether enough attempts have gone unanswered.
+    pub(super) const fn has_tried_enough(&self) -> bool {
+        self.attempts >= ENOUGH_ATTEMPTS
+    }
+
+    /// Begins another attempt, over `paths` paths. The first attempts send two HELLOs, because one
+    /// path may be a black hole. Without an answer, later attempts send more and more, because most
+    /// paths may be black holes in one direction or the other, and each HELLO may be answered on
+    /// another reverse path.
+    pub(super) fn attempt(&mut self, paths: usize) {
+        let copies = (self.attempts as usize).max(paths.min(2));
+        self.hellos = copies.min(MAX_COPIES).min(2 * paths);
+        self.attempts += 1;
+        self.attempt_at = None;
+    }
+
+    /// The number of attempts begun, while packets of the last one are still to be sent.
+    pub(super) fn attempt_to_send(&self) -> Option<u32> {
+        (self.hellos > 0).then_some(self.attempts)
+    }
+
+    /// Whether to answer a RETRY with an OPEN. Each attempt answers one, so that a responder that
+    /// refuses every token gets packets no faster than one that does not answer.
+    pub(super) const fn takes_retry(&self) -> bool {
+        self.replied_in < self.attempts
+    }
+
+    /// Answers a RETRY within this attempt. Returns the number of attempts begun.
+    pub(super) fn on_retry(&mut self) -> u32 {
+        self.replied_in = self.attempts;
+        self.hellos = self.hellos.max(1);
+        self.attempt_at = None;
+        self.attempts
+    }
+
+    /// Records that a HELLO or an OPEN is being sent.
+    pub(super) fn on_hello_sent(&mut self, now: Instant) {
+        self.hellos = self.hellos.saturating_sub(1);
+        if self.hellos == 0 {
+            let doublings = self.attempts.saturating_sub(1).min(16);
+            let wait = FIRST_ATTEMPT.saturating_mul(1 << doublings).min(MAX_ATTEMPT);
+            self.attempt_at = Some(now + wait);
+        }
     }
 }
 

@@ -326,23 +326,9 @@ impl Peer {
         self.is_idle().then_some(self.liveness.last_heard())
     }
 
-    /// Whether a retry of the handshake is due at `now`, or a handshake because the peer does not
-    /// answer.
-    pub(super) fn needs_handshake(&self, now: Instant) -> bool {
-        match &self.opening {
-            Some(opening) => opening.is_due(now),
-            None => self.liveness.is_unresponsive(),
-        }
-    }
-
     /// When the peer, or the state remembered of it, next needs attention.
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        [self.liveness_at(), self.rtt.wake_at()].into_iter().flatten().min()
-    }
-
-    /// When the handshake, or a peer that does not answer, next needs attention.
-    pub(super) fn liveness_at(&self) -> Option<Instant> {
-        let attempt = self.opening.as_ref().and_then(Opening::wake_at);
-        [attempt, self.liveness.wake_at(self.rtt.rto())].into_iter().flatten().min()
+        let liveness = self.liveness.wake_at(self.rtt.rto());
+        [liveness, self.rtt.wake_at()].into_iter().flatten().min()
     }
 }

@@ -6,7 +6,6 @@ use super::{Sender, Timer};
 use crate::error::StartError;
 use crate::naming::is_alias;
 use crate::path::{Order, PathResolver, PathSet, PathStats, Via};
-use crate::proto::session::Opening;
 use crate::proto::steps::step;
 use crate::time::Instant;
 use std::net::{IpAddr, SocketAddr};
@@ -19,7 +18,7 @@ impl Sender {
             // No caller waits for an answer any more. A handshake still completes its current
             // attempt.
             drop(peer.liveness.reset());
-            if peer.opening.as_ref().is_some_and(|opening| opening.is_due(now)) {
+            if peer.liveness.attempt_is_due(now) {
                 self.end_handshake(address);
             }
             return self.reschedule_peer(address);
@@ -36,19 +35,18 @@ impl Sender {
         }
         self.grant_retries(now, address);
         // A retry is due, or the peer has become unresponsive: it may have been replaced.
-        if self.peers.get(&address).is_some_and(|peer| peer.needs_handshake(now)) {
-            let opening = self.peers.get(&address).and_then(|peer| peer.opening.as_ref());
-            if opening.is_some_and(Opening::is_unanswered) {
-                // Routes and regenerated paths alternate until something is answered.
-                if !self.try_routes(address) {
-                    // With three of four spines dead, all of 16 hashed ports lead over dead ones
-                    // for one pair of hosts in a hundred. p99 is 1.8 ms with regenerated paths, and
-                    // was 25 ms without.
-                    self.regenerate_paths(address);
-                }
-            }
-            self.begin_handshake(now, address);
+        let Some(peer) = self.peers.get(&address) else { return };
+        if !peer.liveness.needs_attempt(now) {
+            return;
         }
+        // Routes and regenerated paths alternate until something is answered.
+        if peer.liveness.has_tried_enough() && !self.try_routes(address) {
+            // With three of four spines dead, all of 16 hashed ports lead over dead ones for one
+            // pair of hosts in a hundred. p99 is 1.8 ms with regenerated paths, and was 25 ms
+            // without.
+            self.regenerate_paths(address);
+        }
+        self.begin_handshake(now, address);
     }
 
     /// Learns at which ports the peer accepts messages, to which there may be other or more paths.

@@ -1,22 +1,10 @@
-//! A handshake, from the initiator's side: which packets went where, and when the next are due.
+//! A handshake, from the initiator's side: what it is about, and which packets went where.
 
 use crate::id::{Incarnation, PathId, SessionId};
 use crate::proto::limits::HANDSHAKE_FOR;
 use crate::time::Instant;
 use crate::wire::handshake::{Initiation, Token};
 use core::time::Duration;
-
-const FIRST_RETRY: Duration = Duration::from_millis(1);
-const MAX_RETRY: Duration = Duration::from_millis(200);
-/// Attempts addressed only to the owner of a session at a port of its own, before other endpoints
-/// may answer: about 0.25 s.
-// Many outages last longer, but with more attempts, a peer whose endpoint is gone would wait for
-// longer.
-const OWNER_ATTEMPTS: u32 = 8;
-/// The maximum number of packets in one attempt at a handshake.
-// With three of four spines dead and 16 hashed ports at both ends, 5 of 8 transfers arrived within
-// 10 s by one HELLO at a time, and 39 of 40 this way.
-const MAX_COPIES: usize = 16;
 
 /// A handshake under way.
 #[derive(Debug)]
@@ -34,15 +22,9 @@ pub(in crate::proto) struct Opening {
     /// The newest version that the peer supports, if it does not support this one.
     pub(in crate::proto) other_version: Option<u8>,
     began_at: Instant,
-    next_at: Instant,
-    attempts: u32,
-    /// Packets of this attempt that are still to be sent.
-    copies: usize,
     /// The path that the next packet takes regardless of the order, and the return path of its
     /// answer: both have worked.
     reply_on: Option<(PathId, u8)>,
-    /// The last attempt in which a RETRY was answered.
-    replied_in: u32,
     /// Packets sent.
     count: u8,
     /// For each path tried, when the last packet was sent on it and how many were.
@@ -76,11 +58,7 @@ impl Opening {
             other: None,
             other_version: None,
             began_at: now,
-            next_at: now,
-            attempts: 0,
-            copies: 0,
             reply_on: None,
-            replied_in: 0,
             count: 0,
             sent: Vec::new(),
         }
@@ -101,61 +79,16 @@ impl Opening {
     pub(in crate::proto) fn renew(&mut self, now: Instant, nonce: u64) {
         self.nonce = nonce;
         self.began_at = now;
-        self.next_at = now;
         self.invitation = None;
         self.other = None;
         self.reply_on = None;
         self.sent.clear();
     }
 
-    /// Whether enough attempts at the intended responder have failed, and another one is due.
-    pub(in crate::proto) fn is_exhausted(&self, now: Instant) -> bool {
-        self.responder.is_some() && self.attempts >= OWNER_ATTEMPTS && self.next_at <= now
-    }
-
-    /// Whether enough attempts have gone unanswered.
-    pub(in crate::proto) fn is_unanswered(&self) -> bool {
-        self.attempts >= OWNER_ATTEMPTS
-    }
-
-    /// Whether another attempt is due.
-    pub(in crate::proto) fn is_due(&self, now: Instant) -> bool {
-        self.wake_at().is_some_and(|at| at <= now)
-    }
-
-    /// When the next attempt is due; not before the packets of this one have been sent.
-    pub(in crate::proto) fn wake_at(&self) -> Option<Instant> {
-        (self.copies == 0).then_some(self.next_at)
-    }
-
-    /// The number of attempts begun, while packets of the last one are still to be sent.
-    pub(in crate::proto) fn attempt_to_send(&self) -> Option<u32> {
-        (self.copies > 0).then_some(self.attempts)
-    }
-
-    /// Begins another attempt, over `paths` paths. The first attempts send two HELLOs, because one
-    /// path may be a black hole. Without an answer, later attempts send more and more, because most
-    /// paths may be black holes in one direction or the other, and each HELLO may be answered on
-    /// another reverse path.
-    pub(in crate::proto) fn attempt(&mut self, paths: usize) {
-        let copies = (self.attempts as usize).max(paths.min(2));
-        self.copies = copies.min(MAX_COPIES).min(2 * paths);
-        self.attempts += 1;
-    }
-
-    /// Whether to answer a RETRY with an OPEN. Each attempt answers one, so that a responder that
-    /// refuses every token gets packets no faster than one that does not answer.
-    pub(in crate::proto) const fn takes_retry(&self) -> bool {
-        self.replied_in < self.attempts
-    }
-
     /// Handles a RETRY to the packet on `path`, which came by `return_path`: an OPEN leaves on that
-    /// path at once. Returns the attempt.
-    pub(in crate::proto) fn on_retry(&mut self, path: PathId, return_path: u8) -> u32 {
-        self.replied_in = self.attempts;
+    /// path at once.
+    pub(in crate::proto) const fn on_retry(&mut self, path: PathId, return_path: u8) {
         self.reply_on = Some((path, return_path));
-        self.copies = self.copies.max(1);
-        self.attempts
     }
 
     /// Takes the path and the return path of the next packet, if it answers a RETRY.
@@ -172,9 +105,6 @@ impl Opening {
             }
             None => self.sent.push((path, now, 1)),
         }
-        self.copies = self.copies.saturating_sub(1);
-        let doublings = self.attempts.saturating_sub(1).min(16);
-        self.next_at = now + FIRST_RETRY.saturating_mul(1 << doublings).min(MAX_RETRY);
         let before = self.count;
         self.count = before.saturating_add(1);
         before

@@ -46,13 +46,14 @@ impl Sender {
         let Opportunity { path, mut via, .. } =
             reply_on.unwrap_or_else(|| peer.paths.take_any_opportunity_of(first));
         let count = opening.on_sent(now, path);
+        peer.liveness.on_hello_sent(now);
         if !by_routes {
             via.remote.set_port(opening.port);
         } else if !is_alias(&address) && count.is_multiple_of(2) {
             // The routes may have been forged, or may be gone.
             via.remote = with_port(address, opening.port);
         }
-        if opening.attempt_to_send().is_none() {
+        if peer.liveness.attempt_to_send().is_none() {
             self.hellos.due.remove(address);
         }
         let key = self.identity.hello_key();
