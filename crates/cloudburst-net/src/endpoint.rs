@@ -1,4 +1,4 @@
-//! The async endpoint.
+//! The endpoint.
 
 use crate::driver::{Inner, Notifier, block_on};
 use crate::error::{Closed, SendError};
