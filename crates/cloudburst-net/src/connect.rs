@@ -3,21 +3,19 @@
 use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::io::UdpIo;
+use crate::io::{UdpIo, canonical};
 use crate::names::Peer;
 use crate::operation::{Kind, Operation};
 use crate::settings::Settings;
 use cloudburst_core::burst::Engine;
 use cloudburst_core::id::ConnectId;
-use cloudburst_core::proto::SendOptions;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// A connect: see [`Endpoint::connect`].
 #[derive(Debug)]
 pub struct Connect {
-    endpoint: Endpoint,
+    inner: Arc<Inner>,
     peer: Peer,
 }
 
@@ -26,12 +24,22 @@ impl Kind for Connect {
     type Output = Result<(), SendError>;
 
     fn engine(&self) -> Option<Arc<Engine<UdpIo>>> {
-        Some(self.endpoint.inner.engine.clone())
+        Some(self.inner.engine.clone())
     }
 
     async fn run(self, settings: Settings) -> Self::Output {
-        let (peer, options) = self.endpoint.inner.find(self.peer, settings.now()).await?;
-        self.endpoint.connect_with(peer, options).await
+        let Self { inner, peer } = self;
+        let (peer, options) = inner.find(peer, settings.now()).await?;
+        let _ = inner.join_runtime();
+        let (end, ended) = oneshot::channel();
+        let on_connect = Box::new(move |result| {
+            // This fails if the caller no longer waits.
+            let _ = end.send(result);
+        });
+        let id = inner.engine.connect(canonical(peer), &options, on_connect)?;
+        let _connecting = Connecting { id, inner: &inner };
+        // Dropped without a result: the engine was stopped.
+        ended.await.map_or(Err(SendError::Closed), |result| result.map_err(SendError::from))
     }
 }
 
@@ -80,25 +88,6 @@ impl Endpoint {
     /// # });
     /// ```
     pub fn connect(&self, peer: impl Into<Peer>) -> Operation<Connect> {
-        Operation::new(Connect { endpoint: self.clone(), peer: peer.into() })
-    }
-
-    async fn connect_with(&self, peer: SocketAddr, options: SendOptions) -> Result<(), SendError> {
-        let _ = self.inner.join_runtime();
-        let (end, ended) = oneshot::channel();
-        let on_connect = Box::new(move |result| {
-            // This fails if the caller no longer waits.
-            let _ = end.send(result);
-        });
-        let peer = crate::io::canonical(peer);
-        let id = self.inner.engine.connect(peer, &options, on_connect)?;
-        let connecting = Connecting { id, inner: &self.inner };
-        let ended = ended.await;
-        drop(connecting);
-        match ended {
-            Ok(result) => result.map_err(SendError::from),
-            // The engine was stopped and has dropped the other end.
-            Err(_) => Err(SendError::Closed),
-        }
+        Operation::new(Connect { inner: self.inner.clone(), peer: peer.into() })
     }
 }

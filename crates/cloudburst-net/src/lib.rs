@@ -156,7 +156,7 @@ pub use io::{EcnCounts, GrantedBuffers, IoCounters, RefusedDatagrams};
 #[cfg(feature = "metrics")]
 pub use metrics::Metrics;
 pub use names::Peer;
-pub use operation::{BoxFuture, Kind, Operation};
+pub use operation::{Kind, Operation};
 pub use path_map::{PathMap, PathMapError};
 pub use sending::Sending;
 pub use streams::{Incoming, PeerSink};

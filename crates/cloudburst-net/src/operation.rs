@@ -42,7 +42,7 @@ pub struct Operation<K: Kind> {
     /// `None` once it is polled.
     pub(crate) kind: Option<K>,
     pub(crate) options: K::Options,
-    polled: Option<BoxFuture<K::Output>>,
+    polled: Option<Pin<Box<dyn Future<Output = K::Output> + Send + Sync>>>,
 }
 
 /// What an [`Operation`] does.
@@ -68,9 +68,6 @@ pub trait Kind: Sized {
         options: Self::Options,
     ) -> impl Future<Output = Self::Output> + Send + Sync + 'static;
 }
-
-/// A future that can be spawned.
-pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + Sync>>;
 
 impl<K: Kind> Operation<K> {
     pub(crate) fn new(kind: K) -> Self {

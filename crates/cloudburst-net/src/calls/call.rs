@@ -45,7 +45,11 @@ impl Kind for Call {
     async fn run(self, settings: Settings) -> Self::Output {
         let Parcel { inner, peer, bytes } = self.0;
         let (peer, options) = inner.find(peer, settings.now()).await?;
-        Endpoint { inner }.call_with(peer, bytes, options).await
+        let (end, ended) = oneshot::channel();
+        let on_answer = Box::new(move |result| drop(end.send(result)));
+        let _call = inner.begin_call(peer, &bytes, &options, on_answer)?;
+        // Dropped without an answer: the engine was stopped.
+        ended.await.map_or(Err(SendError::Closed), |result| result.map_err(SendError::from))
     }
 }
 
@@ -85,31 +89,20 @@ impl Endpoint {
     pub fn call(&self, peer: impl Into<Peer>, bytes: impl Into<Bytes>) -> Operation<Call> {
         Operation::new(Call(self.parcel(peer, bytes)))
     }
+}
 
-    pub(crate) async fn call_with(
-        &self,
-        peer: SocketAddr,
-        bytes: Bytes,
-        options: SendOptions,
-    ) -> Result<Bytes, SendError> {
-        let (end, ended) = oneshot::channel();
-        let on_answer = Box::new(move |result| drop(end.send(result)));
-        let _call = self.begin_call(peer, bytes, &options, on_answer)?;
-        // Dropped without an answer: the engine was stopped.
-        ended.await.map_or(Err(SendError::Closed), |result| result.map_err(SendError::from))
-    }
-
+impl Inner {
     /// Begins to send the request of a call, or lets it wait in line.
     pub(super) fn begin_call(
-        &self,
+        self: &Arc<Self>,
         peer: SocketAddr,
-        bytes: Bytes,
+        bytes: &Bytes,
         options: &SendOptions,
         on_answer: OnAnswer,
     ) -> Result<InFlight, SendError> {
-        let request = self.inner.engine.calls(|calls| calls.prepare(options.deadline, &bytes));
+        let request = self.engine.calls(|calls| calls.prepare(options.deadline, bytes));
         let span = tracing::debug_span!("call", %peer, bytes = request.len());
-        span.in_scope(|| self.inner.call(peer, &request, options, on_answer))?;
-        Ok(InFlight { call: request.id(), endpoint: Arc::downgrade(&self.inner) })
+        span.in_scope(|| self.call(peer, &request, options, on_answer))?;
+        Ok(InFlight { call: request.id(), endpoint: Arc::downgrade(self) })
     }
 }

@@ -1,13 +1,14 @@
 //! Calls to one peer, as a `tower` service.
 
+use super::Call;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
-use crate::operation::BoxFuture;
+use crate::names::Peer;
+use crate::operation::Operation;
 use bytes::Bytes;
 use cloudburst_core::proto::SendOptions;
 use core::fmt;
 use core::task::{Context, Poll};
-use std::net::SocketAddr;
 use tower_service::Service;
 
 /// Calls one peer: a `tower` [`Service`], made by [`Endpoint::client`].
@@ -19,7 +20,7 @@ use tower_service::Service;
 #[derive(Clone)]
 pub struct Client {
     endpoint: Endpoint,
-    peer: SocketAddr,
+    peer: Peer,
     options: SendOptions,
 }
 
@@ -49,9 +50,9 @@ impl Endpoint {
     /// # Ok(())
     /// # });
     /// ```
-    pub fn client(&self, peer: SocketAddr) -> Client {
+    pub fn client(&self, peer: impl Into<Peer>) -> Client {
         let options = SendOptions::default();
-        Client { endpoint: self.clone(), peer, options }
+        Client { endpoint: self.clone(), peer: peer.into(), options }
     }
 }
 
@@ -64,15 +65,15 @@ impl Client {
     }
 
     /// The peer that it calls.
-    pub const fn peer(&self) -> SocketAddr {
-        self.peer
+    pub const fn peer(&self) -> &Peer {
+        &self.peer
     }
 }
 
 impl Service<Bytes> for Client {
     type Response = Bytes;
     type Error = SendError;
-    type Future = BoxFuture<Result<Bytes, SendError>>;
+    type Future = Operation<Call>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         let closing = self.endpoint.inner.is_closing();
@@ -80,8 +81,7 @@ impl Service<Bytes> for Client {
     }
 
     fn call(&mut self, request: Bytes) -> Self::Future {
-        let Self { endpoint, peer, options } = self.clone();
-        Box::pin(async move { endpoint.call_with(peer, request, options).await })
+        self.endpoint.call(self.peer.clone(), request).options(self.options)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Many calls with one deadline: partition and aggregate.
 
 use super::call::InFlight;
+use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
 use crate::io::UdpIo;
@@ -9,7 +10,6 @@ use crate::settings::Settings;
 use bytes::Bytes;
 use cloudburst_core::burst::Engine;
 use cloudburst_core::error::CallFailure;
-use cloudburst_core::proto::SendOptions;
 use core::fmt;
 use core::future::poll_fn;
 use core::pin::Pin;
@@ -17,7 +17,7 @@ use core::task::{Context, Poll, ready};
 use futures_core::Stream;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 type Ended = (usize, Result<Bytes, SendError>);
 
@@ -107,7 +107,7 @@ impl Stream for Calls {
 
 /// Several calls: see [`Endpoint::call_many`].
 pub struct CallMany {
-    endpoint: Endpoint,
+    inner: Arc<Inner>,
     requests: Vec<(SocketAddr, Bytes)>,
 }
 
@@ -124,7 +124,23 @@ impl Operation<CallMany> {
 
 impl CallMany {
     fn begin(self, settings: Settings) -> Calls {
-        self.endpoint.call_many_with(self.requests, &settings.now())
+        // Calls beyond the limits are refused instead of waiting, as the deadlines of the others would
+        // run meanwhile.
+        let options = settings.now().wait(false);
+        // One channel for all calls, so that the next response costs the same however many calls
+        // there are. It holds at most one result for each.
+        let (end, ended) = unbounded_channel();
+        let mut calls = Vec::new();
+        for (index, (peer, bytes)) in self.requests.into_iter().enumerate() {
+            let ends = end.clone();
+            let on_answer = Box::new(move |result: Result<Bytes, CallFailure>| {
+                drop(ends.send((index, result.map_err(SendError::from))));
+            });
+            let begun = self.inner.begin_call(peer, &bytes, &options, on_answer);
+            let call = begun.map_err(|error| end.send((index, Err(error))));
+            calls.push((peer, call.ok()));
+        }
+        Calls { ended, left: calls.len(), calls }
     }
 }
 
@@ -133,7 +149,7 @@ impl Kind for CallMany {
     type Output = Vec<Result<Bytes, SendError>>;
 
     fn engine(&self) -> Option<Arc<Engine<UdpIo>>> {
-        Some(self.endpoint.inner.engine.clone())
+        Some(self.inner.engine.clone())
     }
 
     async fn run(self, settings: Settings) -> Self::Output {
@@ -152,8 +168,7 @@ impl Endpoint {
     /// Sends several requests at once, each to its peer, and yields the responses as they arrive.
     ///
     /// [Begin](Operation::begin) the returned [`Operation`], whose settings you can change before, or await all
-    /// results, in the order of the requests.
-    /// The deadline applies to each call; as all calls begin together, all end by it. They do not
+    /// results, in the order of the requests. The deadline applies to each call; as all calls begin together, all end by it. They do not
     /// wait for capacity: a request for which there is none ends with [`SendError::TooManyCalls`] or
     /// [`SendError::Full`].
     ///
@@ -178,41 +193,6 @@ impl Endpoint {
         requests: impl IntoIterator<Item = (SocketAddr, B)>,
     ) -> Operation<CallMany> {
         let requests = requests.into_iter().map(|(peer, bytes)| (peer, bytes.into())).collect();
-        Operation::new(CallMany { endpoint: self.clone(), requests })
-    }
-
-    fn call_many_with(&self, requests: Vec<(SocketAddr, Bytes)>, options: &SendOptions) -> Calls {
-        // One channel for all calls, so that the next response costs the same however many calls
-        // there are. It holds at most one result for each.
-        let (end, ended) = unbounded_channel();
-        let mut calls = Vec::new();
-        for (index, (peer, bytes)) in requests.into_iter().enumerate() {
-            let call = match self.try_call(index, peer, bytes, options, end.clone()) {
-                Ok(call) => Some(call),
-                Err(error) => {
-                    // This cannot fail: the receiver is above.
-                    let _ = end.send((index, Err(error)));
-                    None
-                }
-            };
-            calls.push((peer, call));
-        }
-        Calls { ended, left: calls.len(), calls }
-    }
-
-    fn try_call(
-        &self,
-        index: usize,
-        peer: SocketAddr,
-        bytes: Bytes,
-        options: &SendOptions,
-        end: UnboundedSender<Ended>,
-    ) -> Result<InFlight, SendError> {
-        let on_answer = Box::new(move |result: Result<Bytes, CallFailure>| {
-            drop(end.send((index, result.map_err(SendError::from))));
-        });
-        // Calls beyond the limits are refused instead of waiting, as the deadlines of the others would
-        // run meanwhile.
-        self.begin_call(peer, bytes, &options.wait(false), on_answer)
+        Operation::new(CallMany { inner: self.inner.clone(), requests })
     }
 }
