@@ -227,7 +227,7 @@ fn mark(socket: &Socket, family: Family, tos: u8) -> Result<(), BuildError> {
 /// Requests a buffer, within the system's limits first, and beyond them if that is allowed.
 fn request_buffer(
     socket: &Socket,
-    size: impl SetSockOpt<Val = usize> + GetSockOpt<Val = usize> + Copy,
+    size: impl SetSockOpt<Val = usize> + GetSockOpt<Val = usize>,
     beyond_limits: impl SetSockOpt<Val = usize>,
     wanted: usize,
 ) -> Result<(), BuildError> {
