@@ -2,7 +2,7 @@
 
 use super::liveness::{Liveness, Resume};
 use super::rtt::Rtt;
-use super::transfer::{ArrivalLog, Transfer};
+use super::transfer::{SentLog, Transfer};
 use crate::error::{LocalError, Outcome, Rejection};
 use crate::id::{ConnectId, Incarnation, MessageId};
 use crate::naming::is_alias;
@@ -53,7 +53,7 @@ pub(super) struct Peer {
     /// The number of messages ever accepted for the peer.
     accepted: usize,
     /// The most recent messages of which packets were missing when they were delivered.
-    missing: VecDeque<(MessageId, ArrivalLog, usize)>,
+    missing: VecDeque<(MessageId, SentLog, usize)>,
     /// Connects that wait for the session.
     pub(super) connects: BTreeSet<ConnectId>,
     pub(super) liveness: Liveness,
@@ -228,7 +228,7 @@ impl Peer {
     }
 
     /// Remembers which packets of a message were missing when it was delivered.
-    pub(super) fn keep_missing(&mut self, id: MessageId, mut log: ArrivalLog, capacity: usize) {
+    pub(super) fn keep_missing(&mut self, id: MessageId, mut log: SentLog, capacity: usize) {
         log.shrink();
         if self.missing.len() == KEPT_ARRIVALS {
             self.missing.pop_front();

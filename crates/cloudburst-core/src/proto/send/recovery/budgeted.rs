@@ -51,17 +51,12 @@ impl Policy for Budgeted {
         // Symbols sent after the ACK request may still be in flight, and count.
         let needed = needed.clamp(1, 2 * self.source_symbols);
         // Loss is assumed to continue: adds symbols for the share that was lost before.
-        let lost = lost_share(sent_then, self.source_symbols, needed);
+        // At most half: some missing symbols may only be late, on a slower path than the request.
+        let arrived = self.source_symbols.saturating_sub(needed) as f32;
+        let lost = (1.0 - arrived / sent_then.max(1) as f32).clamp(0.0, 0.5);
         let margin = (needed as f32 * self.margin) as u32;
         sent_then + (needed as f32 / (1.0 - lost)).ceil() as u32 + margin
     }
-}
-
-/// The share of `sent` symbols that cannot have arrived if `needed` of `source` are missing, at
-/// most half: some missing symbols may only be late, on a slower path than the ACK request.
-fn lost_share(sent: u32, source: u32, needed: u32) -> f32 {
-    let arrived = source.saturating_sub(needed) as f32;
-    (1.0 - arrived / sent.max(1) as f32).clamp(0.0, 0.5)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Reactions of a transfer to its receiver's reports.
 
-use super::{ArrivalLog, Transfer};
+use super::{SentLog, Transfer};
 use crate::id::Incarnation;
 use crate::path::PathSet;
 use crate::proto::limits::{MAX_BACKOFF, MAX_RESTARTS};
@@ -21,7 +21,7 @@ impl Transfer {
         // retry with.
         if self.busy.until().is_none() && !self.active.is_empty() {
             self.busy.back_off(now);
-            self.arrivals.exempt();
+            self.sent.exempt();
             self.active.iter_mut().for_each(|block| block.recovery.revoke());
         }
     }
@@ -88,7 +88,7 @@ impl Transfer {
         self.restarts += 1;
         self.busy.cut_short();
         self.active.clear();
-        self.arrivals.clear();
+        self.sent.clear();
         self.policy.reset();
         self.begin_at = None;
         self.begun = 0;
@@ -150,15 +150,15 @@ impl Transfer {
         let none = acknowledged == NONE_ACKNOWLEDGED && self.policy.pulled().is_none();
         let symbol = if none { MIN_SYMBOL_SIZE } else { self.layout.symbol_size() };
         let capacity = arrivals_capacity(symbol);
-        self.arrivals.on_report(now, acknowledged, capacity, arrivals.iter(), paths);
+        self.sent.on_report(now, acknowledged, capacity, arrivals.iter(), paths);
     }
 
     /// Takes what is known of packets that were missing when the message was delivered, because
     /// they may only be late, and the number of paths for which an answer to one of them has
     /// capacity.
-    pub(in crate::proto::send) fn take_missing(&mut self) -> Option<(ArrivalLog, usize)> {
+    pub(in crate::proto::send) fn take_missing(&mut self) -> Option<(SentLog, usize)> {
         let capacity = arrivals_capacity(self.layout.symbol_size());
-        self.arrivals.is_missing_any().then(|| (core::mem::take(&mut self.arrivals), capacity))
+        self.sent.is_missing_any().then(|| (core::mem::take(&mut self.sent), capacity))
     }
 }
 

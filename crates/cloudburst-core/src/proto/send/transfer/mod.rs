@@ -1,13 +1,12 @@
 //! The transfer of a source to one receiver: the progress of its blocks, the reports on it, and its
 //! receipt.
 
-mod arrivals;
 mod busy;
 mod feedback;
 mod sent_log;
 
-pub(super) use self::arrivals::ArrivalLog;
 use self::busy::Busy;
+pub(super) use self::sent_log::SentLog;
 use super::SendOptions;
 use super::recovery::{AnyPolicy, PERSISTENT, Recovery};
 use super::schedule::Rank;
@@ -19,7 +18,8 @@ use crate::path::PathSet;
 use crate::proto::layout::Layout;
 use crate::time::Instant;
 use crate::wire::Capabilities;
-use crate::wire::keys::DigestKey;
+use crate::wire::keys::{DigestKey, HEADER_TAG_LEN};
+use crate::wire::symbol::{SYMBOL_OVERHEAD, UNSCHEDULED_LEN};
 use core::cmp::Reverse;
 use std::net::SocketAddr;
 
@@ -38,7 +38,7 @@ pub(super) struct Transfer {
     /// Whether the receiver has reported on this message. Reset only if the message starts
     /// over in a new session.
     pub(super) answered: bool,
-    arrivals: ArrivalLog,
+    sent: SentLog,
     /// The class of the last packet, counted from the most urgent one.
     level: u8,
     /// Whether a block ever had no answer for several RTOs in a row: more urgent classes may
@@ -104,7 +104,7 @@ impl Transfer {
             last_train: 0,
             not_sent: None,
             answered: false,
-            arrivals: ArrivalLog::default(),
+            sent: SentLog::default(),
             level: 0,
             starved: false,
             layout: source.layout,
@@ -129,13 +129,13 @@ impl Transfer {
     /// not begun.
     pub(super) fn reuse(&mut self, ended: Self) {
         self.active = ended.active;
-        self.arrivals = ended.arrivals;
+        self.sent = ended.sent;
     }
 
     /// Clears everything but the memory that another transfer may use.
     pub(super) fn clear(&mut self) {
         self.active.clear();
-        self.arrivals.clear();
+        self.sent.clear();
     }
 
     /// Whether there is a symbol to send.
@@ -235,9 +235,19 @@ impl Transfer {
         self.active.last_mut()
     }
 
-    /// Whether a peer with these capabilities pulls the message.
-    pub(super) fn is_pulled(&self, capabilities: Capabilities) -> bool {
-        self.policy.pulled().is_some() && capabilities.has(Capabilities::PULL)
+    /// Bytes of each packet of block `index` to a peer with these capabilities.
+    pub(super) fn packet_len(
+        &self,
+        source: &Source,
+        index: u32,
+        capabilities: Capabilities,
+    ) -> Option<usize> {
+        let n = source.layout.shape(index as usize)?.source_symbols();
+        let index_set = source.code.index_set_len(n);
+        let pulled = self.policy.pulled().is_some() && capabilities.has(Capabilities::PULL);
+        let unscheduled = if pulled { UNSCHEDULED_LEN } else { 0 };
+        let header_tag = if capabilities.has(Capabilities::TRIM) { HEADER_TAG_LEN } else { 0 };
+        Some(SYMBOL_OVERHEAD + unscheduled + header_tag + index_set + source.layout.symbol_size())
     }
 
     /// Records that `packets` packets are sent on `path` in the class `level`, after all others.
@@ -252,11 +262,11 @@ impl Transfer {
     ) {
         // They may overtake packets that were sent in a less urgent class.
         if level < self.level {
-            self.arrivals.exempt();
+            self.sent.exempt();
         }
         self.level = level;
         self.starved |= self.is_starving();
-        self.arrivals.on_sent(path, packets, next);
+        self.sent.on_sent(path, packets, next);
         self.packets += packets;
         self.started_at.get_or_insert(now);
     }
@@ -358,7 +368,7 @@ impl Transfer {
             blocks: self.layout.blocks(),
             source_symbols: self.layout.source_symbols(),
             packets: self.packets,
-            arrivals: self.arrivals.counts().to_vec(),
+            arrivals: self.sent.arrivals.clone(),
             waited: started.saturating_since(self.accepted_at),
             completed_in: now.saturating_since(started),
         }

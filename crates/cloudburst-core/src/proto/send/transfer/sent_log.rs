@@ -1,12 +1,16 @@
 //! The packets of one message by path, until its receiver's counts account for them.
 
 use crate::id::PathId;
-use crate::proto::limits::MAX_SENT_TRAINS;
+use crate::path::PathSet;
+use crate::proto::limits::{MAX_COUNTED_PATHS, MAX_SENT_TRAINS};
+use crate::time::Instant;
 use crate::wire::Arrivals;
+use crate::wire::answer::MARK_MEMORY;
 use arrayvec::ArrayVec;
 use std::collections::VecDeque;
 
-/// The packet trains of one message that are not accounted for, oldest first.
+/// The packet trains of one message that are not accounted for, oldest first, and the arrivals that
+/// its receiver has reported.
 ///
 /// Counts of arrivals say how many packets arrived on a path, not which. But if `a` arrived on one
 /// path, then its `a`-th packet, or a later one, did; and so did the packet that the answer
@@ -14,7 +18,9 @@ use std::collections::VecDeque;
 /// accounted for: it has arrived, or it is missing. Packets sent later are left for later, however
 /// many round trips or answers that takes.
 #[derive(Debug, Default)]
-pub(super) struct SentLog {
+pub(in crate::proto::send) struct SentLog {
+    /// Symbols that arrived on each path, as far as the receiver has reported.
+    pub(super) arrivals: Vec<Arrivals>,
     trains: VecDeque<SentTrain>,
     /// Ordered by path.
     counts: Vec<(PathId, PathCounts)>,
@@ -44,23 +50,25 @@ struct PathCounts {
 
 /// What a report changed about one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PathChange {
-    pub(super) path: PathId,
+struct PathChange {
+    path: PathId,
     /// How many more packets are accounted for.
-    pub(super) due: u32,
+    due: u32,
     /// How many more packets are missing; negative if some were only late.
-    pub(super) missing: i64,
+    missing: i64,
 }
 
 impl SentLog {
     /// Clears the log but keeps its memory.
     pub(super) fn clear(&mut self) {
+        self.arrivals.clear();
         self.trains.clear();
         self.counts.clear();
     }
 
     /// Frees memory that it does not use.
-    pub(super) fn shrink(&mut self) {
+    pub(in crate::proto::send) fn shrink(&mut self) {
+        self.arrivals.shrink_to_fit();
         self.trains.shrink_to_fit();
         self.counts.shrink_to_fit();
     }
@@ -81,30 +89,65 @@ impl SentLog {
             }
             _ => self.trains.push_back(SentTrain { path, packets, end: next }),
         }
-        if self.trains.len() > MAX_SENT_TRAINS {
-            self.exempt(1);
-        }
-    }
-
-    /// Keeps the packets sent so far from ever counting as missing.
-    pub(super) fn exempt_all(&mut self) {
-        self.exempt(self.trains.len());
-    }
-
-    /// Exempts the packets of the oldest `trains` trains, which are then never accounted for.
-    fn exempt(&mut self, trains: usize) {
-        for train in self.trains.drain(..trains) {
+        if self.trains.len() > MAX_SENT_TRAINS
+            && let Some(train) = self.trains.pop_front()
+        {
             counts_of(&mut self.counts, train.path).exempt += train.packets;
         }
     }
 
-    /// Returns what is new about each path, given the counts in `arrivals` of all arrivals, packet
-    /// `acknowledged` among them.
-    pub(super) fn account(
+    /// Keeps the packets sent so far from ever counting as missing: the receiver may have had no
+    /// capacity for them, or later packets may overtake them.
+    pub(super) fn exempt(&mut self) {
+        for train in self.trains.drain(..) {
+            counts_of(&mut self.counts, train.path).exempt += train.packets;
+        }
+    }
+
+    /// Records how many symbols have arrived on each path, according to an answer to packet
+    /// `acknowledged` that has capacity for `capacity` paths, and tells `paths` what is new.
+    pub(in crate::proto::send) fn on_report(
         &mut self,
+        now: Instant,
         acknowledged: u64,
-        arrivals: &[Arrivals],
-    ) -> impl Iterator<Item = PathChange> {
+        capacity: usize,
+        arrivals: impl ExactSizeIterator<Item = Arrivals>,
+        paths: &mut PathSet,
+    ) {
+        let mut is_new = false;
+        let listed = arrivals.len();
+        for Arrivals { path, count, marked } in arrivals {
+            // The sender's own number of paths bounds what a lying receiver can make it remember.
+            if usize::from(path.0) >= paths.stats().len() {
+                continue;
+            }
+            let at = self.arrivals.iter().position(|on| on.path == path).unwrap_or_else(|| {
+                self.arrivals.push(Arrivals { path, count: 0, marked: 0 });
+                self.arrivals.len() - 1
+            });
+            let known = &mut self.arrivals[at];
+            let more = count.saturating_sub(known.count);
+            known.count += more;
+            known.marked = marked;
+            if more > 0 {
+                is_new = true;
+                paths.heard(now, path, more.into());
+                paths.marked(path, marked_of(more, count, marked));
+            }
+        }
+        // A path for which an answer had no capacity is not missing anything.
+        let capacity = capacity.min(MAX_COUNTED_PATHS);
+        if is_new && (listed >= paths.stats().len() || listed < capacity) {
+            for change in self.account(acknowledged) {
+                paths.account(now, change.path, change.due, change.missing);
+            }
+        }
+    }
+
+    /// Returns what is new about each path, now that all arrivals are known, packet `acknowledged`
+    /// among them.
+    fn account(&mut self, acknowledged: u64) -> impl Iterator<Item = PathChange> {
+        let arrivals = &self.arrivals;
         let arrived = |path: PathId| {
             arrivals.iter().find(|on| on.path == path).map_or(0, |on| u32::from(on.count))
         };
@@ -178,6 +221,14 @@ fn counts_of(counts: &mut Vec<(PathId, PathCounts)>, path: PathId) -> &mut PathC
     &mut counts[at].1
 }
 
+/// The approximate number of `more` new symbols that arrived with a CE mark, if `marked` of the
+/// most recent reported ones did, of `count` in all. At least one if any did.
+fn marked_of(more: u16, count: u16, marked: u8) -> u32 {
+    let reported = u32::from(count.clamp(1, MARK_MEMORY));
+    let marked = u32::from(marked).min(reported);
+    (u32::from(more) * marked).div_ceil(reported)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,11 +250,13 @@ mod tests {
         }
 
         fn answer(&mut self, acknowledged: u64, counts: &[(u16, u16)]) -> Vec<(u16, u32, i64)> {
-            let arrivals: Vec<Arrivals> = counts
-                .iter()
-                .map(|&(path, count)| Arrivals { path: PathId(path), count, marked: 0 })
-                .collect();
-            let accounts = self.0.account(acknowledged, &arrivals);
+            let arrivals = counts.iter().map(|&(path, count)| Arrivals {
+                path: PathId(path),
+                count,
+                marked: 0,
+            });
+            self.0.arrivals = arrivals.collect();
+            let accounts = self.0.account(acknowledged);
             let accounts = accounts.filter(|a| (a.due, a.missing) != (0, 0));
             accounts.map(|a| (a.path.0, a.due, a.missing)).collect()
         }
@@ -269,7 +322,7 @@ mod tests {
     #[test]
     fn packets_that_a_busy_receiver_dropped_do_not_count_as_missing() {
         let mut log = sent(&[(0, 8), (1, 8)]);
-        log.0.exempt_all();
+        log.0.exempt();
         log.on_sent(0, 4);
         assert_eq!(log.answer(19, &[(0, 3)]), [(0, 4, 1)]);
     }

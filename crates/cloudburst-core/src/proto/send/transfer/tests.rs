@@ -109,7 +109,7 @@ fn packets_overtaken_by_a_more_urgent_class_do_not_count_as_missing() {
         let path = PathId(0);
         transfer.on_sent(Instant::ZERO, path, 1, 20, 20);
         transfer.on_sent(Instant::ZERO, path, second, 2, 22);
-        transfer.arrivals.on_report(
+        transfer.sent.on_report(
             Instant::ZERO,
             21,
             5,

@@ -9,12 +9,11 @@ use crate::proto::observe::Observation;
 use crate::proto::send::Outgoing;
 use crate::proto::send::peer::Peer;
 use crate::proto::send::recovery::PERSISTENT;
-use crate::proto::send::source::{Source, SourceBlock};
+use crate::proto::send::source::SourceBlock;
 use crate::proto::{Class, Marking};
 use crate::time::Instant;
-use crate::wire::keys::{HEADER_TAG_LEN, HeaderKey};
+use crate::wire::keys::HeaderKey;
 use crate::wire::seal::Sealer;
-use crate::wire::symbol::{SYMBOL_OVERHEAD, UNSCHEDULED_LEN};
 use crate::wire::{Capabilities, Kind, Prefix, SymbolHeader};
 
 /// The path of a train, and what all of its packets have in common.
@@ -62,9 +61,10 @@ impl Train {
         let retry = !peer.lets_burst(transfer);
         let session = peer.session.as_ref()?;
         let capabilities = session.capabilities;
-        let pulled = transfer.is_pulled(capabilities);
-        let block = transfer.block_to_send(source, &session.digest, &peer.paths, capabilities)?;
-        let packet_len = packet_len(source, block.index, pulled, capabilities)?;
+        let digest = &session.digest;
+        let index = transfer.block_to_send(source, digest, &peer.paths, capabilities)?.index;
+        let packet_len = transfer.packet_len(source, index, capabilities)?;
+        let block = transfer.block_mut(index)?;
         let longest = (limits.bytes / packet_len).clamp(1, limits.packets);
         let ready = if retry { 1 } else { block.recovery.allowance() as usize };
         let unanswered = block.recovery.unanswered();
@@ -91,8 +91,8 @@ impl Train {
     pub(super) fn fits(&self, Outgoing { source, transfer }: &Outgoing) -> bool {
         // Checked without beginning a block, because a block that has begun must be sent in this
         // session.
-        let pulled = transfer.is_pulled(self.capabilities);
-        transfer.next_block().and_then(|block| packet_len(source, block, pulled, self.capabilities))
+        let block = transfer.next_block();
+        block.and_then(|block| transfer.packet_len(source, block, self.capabilities))
             == Some(self.packet_len)
     }
 
@@ -221,20 +221,6 @@ fn take_opportunity(
         1..PERSISTENT => peer.paths.take_any_opportunity(few),
         PERSISTENT.. => peer.paths.take_recent_opportunity(few),
     }
-}
-
-/// Bytes of each packet of a block.
-fn packet_len(
-    source: &Source,
-    block: u32,
-    pulled: bool,
-    capabilities: Capabilities,
-) -> Option<usize> {
-    let n = source.layout.shape(block as usize)?.source_symbols();
-    let index_set = source.code.index_set_len(n);
-    let unscheduled = if pulled { UNSCHEDULED_LEN } else { 0 };
-    let header_tag = if capabilities.has(Capabilities::TRIM) { HEADER_TAG_LEN } else { 0 };
-    Some(SYMBOL_OVERHEAD + unscheduled + header_tag + index_set + source.layout.symbol_size())
 }
 
 /// Appends one packet to `buffer`: header, index set and payload, sealed.
