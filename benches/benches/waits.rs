@@ -39,7 +39,7 @@ fn measure() -> Result<()> {
             let begun = Instant::now();
             let ready = io.wait(wait);
             late.push(begun.elapsed().saturating_sub(wait));
-            io.take(ready, &mut |_| {});
+            io.take(ready, true, &mut |_| {});
         }
         late.sort_unstable();
         let [p50, p99, max] = [50, 99, 100].map(|percent| percentile(&late, percent));

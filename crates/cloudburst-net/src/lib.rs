@@ -5,7 +5,7 @@
 //!                 │
 //!              driver                            which thread or task runs what
 //!                 │
-//!    cloudburst_core::burst::Engine              two threads and the protocol
+//!    cloudburst_core::burst::Engine              who drives the protocol
 //!                 │
 //!            io::UdpIo                           sockets, DSCP, batches, counters
 //! ```

@@ -2,10 +2,11 @@
 
 use super::PacketIo;
 use super::engine::Engine;
-use super::shared::{ThreadRole, contain, lock};
+use super::shared::{contain, lock};
 use super::state::{OnAnswer, OnConnect, OnEnd, OnWithdrawn, State};
 use crate::id::{ConnectId, MessageId};
 use crate::proto::{CallId, MAX_BACKOFF, RequestId};
+use crate::time::Instant;
 use crate::wire::Role;
 use bytes::Bytes;
 use core::time::Duration;
@@ -36,13 +37,13 @@ impl<I: PacketIo> Engine<I> {
         self.shared.lock().endpoint.close(self.shared.io.now());
         on_refusal();
         self.shared.report();
-        self.shared.pump(ThreadRole::Other);
+        self.shared.pump();
         let drained = loop {
             // Refuses requests that could not be refused before, for lack of capacity.
             if self.readable(Role::Request) > 0 {
                 self.shared.lock().endpoint.close(self.shared.io.now());
                 self.shared.report();
-                self.shared.pump(ThreadRole::Other);
+                self.shared.pump();
             }
             let state = self.shared.lock();
             let endpoint = &state.endpoint;
@@ -101,21 +102,25 @@ impl<I: PacketIo> Engine<I> {
             self.shared.report();
             // Also sends the STOPs of messages that the application has taken.
             for _ in 0..MAX_STOP_BATCHES {
-                let next = self.shared.pump(ThreadRole::Other);
+                self.shared.pump();
+                let next = self.shared.lock().endpoint.poll_timeout();
                 if next.is_none_or(|at| at > self.shared.io.now()) {
                     break;
                 }
             }
         }
+        let state = self.shared.lock();
         self.shared.stopping.store(true, Ordering::SeqCst);
+        // With the lock, so that nobody sets it to a later time.
+        self.shared.io.set_timer(Some(Instant::ZERO));
+        drop(state);
         // Wakes a shutdown that runs in a callback, on one of the threads that are joined below: it
         // would wait for as long as it may.
         self.shared.notify_closing();
-        self.shared.wake_sending();
-        self.shared.driving.wake();
+        self.shared.driving.stop();
         self.shared.io.wake();
         // Joined without the lock: a thread may call this function before it ends.
-        let threads = core::mem::take(&mut *lock(&self.threads));
+        let threads = core::mem::take(&mut *lock(&self.shared.threads));
         for thread in threads {
             let is_this = thread.thread().id() == thread::current().id();
             if !is_this && thread.join().is_err() {

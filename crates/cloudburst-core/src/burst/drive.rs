@@ -1,187 +1,303 @@
-//! Decides which thread takes packets from the sockets: the receiving thread, or a caller that
-//! waits for a message or an outcome.
+//! Which thread takes packets and serves timers: whoever waits for something.
 //!
-//! Waking another thread takes longer than all work on a packet, so a caller takes its packets
-//! itself. Two threads that wait for the same sockets would take each other's packets, so the
-//! receiving thread stays away while a caller is there. A caller that leaves usually comes back, so
-//! the receiving thread is not woken. It checks the sockets now and then, and takes over when no
-//! caller has been there for a while. If a caller stays for long, it does not even check.
+//! To wake another thread takes longer than all work on a packet, so the thread or task that waits for
+//! a message or an outcome does the endpoint's work itself. Callers and tasks *visit* the endpoint. One
+//! thread at a time has the *role* of taking packets and then serving timers; it gives the role back
+//! before it runs code of the application or sends. Other callers follow: they sleep until they have
+//! what they wait for, or until the one before them leaves.
+//!
+//! The threads of the endpoint stand in when nobody visits. The receiving thread looks now and then,
+//! by time and not for each packet, whether visitors have left work undone. While the endpoint is
+//! idle, it sleeps until a packet arrives or a timer expires, and then gives a visitor the time to
+//! come first. If none has come for a while, the endpoint is *unattended*: the receiving thread then
+//! serves packets at once, and starts the sending thread, which serves timers.
 
-use core::cell::Cell;
-use core::ptr;
+use super::PacketIo;
+use super::engine::Driven;
+use super::shared::{Answers, MAX_SLEEP, Shared, lock, spawn};
+use crate::time::Instant;
 use core::time::Duration;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::thread::{self, Thread};
 
-/// How long the receiving thread rests before it checks the sockets, while callers come and go.
-// Less than a sender waits for an answer.
-const POLL_EVERY: Duration = Duration::from_micros(200);
-/// How many times the rest doubles while callers keep coming: a wake-up that only finds a caller
-/// interrupts that caller.
-// At 200 us throughout, the receiving thread took some of a busy caller's packets: half of all
-// round trips had a thread switch in them, and 93 KB took 100 us instead of 83.
-const MAX_BUSY: u32 = 2;
-/// Checks without a caller after which the receiving thread takes over.
-const MAX_IDLE_POLLS: u64 = 5;
+/// How long visitors are given to come before a thread of the endpoint does their work.
+// As long as a sender waits at least for an answer, and so seldom that it costs a busy visitor half a
+// percent of a processor.
+const REST: Duration = Duration::from_micros(500);
+/// Rests in a row without a visit, and without anything to do, after which the endpoint is idle.
+const IDLE_AFTER: u32 = 2;
+/// How often in a row the receiving thread finds work that no visitor came for, before the endpoint
+/// is unattended.
+const UNATTENDED_AFTER: u32 = 4;
+/// How often in a row before the sending thread starts: an endpoint whose only visitor is busy for
+/// a while needs one thread, and not two.
+const SENDING_AFTER: u32 = 64;
 
-thread_local! {
-    /// The address of the [`Driving`] that this thread drives; 0 if none.
-    static DRIVES: Cell<usize> = const { Cell::new(0) };
-}
+/// The role of taking packets and serving timers, until this is dropped.
+pub(super) type Role<'a> = MutexGuard<'a, ()>;
 
 #[derive(Debug, Default)]
 pub(super) struct Driving {
-    /// Held by the caller that drives.
-    caller: Mutex<()>,
-    /// Counts callers that come and callers that leave, so that it is odd while a caller drives.
-    changes: AtomicU64,
-    /// Whether the receiving thread waits for the sockets.
-    waits: AtomicBool,
-    /// Whether a thread that does not wait has told the receiving thread to leave.
-    interrupted: AtomicBool,
-    parked: AtomicBool,
-    receiving_thread: OnceLock<Thread>,
-    /// For the receiving thread alone: `changes` at its last check, and the checks since they
-    /// changed.
-    seen: AtomicU64,
-    unchanged: AtomicU64,
-    /// Rests in a row in which a caller came, up to a maximum.
-    busy: AtomicU32,
-}
-
-/// What the receiving thread should do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PollerRole {
-    /// Wait for packets.
-    Wait,
-    /// Take the packets that are there.
-    Poll,
-    /// Nothing.
-    Leave,
-}
-
-/// A caller that drives, until this is dropped.
-pub(super) struct Caller<'a> {
-    driving: &'a Driving,
-    _only: MutexGuard<'a, ()>,
+    role: Mutex<()>,
+    /// How many times a caller or a task has had the role.
+    visits: AtomicU64,
+    /// Whether the caller that has the role sleeps, or is about to.
+    sleeps: AtomicBool,
+    /// Whether a task came for the role while another thread had it.
+    missed: AtomicBool,
+    /// Callers that wait for the role.
+    followers: Mutex<Vec<Thread>>,
+    /// Whether the receiving thread sleeps until something is ready, or is about to.
+    watches: AtomicBool,
+    unattended: AtomicBool,
+    sending_thread: OnceLock<Thread>,
 }
 
 impl Driving {
-    /// Makes the calling thread the driver, unless another thread drives.
-    pub(super) fn begin(&self) -> Option<Caller<'_>> {
-        let only = self.caller.try_lock().ok()?;
-        self.changes.fetch_add(1, SeqCst);
-        DRIVES.set(self.address());
-        Some(Caller { driving: self, _only: only })
-    }
-
-    /// Whether another thread drives.
-    pub(super) fn by_another(&self) -> bool {
-        self.changes.load(SeqCst) % 2 == 1 && DRIVES.get() != self.address()
-    }
-
-    fn address(&self) -> usize {
-        ptr::from_ref(self).addr()
-    }
-
-    /// What the receiving thread should do. Rests first if a caller is there, or was there
-    /// recently.
-    pub(super) fn poller_role(&self) -> PollerRole {
-        let changes = self.changes.load(SeqCst);
-        if changes == self.seen.swap(changes, SeqCst) {
-            self.unchanged.fetch_add(1, SeqCst);
-        } else {
-            self.unchanged.store(0, SeqCst);
+    fn take_role(&self) -> Option<Role<'_>> {
+        match self.role.try_lock() {
+            Ok(role) => Some(role),
+            // A caller's condition panicked. The role guards no data.
+            Err(TryLockError::Poisoned(role)) => Some(role.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
         }
-        let unchanged = self.unchanged.load(SeqCst);
-        if changes % 2 == 1 {
-            if unchanged > MAX_IDLE_POLLS {
-                self.park_while(changes);
-            } else {
-                self.rest(changes);
-            }
-            return PollerRole::Leave;
+    }
+
+    pub(super) fn visit(&self) -> Option<Role<'_>> {
+        let role = self.take_role()?;
+        self.visits.fetch_add(1, SeqCst);
+        Some(role)
+    }
+
+    /// Sleeps until another thread has left the role, or wakes this one, for at most `limit`.
+    fn follow(&self, limit: Duration) {
+        lock(&self.followers).push(thread::current());
+        // Whoever had the role may have left before it could see this thread.
+        if self.take_role().is_none() {
+            thread::park_timeout(limit);
         }
-        if changes > 0 && unchanged <= MAX_IDLE_POLLS {
-            // A caller that has returned in the meantime takes its packets itself, and sooner. If
-            // two threads took packets, those of one would overtake those of the other.
-            let nobody_came = self.rest(changes);
-            return if nobody_came { PollerRole::Poll } else { PollerRole::Leave };
+        let this = thread::current().id();
+        lock(&self.followers).retain(|thread| thread.id() != this);
+    }
+
+    /// Wakes a caller that waits for the role, which this thread has left. Returns whether a task is to
+    /// be woken instead.
+    fn hand_over(&self) -> bool {
+        let missed = self.missed.swap(false, SeqCst);
+        let mut followers = lock(&self.followers);
+        if followers.is_empty() {
+            return missed;
         }
-        if self.begin_wait(changes) { PollerRole::Wait } else { PollerRole::Leave }
+        followers.remove(0).unpark();
+        false
     }
 
-    /// Rests for a while. Returns whether no caller has come or left since `changes`.
-    fn rest(&self, changes: u64) -> bool {
-        let busy = self.busy.load(SeqCst);
-        thread::park_timeout(POLL_EVERY * 2_u32.pow(busy));
-        let unchanged = self.changes.load(SeqCst) == changes;
-        self.busy.store(if unchanged { 0 } else { MAX_BUSY.min(busy + 1) }, SeqCst);
-        unchanged
+    /// Wakes the callers that wait for the role, and the sending thread.
+    pub(super) fn stop(&self) {
+        lock(&self.followers).iter().for_each(Thread::unpark);
+        self.wake_sending();
     }
 
-    /// Begins a wait of the receiving thread, which saw `changes`. Returns `false` if it must not
-    /// wait.
-    fn begin_wait(&self, changes: u64) -> bool {
-        self.interrupted.store(false, SeqCst);
-        self.waits.store(true, SeqCst);
-        // A caller that came before it could see this flag would wait for the same packets. One
-        // that has left again may have deferred STOPs that no other thread would send.
-        let nobody_came = self.changes.load(SeqCst) == changes;
-        if !nobody_came {
-            self.end_wait();
-        }
-        nobody_came
-    }
-
-    /// Records that the receiving thread has ended its wait.
-    pub(super) fn end_wait(&self) {
-        self.waits.store(false, SeqCst);
-    }
-
-    /// Registers the calling thread as the receiving thread. It does so before its first rest, so
-    /// that other threads can end that rest.
-    pub(super) fn register(&self) {
-        let _ = self.receiving_thread.set(thread::current());
-    }
-
-    fn park_while(&self, changes: u64) {
-        self.parked.store(true, SeqCst);
-        if self.changes.load(SeqCst) == changes {
-            thread::park();
-        }
-        self.parked.store(false, SeqCst);
-    }
-
-    /// Ends the rest of the receiving thread.
-    pub(super) fn wake(&self) {
-        if let Some(thread) = self.receiving_thread.get() {
+    fn wake_sending(&self) {
+        if let Some(thread) = self.sending_thread.get() {
             thread.unpark();
         }
     }
 }
 
-impl Caller<'_> {
-    /// Whether the receiving thread waits for packets at this moment, and must be told to leave.
-    pub(super) fn receiving_thread_waits(&self) -> bool {
-        self.driving.waits.load(SeqCst)
+impl<I: PacketIo> Shared<I> {
+    /// See [`Engine::drive`](super::Engine::drive).
+    pub(super) fn drive(&self, until: Option<Instant>, mut done: impl FnMut() -> bool) -> Driven {
+        let driven = self.drive_until(until, &mut done);
+        self.hand_over();
+        driven
     }
 
-    /// Whether the receiving thread must be told to leave, and this is the first call in its wait.
-    /// True once per wait, for callers on the same eventfd: they would otherwise wake themselves
-    /// again and again until the receiving thread has had the processor.
-    pub(super) fn first_to_interrupt(&self) -> bool {
-        self.receiving_thread_waits() && !self.driving.interrupted.swap(true, SeqCst)
+    fn drive_until(&self, until: Option<Instant>, done: &mut impl FnMut() -> bool) -> Driven {
+        let mut polled = false;
+        loop {
+            if done() {
+                return Driven::Done;
+            }
+            if self.is_stopping() {
+                return Driven::Stopped;
+            }
+            let now = self.io.now();
+            let is_over = until.is_some_and(|at| at <= now);
+            if is_over && polled {
+                return Driven::TimedOut;
+            }
+            polled = true;
+            // This may report what the caller waits for, and a thread does not wake itself.
+            self.flush();
+            let limit = until.map_or(MAX_SLEEP, |at| at.saturating_since(now).min(MAX_SLEEP));
+            match self.driving.visit() {
+                Some(_) if done() => return Driven::Done,
+                Some(role) => self.receive_for(role, limit, done),
+                None if is_over => {}
+                None => self.driving.follow(limit),
+            }
+        }
     }
-}
 
-impl Drop for Caller<'_> {
-    fn drop(&mut self) {
-        DRIVES.set(0);
-        self.driving.changes.fetch_add(1, SeqCst);
-        if self.driving.parked.load(SeqCst) {
-            self.driving.wake();
+    /// See [`Engine::take`](super::Engine::take).
+    pub(super) fn take(&self) -> bool {
+        if self.is_stopping() {
+            return false;
+        }
+        // The other thread may not see what is ready now, and for this task the news is used up.
+        self.driving.missed.store(true, SeqCst);
+        let Some(role) = self.driving.visit() else { return false };
+        self.driving.missed.store(false, SeqCst);
+        let ready = self.io.wait(Duration::ZERO);
+        let arrived_at = self.receive(role, ready, true, Answers::AfterApplication);
+        self.hand_over();
+        arrived_at.is_some()
+    }
+
+    /// Takes packets and serves timers in the place of a visitor. Returns whether another thread was
+    /// not doing so already.
+    pub(super) fn stand_in(&self) -> bool {
+        let Some(role) = self.driving.take_role() else {
+            // That thread may be asleep, and need not know what others have put off.
+            self.flush();
+            return false;
+        };
+        let ready = self.io.wait(Duration::ZERO);
+        self.receive(role, ready, true, Answers::Now);
+        self.hand_over();
+        true
+    }
+
+    /// Sleeps with the role until something is ready, for at most `limit`, unless `done`.
+    pub(super) fn sleep(&self, limit: Duration, done: &mut impl FnMut() -> bool) -> I::Ready {
+        self.driving.sleeps.store(true, SeqCst);
+        // Checked once others can see that this thread sleeps. Only the thread that has the role uses up
+        // a wake-up, so none is missed.
+        let limit = if done() || self.is_stopping() { Duration::ZERO } else { limit };
+        let ready = self.io.wait(limit);
+        self.driving.sleeps.store(false, SeqCst);
+        ready
+    }
+
+    fn hand_over(&self) {
+        if self.driving.hand_over() {
+            self.io.wake();
+        }
+    }
+
+    /// See [`Engine::wake`](super::Engine::wake).
+    pub(super) fn wake(&self) {
+        if self.driving.sleeps.load(SeqCst) {
+            self.io.wake();
+        }
+    }
+
+    /// Leaves answers and messages to the next [`flush`](Self::flush). Returns whether it was not
+    /// pending yet.
+    pub(super) fn put_off(&self) -> bool {
+        let is_first = !self.pending_flush.swap(true, SeqCst);
+        // The receiving thread flushes if no visitor does. Usually it only rests, and needs no wake-up.
+        if self.driving.watches.load(SeqCst) {
+            self.io.wake();
+        }
+        is_first
+    }
+
+    pub(super) fn run_receiving(self: &Arc<Self>) {
+        let driving = &self.driving;
+        let mut seen = driving.visits.load(SeqCst);
+        // Rests in a row without a visit and without work; whether there was work before the last one;
+        // and how often in a row there was still work after it.
+        let mut idle = 0;
+        let mut found = false;
+        let mut alone = 0;
+        while !self.is_stopping() {
+            let attended = alone < UNATTENDED_AFTER;
+            if attended {
+                thread::sleep(REST);
+            }
+            let visits = driving.visits.load(SeqCst);
+            if visits != seen {
+                seen = visits;
+                idle = 0;
+                found = false;
+                alone = 0;
+                driving.unattended.store(false, SeqCst);
+                continue;
+            }
+            let pending = self.pending_flush.load(SeqCst);
+            if !attended || idle >= IDLE_AFTER {
+                self.watch();
+                if attended || driving.visits.load(SeqCst) != seen {
+                    found = true;
+                    idle = 0;
+                    continue;
+                }
+            } else if !pending && !self.io.is_ready() {
+                found = false;
+                idle += 1;
+                continue;
+            } else if !pending && !found {
+                // It may have arrived just now.
+                found = true;
+                continue;
+            }
+            found = false;
+            if self.stand_in() {
+                alone = alone.saturating_add(1);
+                self.on_alone(alone);
+            } else if attended {
+                thread::sleep(REST);
+            } else {
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// Sleeps until there is work.
+    fn watch(&self) {
+        self.driving.watches.store(true, SeqCst);
+        if !self.pending_flush.load(SeqCst) && !self.is_stopping() {
+            self.io.watch();
+        }
+        self.driving.watches.store(false, SeqCst);
+    }
+
+    fn on_alone(self: &Arc<Self>, alone: u32) {
+        if alone == UNATTENDED_AFTER {
+            self.driving.unattended.store(true, SeqCst);
+            self.driving.wake_sending();
+        }
+        if alone == SENDING_AFTER && self.driving.sending_thread.get().is_none() {
+            let mut threads = lock(&self.threads);
+            if self.is_stopping() {
+                // Nobody would wait for it.
+                return;
+            }
+            let shared = self.clone();
+            match spawn("cbrst-send", move || shared.run_sending()) {
+                Ok(handle) => {
+                    let _ = self.driving.sending_thread.set(handle.thread().clone());
+                    threads.push(handle);
+                }
+                Err(error) => tracing::warn!(%error, "the receiving thread sends as well"),
+            }
+        }
+    }
+
+    fn run_sending(&self) {
+        while !self.is_stopping() {
+            if !self.driving.unattended.load(SeqCst) {
+                // No wake-up is lost: `unpark` before `park` makes it return at once.
+                thread::park();
+                continue;
+            }
+            self.io.watch_timer();
+            if self.driving.unattended.load(SeqCst) && !self.stand_in() {
+                thread::yield_now();
+            }
         }
     }
 }
@@ -189,19 +305,41 @@ impl Drop for Caller<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc::channel;
 
     #[test]
-    fn a_caller_that_came_and_left_keeps_the_receiving_thread_from_waiting() {
+    fn threads_get_the_role_in_the_order_in_which_they_asked_for_it() {
+        let driving = Arc::new(Driving::default());
+        let role = driving.visit().unwrap();
+        let (came, order) = channel();
+        for number in 0..3 {
+            let other = driving.clone();
+            let came = came.clone();
+            thread::spawn(move || {
+                loop {
+                    if let Some(role) = other.visit() {
+                        came.send(number).unwrap();
+                        drop(role);
+                        other.hand_over();
+                        return;
+                    }
+                    other.follow(MAX_SLEEP);
+                }
+            });
+            while lock(&driving.followers).len() == number {
+                thread::yield_now();
+            }
+        }
+        drop(role);
+        driving.hand_over();
+        let order: Vec<usize> = order.iter().take(3).collect();
+        assert_eq!(order, [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_thread_does_not_sleep_if_the_role_is_free() {
         let driving = Driving::default();
-        let seen = driving.changes.load(SeqCst);
-        let caller = driving.begin().unwrap();
-        assert!(!caller.receiving_thread_waits(), "so nobody is told to leave");
-        assert!(!driving.begin_wait(seen));
-        drop(caller);
-        assert!(!driving.begin_wait(seen));
-        assert!(!driving.waits.load(SeqCst));
-        assert_eq!(driving.poller_role(), PollerRole::Poll);
-        assert!(driving.begin_wait(driving.changes.load(SeqCst)));
-        assert!(driving.begin().unwrap().receiving_thread_waits());
+        driving.follow(Duration::MAX);
+        assert!(lock(&driving.followers).is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::PacketIo;
 use super::drive::Driving;
-use super::shared::{Answers, EngineEvent, Flush, MAX_SLEEP, Shared, ThreadRole, contain, lock};
+use super::shared::{EngineEvent, Shared, contain, lock, spawn};
 use super::state::{OnAnswer, OnConnect, OnEnd, OnWithdrawn, State};
 use crate::error::StartError;
 use crate::id::{ConnectId, MessageId};
@@ -15,11 +15,10 @@ use crate::time::Instant;
 use crate::wire::Role;
 use bytes::Bytes;
 use core::time::Duration;
+use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, RwLock};
-use std::thread::JoinHandle;
-use std::{io, thread};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 
 /// How [`Engine::drive`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,21 +27,19 @@ pub enum Driven {
     Done,
     /// It did not happen in time.
     TimedOut,
-    /// Another thread drives already; nothing was done.
-    ByAnother,
     /// The engine was stopped.
     Stopped,
 }
 
-/// An endpoint with its two threads. Dropping it stops both, and every burst, at once.
+/// An endpoint with its threads. Dropping it stops them, and every burst, at once.
 #[derive(Debug)]
 pub struct Engine<I: PacketIo> {
     pub(super) shared: Arc<Shared<I>>,
-    pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl<I: PacketIo> Engine<I> {
-    /// Starts the threads. `on_event` is called when callers should check again whether what they
+    /// Starts the receiving thread; the sending thread starts when nobody drives the engine.
+    /// `on_event` is called when callers should check again whether what they
     /// wait for has happened. It must not block, but may use the engine.
     ///
     /// # Errors
@@ -58,10 +55,8 @@ impl<I: PacketIo> Engine<I> {
             io,
             state: Mutex::new(State::new(endpoint)),
             on_event: Box::new(on_event),
-            in_hand: RwLock::new(()),
-            sending_thread: OnceLock::new(),
             driving: Driving::default(),
-            helpers: AtomicUsize::new(0),
+            threads: Mutex::new(Vec::new()),
             busy_poll,
             soon: AtomicBool::new(false),
             crowded_until: AtomicU64::new(0),
@@ -71,19 +66,11 @@ impl<I: PacketIo> Engine<I> {
             stopping: AtomicBool::new(false),
             drained: OnceLock::new(),
         });
-        let engine = Self { shared: shared.clone(), threads: Mutex::new(Vec::new()) };
-        let receiving = shared.clone();
-        // Two threads where the paper has four: most packets are source symbols, which cost a copy
-        // and a seal, and to hand one to another thread costs 5 us.
-        engine.spawn("cbrst-send", move || shared.run_sending())?;
-        engine.spawn("cbrst-recv", move || receiving.run_receiving())?;
+        shared.plan();
+        let engine = Self { shared: shared.clone() };
+        let thread = spawn("cbrst-recv", move || shared.run_receiving())?;
+        lock(&engine.shared.threads).push(thread);
         Ok(engine)
-    }
-
-    fn spawn(&self, name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
-        let thread = thread::Builder::new().name(name.into()).spawn(run)?;
-        lock(&self.threads).push(thread);
-        Ok(())
     }
 
     /// Opens a session with `peer` before there is a message for it. See [`Transceiver::connect`].
@@ -104,7 +91,7 @@ impl<I: PacketIo> Engine<I> {
         state.on_connect.insert(id, on_connect);
         drop(state);
         self.shared.report();
-        self.shared.pump(ThreadRole::Other);
+        self.shared.pump();
         Ok(id)
     }
 
@@ -112,14 +99,14 @@ impl<I: PacketIo> Engine<I> {
     pub fn cancel_connect(&self, id: ConnectId) {
         self.shared.lock().endpoint.cancel_connect(id);
         self.shared.report();
-        self.shared.pump(ThreadRole::Other);
+        self.shared.pump();
     }
 
     /// Bursts a message to `peer`. `on_end` is called when the send has ended, and dropped if the
     /// engine stops first. It must not block.
     ///
-    /// Sends what may be sent before it returns, unless more than a few messages are under way: then the
-    /// sending thread sends it, in trains shared with the messages that follow.
+    /// Sends what may be sent before it returns, unless more than a few messages are under way: then
+    /// whoever drives sends it, in trains shared with the messages that follow.
     ///
     /// # Errors
     ///
@@ -133,7 +120,7 @@ impl<I: PacketIo> Engine<I> {
         on_end: OnEnd,
     ) -> Result<MessageId, StartError> {
         let id = self.begin(peer, role, bytes, options, on_end)?;
-        self.shared.send_now_or_with_others(Flush::BySendingThread);
+        self.shared.send_soon();
         Ok(id)
     }
 
@@ -152,7 +139,7 @@ impl<I: PacketIo> Engine<I> {
         on_end: OnEnd,
     ) -> Result<(MessageId, bool), StartError> {
         let id = self.begin(peer, role, bytes, options, on_end)?;
-        Ok((id, self.shared.send_now_or_with_others(Flush::ByCaller)))
+        Ok((id, self.shared.send_now_or_put_off()))
     }
 
     fn begin(
@@ -180,7 +167,7 @@ impl<I: PacketIo> Engine<I> {
     pub fn cancel(&self, id: MessageId) {
         self.shared.lock().endpoint.cancel(id);
         self.shared.report();
-        self.shared.pump(ThreadRole::Other);
+        self.shared.pump();
     }
 
     /// Sends the request of `call` to `peer`. `on_answer` is called when the call has ended, and
@@ -198,7 +185,7 @@ impl<I: PacketIo> Engine<I> {
         on_answer: OnAnswer,
     ) -> Result<(), StartError> {
         self.begin_call(peer, call, options, on_answer)?;
-        self.shared.send_now_or_with_others(Flush::BySendingThread);
+        self.shared.send_soon();
         Ok(())
     }
 
@@ -216,7 +203,7 @@ impl<I: PacketIo> Engine<I> {
         on_answer: OnAnswer,
     ) -> Result<bool, StartError> {
         self.begin_call(peer, call, options, on_answer)?;
-        Ok(self.shared.send_now_or_with_others(Flush::ByCaller))
+        Ok(self.shared.send_now_or_put_off())
     }
 
     fn begin_call(
@@ -249,7 +236,7 @@ impl<I: PacketIo> Engine<I> {
         contain(|| drop(on_answer));
         self.shared.notify_closing();
         self.shared.report();
-        self.shared.pump(ThreadRole::Other);
+        self.shared.pump();
     }
 
     /// Runs `act` on the calls of this endpoint, to prepare requests and to count their results.
@@ -285,8 +272,9 @@ impl<I: PacketIo> Engine<I> {
         }
         drop(state);
         self.report_more(more);
-        if let Some(request) = &request {
-            self.shared.wake_by(request.deadline);
+        if request.is_some() {
+            // It has a deadline.
+            self.shared.plan();
         }
         request
     }
@@ -318,7 +306,7 @@ impl<I: PacketIo> Engine<I> {
     fn report_more(&self, more: bool) {
         if more {
             self.shared.report();
-            self.shared.pump(ThreadRole::Other);
+            self.shared.pump();
         }
     }
 
@@ -347,66 +335,33 @@ impl<I: PacketIo> Engine<I> {
         self.shared.lock().endpoint.paths(peer).to_vec()
     }
 
-    /// Receives packets on the calling thread until `done`, which is called after each wait,
-    /// returns `true`. A thread that waits for something gets it sooner this way than from another
-    /// thread that must wake it. At most one thread drives at a time; meanwhile the receiving
-    /// thread rests.
+    /// Does the endpoint's work on the calling thread, and sleeps when there is none, until `done`
+    /// returns `true`. It is called after each piece of work, and must not use the engine otherwise
+    /// than to read. A thread that waits for something gets it sooner this way than from another
+    /// thread that must wake it. If another thread drives already, this one sleeps until that one
+    /// leaves, or until it is unparked.
     ///
     /// Answers to these packets leave with the packets that the caller sends next, when it waits
-    /// again, or when the receiving thread checks the sockets: a response should not wait for them.
-    pub fn drive(&self, until: Option<Instant>, mut done: impl FnMut() -> bool) -> Driven {
-        let shared = &self.shared;
-        let Some(caller) = shared.driving.begin() else { return Driven::ByAnother };
-        if caller.receiving_thread_waits() {
-            shared.io.wake();
-        }
-        let mut polled = false;
-        loop {
-            if done() {
-                return Driven::Done;
-            }
-            if shared.is_stopping() {
-                return Driven::Stopped;
-            }
-            let now = shared.io.now();
-            let is_over = until.is_some_and(|at| at <= now);
-            if is_over && polled {
-                return Driven::TimedOut;
-            }
-            shared.flush();
-            // The flush may have reported what the caller waits for, and a thread does not wake
-            // itself.
-            if done() {
-                return Driven::Done;
-            }
-            polled = true;
-            if is_over {
-                // The receiving thread leaves packets to callers, even to those that only poll.
-                shared.receive(Duration::ZERO, Answers::AfterApplication);
-                continue;
-            }
-            let limit = until.map_or(MAX_SLEEP, |at| at.saturating_since(now));
-            shared.receive_for(limit, Answers::AfterApplication, &mut done);
-        }
+    /// again, or when the receiving thread sees that it does not: a response should not wait for them.
+    pub fn drive(&self, until: Option<Instant>, done: impl FnMut() -> bool) -> Driven {
+        self.shared.drive(until, done)
     }
 
-    /// Takes the packets that have arrived, without waiting. Returns whether there were any, or
-    /// whether this reported packets that another thread had taken. This serves tasks that learn by
-    /// other means that packets have arrived. Nothing is taken while another thread
-    /// [drives](Self::drive). The receiving thread rests for a while and checks the sockets now and
-    /// then.
+    /// Makes the thread that [drives](Self::drive) check whether it is done, if it sleeps. Those that
+    /// wait for it to leave are to be unparked.
+    pub fn wake(&self) {
+        self.shared.wake();
+    }
+
+    /// Takes the packets that have arrived and serves the timers that have expired, without waiting.
+    /// Returns whether packets arrived, or whether this reported packets that another thread had
+    /// taken. This serves tasks that learn by other means that something is ready. Nothing is done
+    /// while another thread [drives](Self::drive).
     ///
     /// Answers to these packets leave with the packets sent next, by [`flush`](Self::flush), or
-    /// when the receiving thread checks the sockets.
+    /// when the receiving thread sees that neither happens.
     pub fn take(&self) -> bool {
-        let Some(caller) = self.shared.driving.begin() else { return false };
-        if caller.first_to_interrupt() {
-            self.shared.io.wake();
-        }
-        if self.shared.is_stopping() {
-            return false;
-        }
-        self.shared.receive(Duration::ZERO, Answers::AfterApplication).is_some()
+        self.shared.take()
     }
 
     /// Asserts the invariants that hold whenever no thread is within the engine, for tests.
@@ -427,15 +382,15 @@ impl<I: PacketIo> Engine<I> {
         );
         let callbacks = state.on_end.len() + state.on_connect.len();
         assert!(callbacks <= endpoint.unfinished(), "callbacks of what has ended are gone");
-        let wakes = endpoint.sender.poll_timeout().is_none() || state.planned.is_some();
-        assert!(wakes, "the sending thread wakes when the sender has something to do");
+        let wakes = endpoint.sender.poll_timeout().is_none() || state.timer.is_some();
+        assert!(wakes, "the timer is set when the sender has something to do");
     }
 
-    /// Does on the calling thread what the sending thread does when it wakes. For tests whose clock
-    /// is not the system clock, by which that thread sleeps.
+    /// Does on the calling thread what the threads of the engine do when they wake. For tests whose
+    /// clock is not the system clock, by which these threads sleep.
     #[doc(hidden)]
-    pub fn run_sender(&self) {
-        self.shared.pump(ThreadRole::SendingThread);
+    pub fn stand_in(&self) {
+        self.shared.stand_in();
     }
 
     /// The configured [`Config::busy_poll`](crate::config::Config::busy_poll).

@@ -1,18 +1,18 @@
-//! Two threads: one encodes and sends, the other receives and decodes. The paper (section IV-A) has four.
-//!
-//! [`Engine`] drives a [`Transceiver`] over any [`PacketIo`]:
+//! Drives a [`Transceiver`] over any [`PacketIo`], on the threads of the application and two of its own.
 //!
 //! ```text
-//!   caller ── send ──► Sender ──► PacketIo::transmit          thread "cbrst-send"
+//!   caller ── send ──► Sender ──► PacketIo::transmit
 //!                        ▲  the answers among them
-//!   caller ◄── recv ── Receiver ◄── PacketIo::take            thread "cbrst-recv"
+//!   caller ◄── recv ── Receiver ◄── PacketIo::take      by whoever waits; else "cbrst-recv"
+//!                timers ◄── PacketIo::set_timer         by whoever waits; else "cbrst-send"
 //! ```
 //!
-//! One lock guards the endpoint, and any thread may drive it. Callbacks of the application and system
-//! calls run without the lock; observers, path resolvers and [`PacketIo::now`] run under it. A
-//! caller's thread sends the first packets of its message, and the receiving thread sends what an
-//! answer requests, because handing work to another thread takes longer than doing it. The sending
-//! thread handles everything that must wait for the pacer or for an answer.
+//! One lock guards the endpoint, and any thread may drive it. Callbacks of the application and
+//! sending run without the lock; observers, path resolvers, [`PacketIo::now`] and
+//! [`PacketIo::set_timer`] run under it. A caller's thread sends the first packets of its message. A
+//! caller that waits, or a task of its runtime, takes the packets that arrive, serves all timers, and
+//! sends what they request, because handing work to another thread takes longer than doing it. The
+//! paper (section IV-A) has four threads; the two of the endpoint do the same work when nobody waits.
 
 mod closing;
 mod drive;
@@ -68,12 +68,12 @@ impl<'a> Datagrams<'a> {
     }
 }
 
-/// Sockets, or a stand-in for them, and their clock.
+/// Sockets, or a stand-in for them, with their clock and a timer.
 pub trait PacketIo: Send + Sync + 'static {
     /// The result of [`wait`](Self::wait), so that [`take`](Self::take) need not check the sockets
     /// again.
-    // Two calls, because a thread that waits has nothing in hand, and one that takes does: see
-    // `Shared::in_hand`.
+    // Two calls, because the clock is read in between: only timers that have expired before the
+    // sockets are read may be believed.
     type Ready;
 
     /// The time on a monotonic clock. Called under the lock of the engine, so it must not block.
@@ -87,15 +87,28 @@ pub trait PacketIo: Send + Sync + 'static {
     /// count the error and return.
     fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError>;
 
-    /// Waits for datagrams, for [`wake`](Self::wake), or for `timeout`, to the nanosecond. A
-    /// `timeout` of zero does not wait. Several threads may call this at once.
+    /// Waits for datagrams, for the timer, for [`wake`](Self::wake), or for `timeout`. A `timeout`
+    /// of zero does not wait. Called by one thread at a time.
     fn wait(&self, timeout: Duration) -> Self::Ready;
 
-    /// Calls `deliver` with the datagrams that have arrived, and does not wait for more.
-    fn take(&self, ready: Self::Ready, deliver: &mut dyn FnMut(Datagrams<'_>));
+    /// Calls `deliver` with datagrams that have arrived, and does not wait for more: with all of
+    /// them, as far as a flood permits, or just some.
+    fn take(&self, ready: Self::Ready, all: bool, deliver: &mut dyn FnMut(Datagrams<'_>));
 
-    /// Makes each [`wait`](Self::wait) under way return, and one more that begins later, so that a
-    /// thread that is about to wait does not miss this. Waits with a `timeout` of zero do not use
-    /// up the latter.
+    /// Ends a [`wait`](Self::wait) under way or else the next one, and likewise a
+    /// [`watch`](Self::watch).
     fn wake(&self);
+
+    /// Sets the timer to expire at `at`, at once if that has passed, or never. Replaces what was set.
+    /// Called under the lock of the engine, so it must not block.
+    fn set_timer(&self, at: Option<Instant>);
+
+    /// Whether a [`wait`](Self::wait) would end at once. Uses up nothing.
+    fn is_ready(&self) -> bool;
+
+    /// Returns when a [`wait`](Self::wait) would end at once. Uses up nothing.
+    fn watch(&self);
+
+    /// Returns when the timer has expired and was not set since. Uses up nothing.
+    fn watch_timer(&self);
 }

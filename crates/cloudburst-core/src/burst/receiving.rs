@@ -1,13 +1,14 @@
 //! Waits for packets, takes them, and reports the events that they cause.
 
 use super::PacketIo;
-use super::drive::PollerRole;
-use super::shared::{Answers, EngineEvent, MAX_SLEEP, Shared, ThreadRole, contain};
+use super::drive::Role;
+use super::shared::{Answers, EngineEvent, Shared, contain};
+use super::state::State;
 use crate::proto::Event;
 use crate::time::Instant;
 use core::cell::Cell;
-use core::ptr;
 use core::time::Duration;
+use core::{iter, ptr};
 use std::sync::atomic::Ordering;
 use std::thread;
 
@@ -27,39 +28,23 @@ thread_local! {
 }
 
 impl<I: PacketIo> Shared<I> {
-    pub(super) fn run_receiving(&self) {
-        self.driving.register();
-        while !self.is_stopping() {
-            match self.driving.poller_role() {
-                PollerRole::Wait => {
-                    self.receive_for(MAX_SLEEP, Answers::Now, || false);
-                    self.driving.end_wait();
-                }
-                PollerRole::Poll => drop(self.receive(Duration::ZERO, Answers::Now)),
-                PollerRole::Leave => {}
-            }
-        }
-    }
-
-    /// Waits for packets or for the receiver's timers, until `done`, and for at most `limit`.
+    /// Waits for packets or for the timer, until `done`, and for at most `limit`.
     pub(super) fn receive_for(
         &self,
+        role: Role<'_>,
         limit: Duration,
-        answers: Answers,
-        mut done: impl FnMut() -> bool,
+        done: &mut impl FnMut() -> bool,
     ) {
         let begun = self.io.now();
         let slept = !self.soon.load(Ordering::Relaxed);
-        let arrived_at = self.poll_busily(begun, limit, answers, &mut done).or_else(|| {
-            if done() {
-                return None;
+        let arrived_at = match self.poll_busily(role, begun, limit, done) {
+            Ok(arrived_at) => arrived_at,
+            Err(role) => {
+                let left = limit.saturating_sub(self.io.now().saturating_since(begun));
+                let ready = self.sleep(left, done);
+                self.receive(role, ready, false, Answers::AfterApplication)
             }
-            let due = self.lock().endpoint.receiver.poll_timeout();
-            let now = self.io.now();
-            let left = limit.saturating_sub(now.saturating_since(begun)).min(MAX_SLEEP);
-            let sleep = due.map_or(left, |at| at.saturating_since(now).min(left));
-            self.receive(sleep, answers)
-        });
+        };
         // The wake-up of this thread took part of the time, and often that of its peer did, too.
         // Without allowance for that, a pair that has slept once would sleep in every round trip.
         let quick = self.busy_poll.saturating_mul(if slept { 2 } else { 1 });
@@ -70,77 +55,101 @@ impl<I: PacketIo> Shared<I> {
     }
 
     /// Busy-polls for packets, if the last ones arrived soon enough. Returns the time at which
-    /// packets arrived, if any did.
-    fn poll_busily(
-        &self,
+    /// packets arrived, `None` if this thread should not sleep for another reason, and the role if it
+    /// may.
+    fn poll_busily<'a>(
+        &'a self,
+        mut role: Role<'a>,
         begun: Instant,
         limit: Duration,
-        answers: Answers,
         done: &mut impl FnMut() -> bool,
-    ) -> Option<Instant> {
+    ) -> Result<Option<Instant>, Role<'a>> {
         let crowded = begun.as_nanos() < self.crowded_until.load(Ordering::Relaxed);
         if self.busy_poll.is_zero() || crowded || !self.soon.load(Ordering::Relaxed) {
-            return None;
+            return Err(role);
         }
         // To sleep and be woken takes longer than the rest of a round trip: over loopback, a call
         // of 1.5 KB with 5 KB of response takes 81 us that way, and 29 by busy-polling. It is done
         // only where the last packets came as soon, so that an idle endpoint burns no processor.
         let until = begun + self.busy_poll.min(limit);
         loop {
-            let arrived_at = self.receive(Duration::ZERO, answers);
-            let leaves = self.is_stopping() || self.driving.by_another() || done();
+            let ready = self.io.wait(Duration::ZERO);
+            let arrived_at = self.receive(role, ready, false, Answers::AfterApplication);
+            if arrived_at.is_some() || self.is_stopping() || done() {
+                return Ok(arrived_at);
+            }
             let before = self.io.now();
-            if arrived_at.is_some() || leaves || before >= until {
-                return arrived_at;
+            if before < until {
+                // The thread that is to send them may need this processor.
+                thread::yield_now();
+                // A thread that sleeps gets a processor at once; one that yields waits for all
+                // others.
+                let now = self.io.now();
+                if now.saturating_since(before) > CROWDED {
+                    self.crowded_until.store((now + CROWDED_FOR).as_nanos(), Ordering::Relaxed);
+                }
             }
-            // The thread that is to send them may need this processor.
-            thread::yield_now();
-            // A thread that sleeps gets a processor at once; one that yields waits for all others.
-            let now = self.io.now();
-            if now.saturating_since(before) > CROWDED {
-                self.crowded_until.store((now + CROWDED_FOR).as_nanos(), Ordering::Relaxed);
-            }
+            role = match self.driving.visit() {
+                Some(role) if before >= until => return Err(role),
+                Some(role) => role,
+                None => return Ok(None),
+            };
         }
     }
 
-    /// Takes packets, serves the receiver's timers, and sends what results from both. Returns the
-    /// time at which packets arrived, if any did. Packets that another thread took and this one
-    /// reported count, too: the thread that waits for them may be this one, which does not wake
-    /// itself.
-    pub(super) fn receive(&self, timeout: Duration, answers: Answers) -> Option<Instant> {
-        let arrived_at = self.take(timeout);
-        // The thread that takes packets serves the timers: while packets keep coming, no other
-        // thread may wait for them. Only a thread that has read the sockets may conclude that
-        // nothing arrived in time.
-        self.lock().endpoint.receiver.handle_timeout(self.io.now());
+    /// Takes packets, serves timers, and sends what results from both. A thread that does not come back
+    /// at once takes `all` packets; one that does answers some before it takes more. Returns the time at which
+    /// packets arrived, if any did. Packets that another thread took and this one reported count, too:
+    /// the thread that waits for them may be this one, which does not wake itself.
+    pub(super) fn receive(
+        &self,
+        role: Role<'_>,
+        ready: I::Ready,
+        all: bool,
+        answers: Answers,
+    ) -> Option<Instant> {
+        let arrived_at = self.take_and_time(ready, all);
+        // Code of the application may take long, and so may sending.
+        drop(role);
         let readable = self.report();
-        let later = answers == Answers::AfterApplication && readable;
-        self.pending_flush.fetch_or(later, Ordering::SeqCst);
-        if later {
+        if answers == Answers::AfterApplication && readable {
+            self.put_off();
             self.pump_symbols();
         } else {
-            self.pump(ThreadRole::Other);
+            self.pump();
         }
         arrived_at.or_else(|| readable.then(|| self.io.now()))
     }
 
-    pub(super) fn take(&self, timeout: Duration) -> Option<Instant> {
-        let mut now = Instant::ZERO;
+    /// Takes packets, and then serves the timers that had expired before. This process may have been
+    /// suspended: what arrived in time is believed before a timer that says that it did not.
+    fn take_and_time(&self, ready: I::Ready, all: bool) -> Option<Instant> {
+        let begun = self.io.now();
+        let has_expired = self.lock().timer.is_some_and(|set| set <= begun);
+        let mut now = begun;
         let mut arrived_at = None;
         let mut since = 0;
-        let ready = self.io.wait(timeout);
-        let _in_hand = self.in_hand.read().expect("holders of this lock do not panic");
-        self.io.take(ready, &mut |datagrams| {
-            if arrived_at.is_none() || since >= CLOCK_EVERY {
+        self.io.take(ready, all || has_expired, &mut |datagrams| {
+            if since >= CLOCK_EVERY {
                 now = self.io.now();
                 since = 0;
-                arrived_at.get_or_insert(now);
             }
+            arrived_at.get_or_insert(now);
             since += datagrams.count();
             let mut state = self.lock();
             let ce = datagrams.ce;
             datagrams.for_each(|via, packet| state.endpoint.handle_arrival(now, via, ce, packet));
         });
+        if self.is_stopping() {
+            // Others sleep as well, and this thread may have used up the wake-up.
+            self.io.wake();
+        }
+        if has_expired {
+            let State { endpoint, events, .. } = &mut *self.lock();
+            // A call learns of its response when the endpoint's events are polled.
+            events.extend(iter::from_fn(|| endpoint.next_event()));
+            endpoint.handle_timeout(begun);
+        }
         arrived_at
     }
 
@@ -208,14 +217,11 @@ impl<I: PacketIo> Shared<I> {
             self.notify_closing();
         }
         REPORTS.set(outer);
-        // The driving thread should check whether this is what it waits for.
-        if (readable || ended) && self.driving.by_another() {
-            self.io.wake();
-        }
         readable
     }
 
     fn next_event(&self) -> Option<Event> {
-        self.lock().endpoint.next_event()
+        let mut state = self.lock();
+        state.events.pop_front().or_else(|| state.endpoint.next_event())
     }
 }

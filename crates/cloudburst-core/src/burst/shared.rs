@@ -5,10 +5,11 @@ use super::drive::Driving;
 use super::state::State;
 use crate::wire::Role;
 use core::time::Duration;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, RwLock};
-use std::thread::Thread;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
+use std::thread::{self, JoinHandle};
 
 /// An event that may end a caller's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +27,8 @@ pub(super) struct Shared<I> {
     pub(super) io: I,
     pub(super) state: Mutex<State>,
     pub(super) on_event: OnEvent,
-    /// Held for reading by threads that have taken packets and not yet handed them in.
-    pub(super) in_hand: RwLock<()>,
-    /// The sending thread, to wake it.
-    pub(super) sending_thread: OnceLock<Thread>,
     pub(super) driving: Driving,
-    /// The number of threads other than the sending thread that are sending at this moment.
-    pub(super) helpers: AtomicUsize,
+    pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
     pub(super) busy_poll: Duration,
     /// The time, in nanoseconds, until which other threads need the processors, so that
     /// busy-polling takes longer than sleeping.
@@ -60,20 +56,6 @@ pub(super) enum Answers {
     AfterApplication,
 }
 
-/// Which thread sends a message that waits for others to share a train with.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flush {
-    BySendingThread,
-    /// The caller, by [`Shared::flush`].
-    ByCaller,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ThreadRole {
-    SendingThread,
-    Other,
-}
-
 impl<I: PacketIo> Shared<I> {
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
@@ -87,6 +69,10 @@ impl<I: PacketIo> Shared<I> {
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
+}
+
+pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new().name(name.into()).spawn(run)
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -2,10 +2,11 @@
 
 use crate::error::{CallFailure, Outcome, Rejection};
 use crate::id::{ConnectId, MessageId};
-use crate::proto::{CallId, RequestId, Transceiver};
+use crate::proto::{CallId, Event, RequestId, Transceiver};
 use crate::time::Instant;
 use bytes::Bytes;
 use foldhash::{HashMap, HashMapExt};
+use std::collections::VecDeque;
 
 /// Called once, on the thread that learns how a send ended.
 pub type OnEnd = Box<dyn FnOnce(Outcome) + Send>;
@@ -27,8 +28,12 @@ pub(super) struct State {
     pub(super) on_connect: HashMap<ConnectId, OnConnect>,
     pub(super) on_answer: HashMap<CallId, OnAnswer>,
     pub(super) on_withdrawn: HashMap<RequestId, OnWithdrawn>,
-    /// When the sending thread wakes by itself; `None` if it waits to be woken.
-    pub(super) planned: Option<Instant>,
+    /// Events to report before those that the endpoint still has.
+    pub(super) events: VecDeque<Event>,
+    /// When the timer of the sockets expires. It may expire for nothing: it is set when something is
+    /// due earlier, and not when nothing is due any more.
+    // Set in each round trip, it would be a system call more.
+    pub(super) timer: Option<Instant>,
 }
 
 impl State {
@@ -39,7 +44,8 @@ impl State {
             on_connect: HashMap::new(),
             on_answer: HashMap::new(),
             on_withdrawn: HashMap::new(),
-            planned: None,
+            events: VecDeque::new(),
+            timer: None,
         }
     }
 }

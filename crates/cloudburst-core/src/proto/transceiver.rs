@@ -263,8 +263,13 @@ impl Transceiver {
     /// The time at which [`handle_timeout`](Self::handle_timeout) is next due, or
     /// [`poll_transmit`](Self::poll_transmit) has something to send.
     pub fn poll_timeout(&self) -> Option<Instant> {
+        self.poll_timeout_without_answers().into_iter().chain(self.receiver.next_transmit()).min()
+    }
+
+    /// [`poll_timeout`](Self::poll_timeout) for a driver that holds answers back for a while.
+    pub(crate) fn poll_timeout_without_answers(&self) -> Option<Instant> {
         let parts =
-            [self.sender.poll_timeout(), self.receiver.poll_timeout(), self.calls.poll_timeout()];
+            [self.sender.poll_timeout(), self.receiver.next_timer(), self.calls.poll_timeout()];
         parts.into_iter().flatten().min()
     }
 

@@ -1,5 +1,5 @@
-//! The two threads, over channels instead of sockets: messages that are reported as delivered are
-//! in the application's queue, whichever thread sends the STOP, and every send ends.
+//! The threads of an engine, without sockets: messages that are reported as delivered are in the
+//! application's queue, whichever thread sends the STOP, and every send ends.
 
 use cloudburst_core::burst::{Datagrams, Engine, EngineEvent, PacketIo};
 use cloudburst_core::config::{BurstPolicy, Config, ListenPorts, Security, Tuning};
@@ -10,28 +10,70 @@ use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
 use core::time::Duration;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, unbounded};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex};
 
-type Packet = (Via, Vec<u8>);
+/// What ends the waits of one end.
+#[derive(Default)]
+struct Arrivals {
+    packets: VecDeque<Vec<u8>>,
+    is_woken: bool,
+    timer: Option<Instant>,
+}
 
-enum Arrival {
-    Packet(Packet),
-    Wake,
+#[derive(Default)]
+struct Inbox {
+    arrivals: Mutex<Arrivals>,
+    changed: Condvar,
+}
+
+impl Inbox {
+    fn change(&self, change: impl FnOnce(&mut Arrivals)) {
+        change(&mut self.arrivals.lock().unwrap());
+        self.changed.notify_all();
+    }
 }
 
 /// One end of a wire.
 struct Wire {
     epoch: std::time::Instant,
-    address: SocketAddr,
-    inbox: Receiver<Arrival>,
-    own: Sender<Arrival>,
-    peer: Sender<Arrival>,
+    peer_address: SocketAddr,
+    own: Arc<Inbox>,
+    peer: Arc<Inbox>,
 }
 
+impl Wire {
+    /// Waits until `is_ready`, which is told whether the timer has expired, for at most `timeout`.
+    /// Returns whether it was.
+    fn until(&self, timeout: Duration, is_ready: impl Fn(&Arrivals, bool) -> bool) -> bool {
+        let end = self.now() + timeout;
+        let mut arrivals = self.own.arrivals.lock().unwrap();
+        loop {
+            let now = self.now();
+            let expired = arrivals.timer.is_some_and(|at| at <= now);
+            if is_ready(&arrivals, expired) {
+                return true;
+            }
+            if now >= end {
+                return false;
+            }
+            let next = arrivals.timer.filter(|_| !expired).map_or(end, |at| at.min(end));
+            let left = next.saturating_since(now);
+            arrivals = self.own.changed.wait_timeout(arrivals, left).unwrap().0;
+        }
+    }
+}
+
+fn anything(arrivals: &Arrivals, expired: bool) -> bool {
+    expired || arrivals.is_woken || !arrivals.packets.is_empty()
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
 impl PacketIo for Wire {
-    type Ready = Option<Arrival>;
+    type Ready = ();
 
     fn now(&self) -> Instant {
         Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
@@ -39,37 +81,43 @@ impl PacketIo for Wire {
 
     fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError> {
         for packet in contents.chunks(transmit.segment_size) {
-            let via = Via { egress: 0, local: None, remote: self.address };
-            // An end that is gone loses packets, like a network.
-            let _ = self.peer.send(Arrival::Packet((via, packet.to_vec())));
+            self.peer.change(|arrivals| arrivals.packets.push_back(packet.to_vec()));
         }
         Ok(())
     }
 
-    fn wait(&self, timeout: Duration) -> Self::Ready {
-        let arrival = self.inbox.recv_timeout(timeout).ok();
-        if matches!(arrival, Some(Arrival::Wake)) && timeout.is_zero() {
-            // For threads that wait.
-            self.wake();
-            return None;
-        }
-        arrival
+    fn wait(&self, timeout: Duration) {
+        self.until(timeout, anything);
+        self.own.arrivals.lock().unwrap().is_woken = false;
     }
 
-    fn take(&self, ready: Self::Ready, deliver: &mut dyn FnMut(Datagrams<'_>)) {
-        if let Some(Arrival::Packet((via, mut packet))) = ready {
+    fn take(&self, (): (), all: bool, deliver: &mut dyn FnMut(Datagrams<'_>)) {
+        let via = Via { egress: 0, local: None, remote: self.peer_address };
+        for _ in 0..if all { 1_000 } else { 10 } {
+            let packet = self.own.arrivals.lock().unwrap().packets.pop_front();
+            let Some(mut packet) = packet else { return };
             deliver(Datagrams::one(via, &mut packet));
-        }
-        for arrival in self.inbox.try_iter().take(1_000) {
-            match arrival {
-                Arrival::Packet((via, mut packet)) => deliver(Datagrams::one(via, &mut packet)),
-                Arrival::Wake => return self.wake(),
-            }
         }
     }
 
     fn wake(&self) {
-        let _ = self.own.send(Arrival::Wake);
+        self.own.change(|arrivals| arrivals.is_woken = true);
+    }
+
+    fn set_timer(&self, at: Option<Instant>) {
+        self.own.change(|arrivals| arrivals.timer = at);
+    }
+
+    fn is_ready(&self) -> bool {
+        self.until(Duration::ZERO, anything)
+    }
+
+    fn watch(&self) {
+        self.until(LONG, anything);
+    }
+
+    fn watch_timer(&self) {
+        self.until(LONG, |_, expired| expired);
     }
 }
 
@@ -82,14 +130,13 @@ struct End {
 fn pair() -> (End, End) {
     let epoch = std::time::Instant::now();
     let addresses = [SocketAddr::from(([10, 0, 0, 1], 1)), SocketAddr::from(([10, 0, 0, 2], 1))];
-    let channels = [unbounded(), unbounded()];
+    let inboxes = [Arc::<Inbox>::default(), Arc::<Inbox>::default()];
     let end = |own: usize| {
         let wire = Wire {
             epoch,
-            address: addresses[own],
-            inbox: channels[own].1.clone(),
-            own: channels[own].0.clone(),
-            peer: channels[1 - own].0.clone(),
+            peer_address: addresses[1 - own],
+            own: inboxes[own].clone(),
+            peer: inboxes[1 - own].clone(),
         };
         // A short queue: most messages wait, and the thread that takes others frees capacity for
         // them while the receiving thread answers late symbols.

@@ -1,6 +1,6 @@
-//! Another thread takes packets while the receiving thread waits for them.
+//! A thread that takes packets leaves others alone.
 
-use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
+use cloudburst_core::burst::{Datagrams, Driven, Engine, PacketIo};
 use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::Egresses;
@@ -10,16 +10,16 @@ use cloudburst_core::time::Instant;
 use core::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-/// No packets arrive, and a waiting thread is not scheduled before the test lets it run.
-struct Overslept {
-    waits: Sender<()>,
+/// No packets arrive, and a thread that sleeps does so until the test lets it run.
+struct Asleep {
+    sleeps: Sender<()>,
     runs: Receiver<()>,
     wakes: Arc<AtomicUsize>,
 }
 
-impl PacketIo for Overslept {
+impl PacketIo for Asleep {
     type Ready = ();
 
     fn now(&self) -> Instant {
@@ -32,47 +32,65 @@ impl PacketIo for Overslept {
 
     fn wait(&self, timeout: Duration) {
         if !timeout.is_zero() {
-            let _ = self.waits.send(());
+            let _ = self.sleeps.send(());
             let _ = self.runs.recv();
         }
     }
 
-    fn take(&self, (): (), _: &mut dyn FnMut(Datagrams<'_>)) {}
+    fn take(&self, (): (), _: bool, _: &mut dyn FnMut(Datagrams<'_>)) {}
 
     fn wake(&self) {
-        self.wakes.fetch_add(1, Ordering::SeqCst);
+        self.wakes.fetch_add(1, SeqCst);
     }
+
+    fn set_timer(&self, _: Option<Instant>) {}
+
+    fn is_ready(&self) -> bool {
+        false
+    }
+
+    fn watch(&self) {
+        std::thread::yield_now();
+    }
+
+    fn watch_timer(&self) {}
 }
 
 #[test]
-fn the_receiving_thread_is_interrupted_once() {
-    let (waits, waiting) = bounded(1);
-    let (run, runs) = bounded(0);
+fn threads_that_take_packets_wake_none_and_a_caller_that_sleeps_is_woken_by_its_waker() {
+    let (sleeps, sleeping) = bounded(1);
+    let (run, runs) = bounded(1);
     let wakes = Arc::new(AtomicUsize::new(0));
-    let io = Overslept { waits, runs, wakes: wakes.clone() };
-    let config = Config::default();
+    let io = Asleep { sleeps, runs, wakes: wakes.clone() };
     let security = Security::pre_shared(crate::common::KEY);
     let seed = Seed::new([1; 32]);
     let endpoint = Transceiver::new(
         Instant::ZERO,
-        config,
+        Config::default(),
         ListenPorts::one(1),
         &security,
         seed,
         Box::new(Egresses(1)),
     )
     .unwrap();
-    let engine = Engine::start(endpoint, io, |_| {}).unwrap();
-    let mut counts = Vec::new();
-    for _ in 0..3 {
-        waiting.recv().unwrap();
-        // A caller that takes packets is woken by the same wake-up as the receiving thread, and
-        // takes again.
-        let took = (0..100).filter(|_| engine.take()).count();
-        counts.push((took, wakes.load(Ordering::SeqCst)));
-        run.send(()).unwrap();
-    }
-    // Before any assertion, because dropping the engine waits for that thread.
-    drop((run, waiting));
-    assert_eq!(counts, [(0, 1), (0, 2), (0, 3)], "once for each wait");
+    let engine = Arc::new(Engine::start(endpoint, io, |_| {}).unwrap());
+    let take = || (0..100).filter(|_| engine.take()).count();
+    engine.wake();
+    let before = (take(), wakes.load(SeqCst));
+    let is_done = Arc::new(AtomicBool::new(false));
+    let caller = {
+        let engine = engine.clone();
+        let is_done = is_done.clone();
+        std::thread::spawn(move || engine.drive(None, || is_done.load(SeqCst)))
+    };
+    sleeping.recv().unwrap();
+    let beside = (take(), wakes.load(SeqCst));
+    is_done.store(true, SeqCst);
+    engine.wake();
+    let after = wakes.load(SeqCst);
+    run.send(()).unwrap();
+    let driven = caller.join().unwrap();
+    drop((run, sleeping));
+    assert_eq!((before, beside, after), ((0, 0), (0, 0), 1));
+    assert_eq!(driven, Driven::Done);
 }

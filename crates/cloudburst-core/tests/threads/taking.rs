@@ -12,7 +12,7 @@ use cloudburst_core::wire::Role;
 use core::time::Duration;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 7000);
@@ -40,26 +40,14 @@ struct Wire {
     /// The receiving thread waits here until the test ends. If the test lets it through, it takes
     /// the packets, and waits here again before it can report them.
     gate: Receiver<()>,
-    /// Where the sending thread reports that it reads the clock, as it does when it checks for work.
-    clock_reads: Option<ClockReads>,
-}
-
-struct ClockReads {
-    report: Sender<()>,
-    /// The test holds it while that thread must not proceed. Not a channel: waiting on one parks
-    /// the thread, which would use up an `unpark`.
-    hold: Arc<Mutex<()>>,
+    is_open: AtomicBool,
+    timer_sets: Arc<AtomicUsize>,
 }
 
 impl PacketIo for Wire {
-    /// Whether the thread may take packets.
-    type Ready = bool;
+    type Ready = ();
 
     fn now(&self) -> Instant {
-        if let Some(reads) = self.clock_reads.as_ref().filter(|_| is("cbrst-send")) {
-            let _ = reads.report.send(());
-            drop(reads.hold.lock().unwrap());
-        }
         self.clock.now()
     }
 
@@ -70,38 +58,44 @@ impl PacketIo for Wire {
         Ok(())
     }
 
-    fn wait(&self, timeout: Duration) -> bool {
-        if is_receiving_thread() {
-            return self.gate.recv().is_ok();
-        }
-        if self.inbox.is_empty() {
+    fn wait(&self, timeout: Duration) {
+        if self.inbox.is_empty() && !is_receiving_thread() {
             self.clock.advance(if timeout.is_zero() { POLL_TIME } else { timeout });
         }
-        true
     }
 
-    fn take(&self, ready: bool, deliver: &mut dyn FnMut(Datagrams<'_>)) {
-        if !ready {
-            return;
-        }
+    fn take(&self, (): (), _: bool, deliver: &mut dyn FnMut(Datagrams<'_>)) {
         for mut packet in self.inbox.try_iter() {
             let via = Via { egress: 0, local: None, remote: CLIENT.into() };
             deliver(Datagrams::one(via, &mut packet));
         }
         if is_receiving_thread() {
+            self.is_open.store(false, Ordering::SeqCst);
             let _ = self.gate.recv();
         }
     }
 
     fn wake(&self) {}
+
+    fn set_timer(&self, _: Option<Instant>) {
+        self.timer_sets.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn is_ready(&self) -> bool {
+        let open = self.is_open.load(Ordering::SeqCst) || self.gate.recv().is_ok();
+        self.is_open.store(open, Ordering::SeqCst);
+        open
+    }
+
+    fn watch(&self) {
+        self.is_ready();
+    }
+
+    fn watch_timer(&self) {}
 }
 
 fn is_receiving_thread() -> bool {
-    is("cbrst-recv")
-}
-
-fn is(thread: &str) -> bool {
-    std::thread::current().name() == Some(thread)
+    std::thread::current().name() == Some("cbrst-recv")
 }
 
 struct Server {
@@ -110,6 +104,7 @@ struct Server {
     outbox: Receiver<Vec<u8>>,
     /// Dropped before the engine, which waits for its threads.
     gate: Sender<()>,
+    timer_sets: Arc<AtomicUsize>,
     engine: Arc<Engine<Wire>>,
 }
 
@@ -148,21 +143,21 @@ fn endpoint(seed: u8, config: Config) -> Transceiver {
 }
 
 fn server(config: Config, on_event: impl Fn(EngineEvent) + Send + Sync + 'static) -> Server {
-    server_with_clock_reads(config, on_event, None)
-}
-
-fn server_with_clock_reads(
-    config: Config,
-    on_event: impl Fn(EngineEvent) + Send + Sync + 'static,
-    clock_reads: Option<ClockReads>,
-) -> Server {
     let clock = Clock(Arc::new(AtomicU64::new(1_000_000_000)));
     let (inbox, taken) = unbounded();
     let (sent, outbox) = unbounded();
     let (gate, waits) = unbounded();
-    let wire = Wire { clock: clock.clone(), inbox: taken, outbox: sent, gate: waits, clock_reads };
+    let timer_sets = Arc::new(AtomicUsize::new(0));
+    let wire = Wire {
+        clock: clock.clone(),
+        inbox: taken,
+        outbox: sent,
+        gate: waits,
+        is_open: AtomicBool::new(false),
+        timer_sets: timer_sets.clone(),
+    };
     let engine = Engine::start(endpoint(2, config), wire, on_event).unwrap();
-    Server { clock, inbox, outbox, gate, engine: Arc::new(engine) }
+    Server { clock, inbox, outbox, gate, timer_sets, engine: Arc::new(engine) }
 }
 
 /// The packets that `client` has to send.
@@ -322,7 +317,7 @@ fn a_callback_for_a_message_may_stop_the_engine() {
     let woken = engine.clone();
     let opens = gate.clone();
     let config = Config::default();
-    let Server { clock, inbox, outbox, gate: closed, engine: server } =
+    let Server { clock, inbox, outbox, gate: closed, engine: server, .. } =
         server(config.clone(), move |_| {
             // The receiving thread no longer waits at the gate, so that `stop` can join it.
             drop(opens.lock().unwrap().take());
@@ -385,24 +380,13 @@ fn two_that_end_the_endpoint_at_once_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn answers_wait_for_the_application_and_not_for_the_sending_thread() {
-    let unwoken = timer_checks_of_the_sending_thread(0);
-    assert_eq!(timer_checks_of_the_sending_thread(20), unwoken, "nothing has woken it");
-}
-
-/// Lets a server take `messages` messages while its sending thread is stopped in its first check
-/// for work. Returns how often that thread reads the clock once it may proceed.
-fn timer_checks_of_the_sending_thread(messages: u64) -> usize {
+fn answers_wait_for_the_application_and_the_timer_is_not_set_for_each_message() {
     let config = Config::default();
-    let (report, reports) = unbounded();
-    let hold = Arc::new(Mutex::new(()));
-    let guard = hold.lock().unwrap();
-    let reads = ClockReads { report, hold: hold.clone() };
-    let server = server_with_clock_reads(config.clone(), drop, Some(reads));
-    reports.recv_timeout(Duration::from_secs(20)).expect("it checks for work when it starts");
+    let server = server(config.clone(), drop);
     let mut client = endpoint(1, config);
     let now = server.clock.now();
-    for number in 0..messages {
+    let mut sets = Vec::new();
+    for number in 0..20 {
         client.send(now, SERVER.into(), "a message".into(), &SendOptions::default()).unwrap();
         if number == 0 {
             server.meet(&mut client);
@@ -414,23 +398,15 @@ fn timer_checks_of_the_sending_thread(messages: u64) -> usize {
         assert!(server.outbox.is_empty(), "the application has not flushed yet");
         server.engine.flush();
         server.answer(&mut client);
+        sets.push(server.timer_sets.load(Ordering::SeqCst));
     }
-    assert_eq!(client.counters().sender.delivered, messages);
-    drop(guard);
-    // A thread that was woken meanwhile checks again at once. If it is not scheduled for this long, the
-    // test proves nothing.
-    let soon = Duration::from_millis(50);
-    let checks = core::iter::from_fn(|| reports.recv_timeout(soon).ok()).count();
-    drop(server);
-    checks + reports.try_iter().count()
+    assert_eq!(client.counters().sender.delivered, 20);
+    assert_eq!(sets.first(), sets.last());
 }
 
 #[test]
 fn a_call_that_has_ended_sends_nothing_when_it_is_cancelled() {
-    let hold = Arc::new(Mutex::new(()));
-    let guard = hold.lock().unwrap();
-    let reads = ClockReads { report: unbounded().0, hold: hold.clone() };
-    let caller = server_with_clock_reads(Config::default(), drop, Some(reads));
+    let caller = server(Config::default(), drop);
     let now = caller.clock.now();
     let mut callee = endpoint(1, Config::default());
     let (answered, answers) = unbounded();
@@ -458,8 +434,6 @@ fn a_call_that_has_ended_sends_nothing_when_it_is_cancelled() {
     let deferred = caller.outbox.is_empty();
     caller.engine.flush();
     let sent = caller.outbox.len();
-    // Before any assertion, because dropping the engine waits for its threads.
-    drop(guard);
     assert_eq!(answer, "a response");
     assert!(deferred, "the STOP waits for the next request");
     assert_eq!(sent, 1, "or for a flush");

@@ -1,6 +1,5 @@
 //! The state that the clones of an endpoint share, and its shutdown.
 
-use super::exact_timers::with_exact_timers;
 use super::notifier::Notifier;
 use crate::error::{BuildError, SendError};
 use crate::io::{UdpIo, canonical};
@@ -54,7 +53,7 @@ impl Inner {
         qlog: Option<Qlog>,
     ) -> Result<Self, BuildError> {
         let notifier = Arc::new(Notifier::default());
-        let engine = with_exact_timers(|| Engine::start(protocol, io, notifier.clone().on_event()))
+        let engine = Engine::start(protocol, io, notifier.clone().on_event())
             .map_err(BuildError::refused("a thread"))?;
         Ok(Self {
             engine: Arc::new(engine),

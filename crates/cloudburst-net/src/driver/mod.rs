@@ -6,12 +6,10 @@
 //! | `block_on` | a blocked caller runs its future, and receives packets while it waits |
 //! | `reactor` | a task of a tokio runtime receives packets |
 //! | `notifier` | notifies callers that wait for a message or a request |
-//! | `exact_timers` | starts the threads of the engine, which wake up to the microsecond |
 //!
 //! The threads of the engine, which receive and send when nobody else does, are in `cloudburst_core::burst`.
 
 mod block_on;
-mod exact_timers;
 mod inner;
 mod notifier;
 mod reactor;

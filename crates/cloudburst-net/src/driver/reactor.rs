@@ -75,7 +75,8 @@ impl Inner {
                 }
                 soon = taken && begun.elapsed() <= busy_poll;
                 if taken {
-                    // The tasks that were woken go first: what they send carries the STOPs.
+                    // The tasks that were woken go first: what they send carries the STOPs. The future of
+                    // `Runtime::block_on` does so only after the runtime has polled its descriptors.
                     yield_now().await;
                     if let Some(engine) = Inner::engine_of(&inner) {
                         engine.flush();

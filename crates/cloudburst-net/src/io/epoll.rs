@@ -5,7 +5,7 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -40,9 +40,18 @@ impl EpollSet {
         Ok(Self { epoll, is_exact: AtomicBool::new(true) })
     }
 
-    /// Adds a descriptor: a wait ends when it is readable, and its event carries `data`.
-    pub(super) fn add(&self, descriptor: impl AsFd, data: u64) -> Result<(), Errno> {
-        self.epoll.add(descriptor, EpollEvent::new(EpollFlags::EPOLLIN, data))
+    /// Adds a descriptor: a wait ends on `events`, and its event carries `data`.
+    pub(super) fn add(
+        &self,
+        descriptor: impl AsFd,
+        data: u64,
+        events: EpollFlags,
+    ) -> Result<(), Errno> {
+        self.epoll.add(descriptor, EpollEvent::new(events, data))
+    }
+
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
     }
 
     /// Returns another descriptor of this set, which is readable when any descriptor of the set is.
@@ -85,9 +94,7 @@ impl EpollSet {
         // mask, its size is ignored.
         let waited = unsafe {
             libc::syscall(
-                // By number: neither `nix` nor glibc before 2.35 has the call. `ppoll` on the epoll
-                // descriptor would wake all threads that wait, and a timer descriptor is another
-                // call and one descriptor for each thread.
+                // By number: neither `nix` nor glibc before 2.35 has the call.
                 libc::SYS_epoll_pwait2,
                 self.epoll.0.as_raw_fd(),
                 events.as_mut_ptr().cast::<libc::epoll_event>(),
@@ -142,7 +149,7 @@ mod tests {
     fn waits_end_alike_with_and_without_epoll_pwait2() {
         let set = EpollSet::new().unwrap();
         let event = EventFd::from_flags(EfdFlags::EFD_NONBLOCK).unwrap();
-        set.add(&event, 7).unwrap();
+        set.add(&event, 7, EpollFlags::EPOLLIN).unwrap();
         let ends = || {
             let mut events = [EpollEvent::empty(); 4];
             assert_eq!(set.wait(&mut events, Duration::ZERO), Ok(0));

@@ -1,36 +1,40 @@
-//! Waits until sockets are readable, and ends the waits of other threads.
+//! Waits until sockets are readable or a timer expires, and ends the waits of other threads.
 
 use super::epoll::EpollSet;
 use super::socket::EgressSocket;
 use core::time::Duration;
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicU32, AtomicUsize};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 /// The most egresses that one wait reports; the next wait reports the others.
 const MAX_READY: usize = 16;
-/// The data of the event for a token.
+/// The data of the event for a wake-up.
 const WAKE: u64 = u64::MAX;
+/// The data of the event for the timer.
+const TIMER: u64 = u64::MAX - 1;
 /// How often in a row sockets may be ready without a packet before the thread sleeps.
 const MAX_FRUITLESS: u32 = 16;
 const REST: Duration = Duration::from_millis(1);
+/// Ten years.
+const FAR: Duration = Duration::from_secs(315_576_000);
 
-/// Waits for all egresses and for tokens. The cost of a wait does not depend on their number.
+/// Waits for all egresses, the timer and wake-ups. The cost of a wait does not depend on their number.
 #[derive(Debug)]
 pub(super) struct Poller {
-    /// Counts tokens: each ends the wait of one thread.
     wakes: EventFd,
-    /// The number of tokens that exist or are about to be added.
-    tokens: AtomicUsize,
-    /// Reports readable egresses, and tokens.
+    // Part of the set, so that a task can wait for everything by one descriptor, and exact whatever the
+    // timer slack of the thread that waits.
+    timer: TimerFd,
+    /// Reports readable egresses, wake-ups, and that the timer has expired: the latter once.
     ready: EpollSet,
-    /// Threads that are waiting.
-    waiting: AtomicUsize,
     /// How often in a row sockets were ready without a packet.
     fruitless: AtomicU32,
 }
@@ -40,20 +44,11 @@ pub(super) struct Poller {
 pub struct Ready {
     events: [EpollEvent; MAX_READY],
     count: usize,
-    /// Whether the thread could have waited: its timeout was not zero.
-    pub(super) waits: bool,
-    /// Whether a token ended the wait, or there is one for another thread.
-    pub(super) woken: bool,
 }
 
 impl Ready {
-    pub(super) fn nothing(waits: bool) -> Self {
-        Self { events: [EpollEvent::empty(); MAX_READY], count: 0, waits, woken: false }
-    }
-
-    /// Whether nothing happened before the timeout.
-    pub(super) const fn is_nothing(&self) -> bool {
-        self.count == 0
+    pub(super) fn nothing() -> Self {
+        Self { events: [EpollEvent::empty(); MAX_READY], count: 0 }
     }
 
     /// Whether it reports as many events as it can: there may be more.
@@ -63,84 +58,94 @@ impl Ready {
 
     /// The numbers of the egresses that are ready, and whether an error may be the reason.
     pub(super) fn egresses(&self) -> impl Iterator<Item = (u16, bool)> {
-        let egresses = self.events[..self.count].iter().filter(|event| event.data() != WAKE);
         let failed = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
-        egresses.map(move |event| (event.data() as u16, event.events().intersects(failed)))
+        self.events[..self.count].iter().filter_map(move |event| {
+            let number = u16::try_from(event.data()).ok()?;
+            Some((number, event.events().intersects(failed)))
+        })
     }
 }
 
 impl Poller {
-    pub(super) fn watch<'a>(
+    pub(super) fn watch_egresses<'a>(
         egresses: impl IntoIterator<Item = (u16, &'a EgressSocket)>,
     ) -> Result<Self, Errno> {
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_SEMAPHORE;
-        let wakes = EventFd::from_flags(flags)?;
+        let wakes = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+        let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
         let ready = EpollSet::new()?;
-        ready.add(&wakes, WAKE)?;
+        ready.add(&wakes, WAKE, EpollFlags::EPOLLIN)?;
+        // Edge-triggered, so that nobody has to read it.
+        ready.add(timer.as_fd(), TIMER, EpollFlags::EPOLLIN | EpollFlags::EPOLLET)?;
         for (number, egress) in egresses {
-            ready.add(&egress.socket, number.into())?;
+            ready.add(&egress.socket, number.into(), EpollFlags::EPOLLIN)?;
         }
-        Ok(Self {
-            wakes,
-            tokens: AtomicUsize::new(0),
-            ready,
-            waiting: AtomicUsize::new(0),
-            fruitless: AtomicU32::new(0),
-        })
+        Ok(Self { wakes, timer, ready, fruitless: AtomicU32::new(0) })
     }
 
-    /// A descriptor that is readable when an egress is, or when a wait is to end.
+    /// A descriptor that is readable when a wait would end.
     pub(super) fn readiness(&self) -> io::Result<OwnedFd> {
         self.ready.try_clone()
     }
 
-    /// Waits until an egress is readable, there is a token, or the timeout expires.
+    /// Waits until an egress is readable, the timer expires, there is a wake-up, or the timeout
+    /// expires.
     pub(super) fn wait(&self, timeout: Duration) -> Result<Ready, Errno> {
         let mut events = [EpollEvent::empty(); MAX_READY];
-        let waits = !timeout.is_zero();
-        if waits {
-            self.waiting.fetch_add(1, SeqCst);
-        }
-        // No lock is held here: several threads may wait.
-        let ready = self.ready.wait(&mut events, timeout);
-        if waits {
-            self.waiting.fetch_sub(1, SeqCst);
-        }
-        let count = match ready {
+        let count = match self.ready.wait(&mut events, timeout) {
             Err(Errno::EINTR) => 0,
             ready => ready?,
         };
-        let has_token = events[..count].iter().any(|event| event.data() == WAKE);
-        // Threads that do not wait take no token: it would be that of a thread that does.
-        let woken = has_token && (!waits || self.take_token());
-        Ok(Ready { events, count, waits, woken })
+        if events[..count].iter().any(|event| event.data() == WAKE) {
+            // It was readable, and only one thread waits.
+            let _ = self.wakes.read();
+        }
+        Ok(Ready { events, count })
     }
 
-    /// Ends the waits of all threads that wait, and of one that is about to.
+    /// Ends a wait under way, or the next one.
     pub(super) fn wake(&self) {
-        // One more than the threads that wait: another may be about to wait, and must not miss the
-        // wake-up because one of them took its token.
-        let wanted = self.waiting.load(SeqCst) + 1;
-        // No more than that: while threads poll without waiting, tokens would pile up, and each
-        // costs an iteration of a loop later.
-        let there = self.tokens.fetch_max(wanted, SeqCst);
-        if let Some(more @ 1..) = wanted.checked_sub(there) {
-            // This fails at 2^64 tokens, with which no thread sleeps.
-            let _ = self.wakes.write(more as u64);
-        }
+        // This fails at 2^64 wake-ups, with which no thread sleeps.
+        let _ = self.wakes.write(1);
     }
 
-    fn take_token(&self) -> bool {
-        // Subtracted before it is taken: a thread that adds tokens in between must not count on it.
-        let one_less = |there: usize| there.checked_sub(1);
-        if self.tokens.fetch_update(SeqCst, SeqCst, one_less).is_err() {
-            return false;
+    /// Sets the timer to expire in `left`, or never.
+    pub(super) fn set_timer(&self, left: Option<Duration>) {
+        let set = match left {
+            // Zero would mean never, and some times are out of range.
+            Some(left) => self.timer.set(
+                Expiration::OneShot(left.clamp(Duration::from_nanos(1), FAR).into()),
+                TimerSetTimeFlags::empty(),
+            ),
+            None => self.timer.unset(),
+        };
+        debug_assert_eq!(set, Ok(()), "the time is valid");
+    }
+
+    /// Whether a wait would end at once.
+    pub(super) fn is_ready(&self) -> bool {
+        Self::poll(self.ready.as_fd(), PollTimeout::ZERO)
+    }
+
+    /// Returns when a wait would end at once.
+    pub(super) fn watch(&self) {
+        Self::poll(self.ready.as_fd(), PollTimeout::NONE);
+    }
+
+    /// Returns when the timer has expired and was not set since.
+    pub(super) fn watch_timer(&self) {
+        Self::poll(self.timer.as_fd(), PollTimeout::NONE);
+    }
+
+    fn poll(descriptor: BorrowedFd<'_>, timeout: PollTimeout) -> bool {
+        match poll(&mut [PollFd::new(descriptor, PollFlags::POLLIN)], timeout) {
+            Ok(ready) => ready > 0,
+            Err(Errno::EINTR) => false,
+            Err(_) => {
+                Self::rest();
+                false
+            }
         }
-        let taken = self.wakes.read().is_ok();
-        if !taken {
-            self.tokens.fetch_add(1, SeqCst);
-        }
-        taken
     }
 
     /// Sleeps if sockets were ready too often in a row without a packet.
@@ -161,44 +166,47 @@ impl Poller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
-    use std::sync::mpsc::channel;
 
     fn poller() -> Poller {
-        Poller::watch([]).unwrap()
+        Poller::watch_egresses([]).unwrap()
     }
 
     #[test]
-    fn a_wake_up_is_kept_for_a_thread_that_is_about_to_wait() {
-        let poller = Arc::new(poller());
-        let (woken, ends) = channel();
-        let wait = || {
-            let poller = poller.clone();
-            let woken = woken.clone();
-            thread::spawn(move || {
-                poller.wait(Duration::from_secs(60)).unwrap();
-                woken.send(()).unwrap();
-            });
-        };
-        let ended = || ends.recv_timeout(Duration::from_secs(20)).is_ok();
-        wait();
-        while poller.waiting.load(SeqCst) == 0 {
-            thread::yield_now();
-        }
-        poller.wake();
-        assert!(ended(), "a thread that was waiting");
-        poller.wait(Duration::ZERO).unwrap();
-        wait();
-        assert!(ended(), "a thread that waits from now on, and polled before");
-    }
-
-    #[test]
-    fn wake_ups_without_a_waiting_thread_do_not_pile_up() {
+    fn a_wake_up_ends_one_wait_also_if_it_comes_before() {
         let poller = poller();
-        (0..1_000).for_each(|_| poller.wake());
-        assert!(poller.take_token());
-        assert!(!poller.take_token() && poller.wakes.read().is_err());
+        assert!(!poller.is_ready());
         poller.wake();
-        assert!(poller.take_token(), "and the next one counts");
+        poller.wake();
+        poller.watch();
+        poller.wait(Duration::MAX).unwrap();
+        assert!(!poller.is_ready(), "two wake-ups before one wait are as good as one");
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| poller.wait(Duration::MAX).unwrap());
+            poller.wake();
+            waits.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn the_timer_ends_one_wait_and_is_readable_until_it_is_set() {
+        let poller = poller();
+        for left in [Duration::ZERO, Duration::from_micros(10)] {
+            poller.set_timer(Some(left));
+            poller.watch();
+            poller.watch_timer();
+            assert_eq!(poller.wait(Duration::MAX).unwrap().egresses().count(), 0);
+            assert!(!poller.is_ready(), "a wait uses it up");
+            poller.watch_timer();
+            for never in [Some(Duration::from_secs(1_000)), None] {
+                poller.set_timer(never);
+                assert!(!Poller::poll(poller.timer.as_fd(), PollTimeout::ZERO));
+            }
+        }
+        poller.set_timer(Some(Duration::ZERO));
+        poller.watch();
+        poller.set_timer(None);
+        assert!(!poller.is_ready(), "what has expired can be taken back");
+        poller.set_timer(Some(Duration::MAX));
+        assert!(!poller.is_ready());
     }
 }

@@ -17,14 +17,14 @@ use std::array;
 use std::io::IoSliceMut;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
 
 /// The buffers that one call fills. Each may hold many datagrams that the system has coalesced.
 const BUFFERS: usize = 16;
 /// The most bytes that the system coalesces.
 const BUFFER_LEN: usize = 65_536;
-/// The most rounds over all egresses in one call that does not wait.
+/// The most rounds over all egresses in one call that takes all packets.
 const MAX_ROUNDS: usize = 64;
 
 /// The contents of one buffer.
@@ -40,17 +40,17 @@ struct Arrived {
     mark: Option<u8>,
 }
 
-/// Receives packets from sockets, for any number of threads.
+/// Receives packets from sockets.
 #[derive(Debug)]
 pub(super) struct Inbox {
     pub(super) poller: Poller,
-    /// Memory of [`BUFFERS`] receive buffers each, which no thread is using.
-    batches: Mutex<Vec<Vec<u8>>>,
+    /// The receive buffers, of the thread that takes packets.
+    buffers: Mutex<Vec<u8>>,
 }
 
 impl Inbox {
-    pub(super) const fn new(poller: Poller) -> Self {
-        Self { poller, batches: Mutex::new(Vec::new()) }
+    pub(super) fn new(poller: Poller) -> Self {
+        Self { poller, buffers: Mutex::new(vec![0; BUFFERS * BUFFER_LEN]) }
     }
 
     /// Waits for packets for at most `timeout`.
@@ -58,21 +58,20 @@ impl Inbox {
         self.poller.wait(timeout).unwrap_or_else(|_| {
             sockets.meter.receive_errors.add(1);
             Poller::rest();
-            Ready::nothing(!timeout.is_zero())
+            Ready::nothing()
         })
     }
 
-    /// Takes one batch of each egress that is ready. A thread that waited takes no more, because it
-    /// has to answer what arrived. A thread that did not wait takes everything that is there, up to
-    /// a limit.
+    /// Takes one batch of each egress that is ready, or everything that is there, up to a limit.
     pub(super) fn take(
         &self,
         sockets: &Sockets,
         mut ready: Ready,
+        all: bool,
         deliver: &mut dyn FnMut(Datagrams<'_>),
     ) {
         for _ in 0..MAX_ROUNDS {
-            if !self.take_round(sockets, &ready, deliver) || ready.waits {
+            if !self.take_round(sockets, &ready, deliver) || !all {
                 break;
             }
             ready = self.wait(sockets, Duration::ZERO);
@@ -86,14 +85,15 @@ impl Inbox {
         ready: &Ready,
         deliver: &mut dyn FnMut(Datagrams<'_>),
     ) -> bool {
-        if ready.is_nothing() {
+        let mut egresses = ready.egresses().peekable();
+        if egresses.peek().is_none() {
             return false;
         }
-        let unused = self.batches.lock().ok().and_then(|mut unused| unused.pop());
-        let mut buffers = unused.unwrap_or_else(|| vec![0; BUFFERS * BUFFER_LEN]);
+        // After a panic, they hold just other bytes.
+        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut came = 0;
         let mut more = ready.is_full();
-        for (number, failed) in ready.egresses() {
+        for (number, failed) in egresses {
             let Some(egress) = sockets.egress(number) else { continue };
             // Clears the pending error of the socket, which would keep it ready forever.
             if failed && let Ok(Some(error)) = egress.socket.take_error() {
@@ -106,10 +106,8 @@ impl Inbox {
             // another call: one that finds no packet takes 300 ns.
             more |= failed || filled.is_none_or(|filled| filled == BUFFERS);
         }
-        if let Ok(mut unused) = self.batches.lock() {
-            unused.push(buffers);
-        }
-        self.poller.rest_if_fruitless(came > 0 || ready.woken);
+        drop(buffers);
+        self.poller.rest_if_fruitless(came > 0);
         more && came > 0
     }
 }

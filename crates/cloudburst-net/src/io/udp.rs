@@ -49,7 +49,7 @@ impl UdpIo {
     /// [`BuildError::System`].
     pub fn open(config: &UdpConfig, given: Vec<UdpSocket>) -> Result<Self, BuildError> {
         let sockets = Sockets::open(config, given)?;
-        let poller = Poller::watch(sockets.numbered())
+        let poller = Poller::watch_egresses(sockets.numbered())
             .map_err(BuildError::refused("a descriptor for events"))?;
         let egresses = sockets.numbered().map(|(_, egress)| egress);
         Ok(Self {
@@ -97,7 +97,7 @@ impl UdpIo {
         self.sockets.meter.read()
     }
 
-    /// A descriptor that is readable when a socket has something to read, or when a wait is to end.
+    /// A descriptor that is readable when a socket has something to read, or the timer has expired.
     pub(crate) fn readiness(&self) -> std::io::Result<OwnedFd> {
         self.inbox.poller.readiness()
     }
@@ -124,11 +124,27 @@ impl PacketIo for UdpIo {
         self.inbox.wait(&self.sockets, timeout)
     }
 
-    fn take(&self, ready: Ready, deliver: &mut dyn FnMut(Datagrams<'_>)) {
-        self.inbox.take(&self.sockets, ready, deliver);
+    fn take(&self, ready: Ready, all: bool, deliver: &mut dyn FnMut(Datagrams<'_>)) {
+        self.inbox.take(&self.sockets, ready, all, deliver);
     }
 
     fn wake(&self) {
         self.inbox.poller.wake();
+    }
+
+    fn set_timer(&self, at: Option<Instant>) {
+        self.inbox.poller.set_timer(at.map(|at| at.saturating_since(Self::time())));
+    }
+
+    fn is_ready(&self) -> bool {
+        self.inbox.poller.is_ready()
+    }
+
+    fn watch(&self) {
+        self.inbox.poller.watch();
+    }
+
+    fn watch_timer(&self) {
+        self.inbox.poller.watch_timer();
     }
 }

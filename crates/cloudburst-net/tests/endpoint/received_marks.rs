@@ -58,7 +58,7 @@ fn receive(io: &UdpIo, count: u64) -> IoCounters {
     let start = Instant::now();
     while io.counters().datagrams_received < count {
         assert!(start.elapsed() < TIMEOUT, "{:?}", io.counters());
-        io.take(io.wait(Duration::from_secs(1)), &mut |_| {});
+        io.take(io.wait(Duration::from_secs(1)), true, &mut |_| {});
     }
     io.counters()
 }
@@ -133,7 +133,7 @@ fn all_control_messages_of_a_batch_fit_at_once() {
             from.transmit(&transmit, &bytes(len, 1)).expect("loopback takes it");
         };
         (0..50).for_each(|_| send(1_000, 1_000));
-        to.take(to.wait(Duration::ZERO), &mut |_| {});
+        to.take(to.wait(Duration::ZERO), true, &mut |_| {});
         let before = to.counters();
         // Drops, segments, a mark, and a destination.
         send(20, 200);

@@ -54,7 +54,7 @@ fn receive(io: &UdpIo, count: usize) -> Vec<(Via, Vec<u8>)> {
     let start = Instant::now();
     while came.len() < count {
         assert!(start.elapsed() < TIMEOUT, "{} of {count}", came.len());
-        io.take(io.wait(Duration::from_secs(1)), &mut |datagrams| {
+        io.take(io.wait(Duration::from_secs(1)), true, &mut |datagrams| {
             datagrams.for_each(|via, packet| came.push((via, packet.to_vec())));
         });
     }
@@ -97,13 +97,13 @@ fn a_wait_ends_with_a_packet_a_wake_up_or_its_timeout() {
     let io = open(2, 1 << 20);
     let nothing = &mut |_: Datagrams<'_>| panic!("nothing was sent");
     let start = Instant::now();
-    io.take(io.wait(Duration::from_millis(30)), nothing);
+    io.take(io.wait(Duration::from_millis(30)), true, nothing);
     assert!(start.elapsed() >= Duration::from_millis(30));
-    io.take(io.wait(Duration::ZERO), nothing);
+    io.take(io.wait(Duration::ZERO), true, nothing);
 
     thread::scope(|scope| {
         let waiters: Vec<_> = (0..3)
-            .map(|_| scope.spawn(|| io.take(io.wait(Duration::from_secs(600)), &mut |_| {})))
+            .map(|_| scope.spawn(|| io.take(io.wait(Duration::from_secs(600)), true, &mut |_| {})))
             .collect();
         eventually("one wake after another ends all waits", || {
             io.wake();
@@ -124,7 +124,7 @@ fn several_threads_share_the_arriving_packets() {
             scope.spawn(|| {
                 let start = Instant::now();
                 while came.lock().unwrap().len() < DATAGRAMS && start.elapsed() < TIMEOUT {
-                    to.take(to.wait(Duration::from_millis(5)), &mut |datagrams| {
+                    to.take(to.wait(Duration::from_millis(5)), true, &mut |datagrams| {
                         datagrams.for_each(|_, packet| {
                             let number = usize::from_be_bytes((&*packet).try_into().unwrap());
                             assert!(came.lock().unwrap().insert(number), "each once");
@@ -152,7 +152,7 @@ fn datagrams_that_the_kernel_drops_are_counted() {
         send(&from, 0, to.local_addr(), 1_000, &bytes(1_000, 1));
     }
     let mut came = 0;
-    to.take(to.wait(Duration::ZERO), &mut |datagrams| datagrams.for_each(|_, _| came += 1));
+    to.take(to.wait(Duration::ZERO), true, &mut |datagrams| datagrams.for_each(|_, _| came += 1));
     assert!((1..50).contains(&came), "{came}");
     // The next datagram reports it.
     send(&from, 0, to.local_addr(), 1_000, &bytes(1_000, 1));

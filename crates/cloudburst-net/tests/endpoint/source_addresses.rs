@@ -35,7 +35,7 @@ fn arrival(io: &UdpIo) -> Via {
     let mut came = None;
     while came.is_none() {
         assert!(start.elapsed() < TIMEOUT);
-        io.take(io.wait(Duration::from_secs(1)), &mut |datagrams| came = Some(datagrams.via));
+        io.take(io.wait(Duration::from_secs(1)), true, &mut |datagrams| came = Some(datagrams.via));
     }
     came.unwrap()
 }

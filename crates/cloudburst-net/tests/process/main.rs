@@ -17,6 +17,7 @@ fn main() {
             "an_endpoint_leaves_no_thread_and_no_descriptor",
             threads_end::an_endpoint_leaves_no_thread_and_no_descriptor,
         ),
+        ("threads_of_idle_endpoints_sleep", threads_end::threads_of_idle_endpoints_sleep),
         // The subscriber of this test stays until the process ends.
         (
             "each_send_is_a_span_with_its_outcome_and_each_message_that_came_an_event",

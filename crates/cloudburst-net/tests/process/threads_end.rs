@@ -8,6 +8,7 @@ use std::net::UdpSocket;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
+use std::thread;
 use std::time::Duration;
 
 fn count(what: &str) -> usize {
@@ -21,9 +22,9 @@ pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
     let other = endpoint();
     let clone = one.clone();
     one.send(other.local_addr(), bytes(5_000, 1)).wait().unwrap();
-    assert_eq!(count("task"), before.0 + 4, "two threads an endpoint");
+    assert_eq!(count("task"), before.0 + 2, "one thread an endpoint");
     drop(one);
-    assert_eq!(count("task"), before.0 + 4, "a clone is left");
+    assert_eq!(count("task"), before.0 + 2, "a clone is left");
     drop((clone, other));
     assert_eq!((count("task"), count("fd")), before, "the last drop waits for the threads");
 
@@ -31,7 +32,7 @@ pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
     let other = endpoint();
     let soon = SendOptions::default().deadline(Duration::from_millis(50));
     one.call(other.local_addr(), "nobody answers").options(soon).wait().unwrap_err();
-    assert_eq!(count("task"), before.0 + 4, "calls need none");
+    assert_eq!(count("task"), before.0 + 2, "calls need none");
     drop((one, other));
     assert_eq!((count("task"), count("fd")), before, "and the last drop waits for the threads");
 
@@ -46,7 +47,7 @@ pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
     one.send(other.local_addr(), "is never answered").options(soon).wait().unwrap_err();
     assert_eq!(
         count("task"),
-        before.0 + 5,
+        before.0 + 3,
         "one keeps the deadlines of senders that wait for capacity"
     );
     drop((one, other, sending, silent));
@@ -87,6 +88,34 @@ pub(crate) fn an_endpoint_leaves_no_thread_and_no_descriptor() {
     drop(closing);
     drop(waker);
     assert_eq!(count("fd"), before.1);
+}
+
+/// How often the threads that endpoints started have gone to sleep.
+fn sleeps_of_threads() -> u64 {
+    let threads = fs::read_dir("/proc/self/task").expect("Linux has it");
+    threads
+        .filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("status")).ok())
+        .filter(|status| status.starts_with("Name:\tcbrst-"))
+        .filter_map(|status| {
+            let count =
+                status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            count?.trim().parse::<u64>().ok()
+        })
+        .sum()
+}
+
+pub(crate) fn threads_of_idle_endpoints_sleep() {
+    let one = endpoint();
+    let other = endpoint();
+    for _ in 0..3 {
+        one.send(other.local_addr(), bytes(5_000, 1)).wait().unwrap();
+        other.recv().wait().unwrap();
+    }
+    eventually("both sleep for a while", || {
+        let before = sleeps_of_threads();
+        thread::sleep(Duration::from_millis(100));
+        before > 0 && sleeps_of_threads() == before
+    });
 }
 
 struct DropsOnWake(Mutex<Option<Endpoint>>);

@@ -28,16 +28,15 @@ impl Receiver {
         self.recycler.handle_timeout(now);
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is next due, or `poll_transmit` has something
-    /// to send.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+    /// When [`handle_timeout`](Self::handle_timeout) is next due.
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
         let timers = self.timers.first_rank();
         let pool = self.recycler.pool.poll_timeout();
         let half_open = self.half_open.next_expiry();
         let pull = self.pulls.ready_at();
         let pull_timers = self.pulls.timers.first_rank();
-        let forgets = [timers, half_open, self.idle_expiry(), pool, pull, pull_timers];
-        forgets.into_iter().flatten().chain(self.next_transmit()).min()
+        let all = [timers, half_open, self.idle_expiry(), pool, pull, pull_timers];
+        all.into_iter().flatten().min()
     }
 
     /// Handles the timer of a message that may have brought nothing new for too long. The timer

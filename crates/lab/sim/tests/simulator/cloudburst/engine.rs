@@ -11,35 +11,16 @@ use cloudburst_core::wire::Role;
 use cloudburst_sim::transport::cloudburst::{Cloudburst, Settings, Step};
 use core::time::Duration;
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex};
-
-/// A clock, and a gate at which the engine's sending thread waits until the end, because it sleeps by the
-/// real clock.
-#[derive(Default)]
-struct Stage {
-    nanos: AtomicU64,
-    is_open: Mutex<bool>,
-    opened: Condvar,
-}
-
-impl Stage {
-    fn open(&self) {
-        *self.is_open.lock().unwrap() = true;
-        self.opened.notify_all();
-    }
-
-    fn pass_gate(&self) {
-        let open = self.is_open.lock().unwrap();
-        drop(self.opened.wait_while(open, |open| !*open).unwrap());
-    }
-}
 
 /// Stands in for sockets.
 struct Wire {
-    stage: Arc<Stage>,
+    /// The simulated time, in nanoseconds.
+    nanos: Arc<AtomicU64>,
     inbox: Receiver<(Via, bool, Vec<u8>)>,
     outbox: Sender<(Via, Vec<u8>)>,
+    /// The engine's own thread waits here until the end.
     ends: Receiver<()>,
 }
 
@@ -47,10 +28,7 @@ impl PacketIo for Wire {
     type Ready = ();
 
     fn now(&self) -> Instant {
-        if std::thread::current().name() == Some("cbrst-send") {
-            self.stage.pass_gate();
-        }
-        Instant::from_nanos(self.stage.nanos.load(SeqCst))
+        Instant::from_nanos(self.nanos.load(SeqCst))
     }
 
     fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError> {
@@ -60,44 +38,44 @@ impl PacketIo for Wire {
         Ok(())
     }
 
-    fn wait(&self, _: Duration) {
-        if std::thread::current().name() == Some("cbrst-recv") {
-            let _ = self.ends.recv();
-        }
-    }
+    fn wait(&self, _: Duration) {}
 
-    fn take(&self, (): (), deliver: &mut dyn FnMut(Datagrams<'_>)) {
+    fn take(&self, (): (), _: bool, deliver: &mut dyn FnMut(Datagrams<'_>)) {
         for (via, ce, mut packet) in self.inbox.try_iter() {
             deliver(Datagrams { ce, ..Datagrams::one(via, &mut packet) });
         }
     }
 
     fn wake(&self) {}
-}
 
-/// Opens the gate when it is dropped, which is before the engine is dropped and joins its threads.
-struct Opens(Arc<Stage>, Option<Sender<()>>);
+    fn set_timer(&self, _: Option<Instant>) {}
 
-impl Drop for Opens {
-    fn drop(&mut self) {
-        self.0.open();
-        self.1.take();
+    fn is_ready(&self) -> bool {
+        let _ = self.ends.recv();
+        false
     }
+
+    fn watch(&self) {
+        let _ = self.ends.recv();
+    }
+
+    fn watch_timer(&self) {}
 }
 
 /// Replays a recording to an engine, and compares the datagrams that it sends. Returns their number.
 fn replay(recording: &cloudburst_sim::transport::cloudburst::Recording) -> usize {
-    let stage = Arc::new(Stage::default());
+    let nanos = Arc::new(AtomicU64::new(0));
     let (to_engine, inbox) = unbounded();
     let (outbox, from_engine) = unbounded();
     let (end, ends) = unbounded();
-    let wire = Wire { stage: stage.clone(), inbox, outbox, ends };
+    let wire = Wire { nanos: nanos.clone(), inbox, outbox, ends };
     let endpoint = recording.endpoint().expect("the simulation has begun");
     let engine = Engine::start(endpoint, wire, |_| {}).unwrap();
-    let _opens = Opens(stage.clone(), Some(end));
+    // Dropped before the engine, which joins its threads, also if this test fails.
+    let _end = end;
     let mut compared = 0;
     for (at, step) in recording.steps() {
-        stage.nanos.store(at.as_nanos(), SeqCst);
+        nanos.store(at.as_nanos(), SeqCst);
         match step {
             Step::Connect(peer) => {
                 engine.connect(peer, &SendOptions::default(), Box::new(|_| {})).unwrap();
@@ -111,16 +89,14 @@ fn replay(recording: &cloudburst_sim::transport::cloudburst::Recording) -> usize
                 engine.take();
             }
             Step::Timeout => {
-                engine.take();
-                engine.run_sender();
+                engine.stand_in();
             }
             Step::Taken(bytes) => assert_eq!(engine.recv().map(|m| m.bytes), Some(bytes)),
             Step::Sent(via, packet) => {
                 let same = from_engine.try_recv().unwrap_or_else(|_| {
-                    // It may be an answer that waits for the application, or a packet that is left to the
-                    // sending thread.
-                    engine.flush();
-                    engine.run_sender();
+                    // It may be an answer that waits for the application, or a packet that is left to
+                    // whoever drives.
+                    engine.stand_in();
                     from_engine.try_recv().expect("the engine sends the datagram")
                 });
                 assert!(same == (via, packet), "datagram {compared} at {at:?}");
