@@ -150,6 +150,21 @@ fn a_message_that_fits_passes_one_that_does_not_and_never_one_to_the_same_peer()
 }
 
 #[test]
+fn however_many_messages_do_not_fit_one_that_does_starts() {
+    let mut alone = Alone::new(of_bytes(1_000));
+    let first = alone.send(1, 500);
+    let second = alone.send(2, 450);
+    let long: Vec<_> = (3..33).map(|to| alone.send(to, 900)).collect();
+    let short = alone.send(40, 300);
+    assert!(long.iter().all(|id| waits(*id)) && waits(short));
+    alone.cancel(second);
+    assert_eq!(alone.under_way(), [(peer(1), 1), (peer(40), 1)]);
+    alone.cancel(short);
+    alone.cancel(first);
+    assert_eq!(alone.under_way(), [(peer(3), 1)], "the first of the long ones");
+}
+
+#[test]
 fn a_message_longer_than_all_capacity_waits_until_nothing_else_is_under_way() {
     let mut alone = Alone::new(of_bytes(1));
     let first = alone.send(1, 10_000);

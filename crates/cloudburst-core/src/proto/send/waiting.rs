@@ -17,11 +17,11 @@ use foldhash::HashMap;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// How many flows whose first messages are too long for the bytes that are left are passed in search
-/// of one that fits.
+/// How many flows that lack bytes are looked at in order of their turns. If none of their first
+/// messages fits, the shortest of all does, if any.
 // A message that fits does not wait behind one that does not: that took 5.9 s instead of 0.3. The
 // bound is on what a look at the line costs.
-const MAX_PASSED: usize = 8;
+const IN_TURN: usize = 8;
 
 /// What waits in line.
 #[derive(Debug)]
@@ -75,12 +75,15 @@ pub(super) enum Lack {
 pub(super) struct Line {
     queues: HashMap<Flow, BTreeMap<Ticket, Waiting>>,
     flow_of: HashMap<Ticket, Flow>,
-    /// The turns of flows, by what they lack, as far as is known: nothing, a call to end, a peer to
-    /// become idle, or a message to their peer to end.
+    /// The turns of flows, by what their first lacks, as far as is known: nothing, a call to end, a
+    /// peer to become idle, a message to their peer to end, or bytes.
     ready: Indexed<Flow, u64>,
     for_call: Indexed<Flow, u64>,
     for_peer: Indexed<Flow, u64>,
     for_window: Indexed<Flow, u64>,
+    for_bytes: Indexed<Flow, u64>,
+    /// The lengths of the first messages of those that lack bytes.
+    lengths: Indexed<Flow, usize>,
     /// Turns given so far.
     turns: u64,
     tickets: u64,
@@ -169,28 +172,38 @@ impl Line {
         let flow = self.flow_of.remove(&ticket)?;
         self.requests -= usize::from(flow.kind == FlowKind::Requests);
         let queue = self.queues.get_mut(&flow)?;
+        let is_first = queue.first_key_value().is_some_and(|(first, _)| *first == ticket);
         let waiting = queue.remove(&ticket);
         if queue.is_empty() {
             self.queues.remove(&flow);
             self.leave(flow);
+        } else if is_first {
+            self.set(flow, None);
         }
         waiting
     }
 
     /// Takes a flow out of the order. Returns its turn.
     fn leave(&mut self, flow: Flow) -> Option<u64> {
-        let Self { ready, for_call, for_peer, for_window, .. } = self;
-        [ready, for_call, for_peer, for_window].into_iter().find_map(|flows| flows.remove(flow))
+        self.lengths.remove(flow);
+        let Self { ready, for_call, for_peer, for_window, for_bytes, .. } = self;
+        let orders = [ready, for_call, for_peer, for_window, for_bytes];
+        orders.into_iter().find_map(|flows| flows.remove(flow))
     }
 
     /// Records what keeps a flow from its turn.
     fn set(&mut self, flow: Flow, lack: Option<Lack>) {
         let turn = self.leave(flow);
         let flows = match lack {
-            None | Some(Lack::Slot | Lack::Bytes) => &mut self.ready,
+            None | Some(Lack::Slot) => &mut self.ready,
             Some(Lack::Call) => &mut self.for_call,
             Some(Lack::Peer) => &mut self.for_peer,
             Some(Lack::Window) => &mut self.for_window,
+            Some(Lack::Bytes) => {
+                let first = self.queues.get(&flow).and_then(BTreeMap::first_key_value);
+                self.lengths.set(flow, first.map(|(_, waiting)| waiting.len()));
+                &mut self.for_bytes
+            }
         };
         flows.set(flow, turn);
     }
@@ -207,14 +220,21 @@ impl Line {
 
     /// Asserts that the parts agree with each other.
     pub(super) fn check_invariants(&self) {
-        let Self { ready, for_call, for_peer, for_window, .. } = self;
-        let orders = [ready, for_call, for_peer, for_window];
+        let Self { ready, for_call, for_peer, for_window, for_bytes, .. } = self;
+        let orders = [ready, for_call, for_peer, for_window, for_bytes];
+        assert_eq!(self.lengths.len(), for_bytes.len(), "flows that lack bytes");
         let ordered: usize = orders.into_iter().map(Indexed::len).sum();
         assert_eq!(ordered, self.queues.len(), "flows in order");
         for (flow, queue) in &self.queues {
             assert!(!queue.is_empty(), "{flow:?}: nothing waits in it");
             let has_turn = orders.into_iter().any(|flows| flows.contains(*flow));
             assert!(has_turn, "{flow:?}: it never has a turn");
+            let first = queue.first_key_value().map(|(_, waiting)| waiting.len());
+            let length = self.lengths.rank(*flow);
+            assert!(
+                length.is_none_or(|len| Some(len) == first),
+                "{flow:?}: the length of its first"
+            );
             for (ticket, waiting) in queue {
                 assert_eq!(waiting.flow(), *flow, "{ticket:?}: it waits in another flow");
                 assert_eq!(self.flow_of.get(ticket), Some(flow), "{ticket:?}: it is not found");
@@ -231,37 +251,44 @@ impl Sender {
     /// Starts what waits in line and for which there is capacity, while `calls` have not ended: those
     /// whose requests wait are among them.
     pub(in crate::proto) fn start_waiting(&mut self, now: Instant, calls: usize) {
-        let mut passed = 0;
-        while self.line.len() > 0 && passed < MAX_PASSED {
+        while self.line.len() > 0 {
             step();
-            let has_call = self.in_flight(calls) < self.config.limits.send_messages;
-            let has_peer = self.has_place_for_peer();
-            let Line { ready, for_call, for_peer, .. } = &self.line;
-            let candidates = [
-                ready.iter().nth(passed),
-                for_call.iter().next().filter(|_| has_call),
-                for_peer.iter().next().filter(|_| has_peer),
-            ];
-            let next = candidates.into_iter().flatten().min_by_key(|&(_, turn)| turn);
-            let Some((flow, _)) = next else { return };
+            let Some(flow) = self.next_flow(calls) else { return };
             let Some(ticket) = self.line.first_of(flow) else { return };
             let Some(waiting) = self.line.get(ticket) else { return };
             let lack = match self.lack(flow, waiting.len(), calls) {
                 // Its timer is due.
-                None if waiting.deadline() <= now => Some(Lack::Bytes),
+                None if waiting.deadline() <= now => Some(Lack::Window),
                 None => self.start_first(now, flow, ticket).err(),
                 lack => lack,
             };
             match lack {
                 None => {}
                 Some(Lack::Slot) => return,
-                Some(Lack::Bytes) => {
-                    self.line.set(flow, lack);
-                    passed += 1;
-                }
                 Some(_) => self.line.set(flow, lack),
             }
         }
+    }
+
+    /// The flow that has the next turn, as far as is known.
+    fn next_flow(&self, calls: usize) -> Option<Flow> {
+        let Line { ready, for_call, for_peer, for_bytes, lengths, .. } = &self.line;
+        let has_call = self.in_flight(calls) < self.config.limits.send_messages;
+        let has_peer = self.has_place_for_peer();
+        let fits = |flow: &Flow| lengths.rank(*flow).is_some_and(|len| self.fits(len));
+        let in_turn = for_bytes.iter().take(IN_TURN).find(|(flow, _)| fits(flow));
+        let shortest = || {
+            let flow = lengths.first().filter(fits)?;
+            Some((flow, for_bytes.rank(flow)?))
+        };
+        let candidates = [
+            ready.iter().next(),
+            for_call.iter().next().filter(|_| has_call),
+            for_peer.iter().next().filter(|_| has_peer),
+            in_turn.or_else(shortest),
+        ];
+        let next = candidates.into_iter().flatten().min_by_key(|&(_, turn)| turn);
+        next.map(|(flow, _)| flow)
     }
 
     /// Starts the first of a flow, whose turn ends.
@@ -357,6 +384,11 @@ impl Sender {
         calls.saturating_sub(self.line.requests)
     }
 
+    /// Whether `len` more bytes may be under way.
+    fn fits(&self, len: usize) -> bool {
+        self.messages.is_empty() || self.bytes + len <= self.config.limits.send_bytes
+    }
+
     fn has_place_for_peer(&self) -> bool {
         self.peers.len() < self.config.limits.max_peers || self.idle.first().is_some()
     }
@@ -375,7 +407,7 @@ impl Sender {
             Some(Lack::Peer)
         } else if is_message && peer.is_some_and(|peer| peer.span() >= MESSAGE_WINDOW) {
             Some(Lack::Window)
-        } else if is_message && !self.messages.is_empty() && self.bytes + len > limits.send_bytes {
+        } else if is_message && !self.fits(len) {
             Some(Lack::Bytes)
         } else {
             None
