@@ -321,9 +321,10 @@ impl Transfer {
         block.recovery.grant_retries(1)
     }
 
-    /// Whether it bursts until STOP, even to an unresponsive peer.
+    /// Whether it bursts until STOP, even to an unresponsive peer. One that has no capacity is tried
+    /// again like any other.
     pub(super) fn is_endless(&self) -> bool {
-        self.policy.is_endless()
+        self.policy.is_endless() && !self.is_busy()
     }
 
     /// Ensures that there is a symbol to send to an unresponsive peer. Returns whether there is.
