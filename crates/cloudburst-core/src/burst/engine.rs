@@ -1,8 +1,9 @@
 //! The engine: its threads, and the operations that it offers.
 
 use super::PacketIo;
-use super::drive::Driving;
-use super::shared::{EngineEvent, Shared, contain, lock, spawn};
+use super::drive::Driven;
+use super::role::Driving;
+use super::shared::{Shared, contain, lock, spawn};
 use super::state::{OnAnswer, OnConnect, OnEnd, OnWithdrawn, State};
 use crate::error::StartError;
 use crate::id::{ConnectId, MessageId};
@@ -20,17 +21,6 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 
-/// How [`Engine::drive`] ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Driven {
-    /// The event that the caller waited for has happened.
-    Done,
-    /// It did not happen in time.
-    TimedOut,
-    /// The engine was stopped.
-    Stopped,
-}
-
 /// An endpoint with its threads. Dropping it stops them, and every burst, at once.
 #[derive(Debug)]
 pub struct Engine<I: PacketIo> {
@@ -39,8 +29,8 @@ pub struct Engine<I: PacketIo> {
 
 impl<I: PacketIo> Engine<I> {
     /// Starts the receiving thread; the sending thread starts when nobody drives the engine.
-    /// `on_event` is called when callers should check again whether what they
-    /// wait for has happened. It must not block, but may use the engine.
+    /// `on_readable` is called when another message of a role is in the application's queue. It must
+    /// not block, but may use the engine.
     ///
     /// # Errors
     ///
@@ -48,13 +38,13 @@ impl<I: PacketIo> Engine<I> {
     pub fn start(
         endpoint: Transceiver,
         io: I,
-        on_event: impl Fn(EngineEvent) + Send + Sync + 'static,
+        on_readable: impl Fn(Role) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let busy_poll = endpoint.busy_poll();
         let shared = Arc::new(Shared {
             io,
             state: Mutex::new(State::new(endpoint)),
-            on_event: Box::new(on_event),
+            on_readable: Box::new(on_readable),
             driving: Driving::default(),
             threads: Mutex::new(Vec::new()),
             busy_poll,

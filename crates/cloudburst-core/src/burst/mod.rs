@@ -18,12 +18,14 @@ mod closing;
 mod drive;
 mod engine;
 mod receiving;
+mod role;
 mod sending;
 mod shared;
 mod state;
 
-pub use engine::{Driven, Engine};
-pub use shared::{EngineEvent, contain};
+pub use drive::Driven;
+pub use engine::Engine;
+pub use shared::contain;
 pub use state::{OnAnswer, OnConnect, OnEnd, OnWithdrawn};
 
 use crate::error::LocalError;

@@ -1,8 +1,8 @@
 //! Waits for packets, takes them, and reports the events that they cause.
 
 use super::PacketIo;
-use super::drive::Role;
-use super::shared::{Answers, EngineEvent, Shared, contain};
+use super::role::Role;
+use super::shared::{Answers, Shared, contain};
 use super::state::State;
 use crate::proto::Event;
 use crate::time::Instant;
@@ -179,7 +179,7 @@ impl<I: PacketIo> Shared<I> {
             match event {
                 Event::Readable(role) => {
                     readable = true;
-                    contain(|| (self.on_event)(EngineEvent::Readable(role)));
+                    contain(|| (self.on_readable)(role));
                 }
                 Event::Answered(call, result) => {
                     readable = true;

@@ -1,7 +1,7 @@
 //! State that the threads of an engine share.
 
 use super::PacketIo;
-use super::drive::Driving;
+use super::role::Driving;
 use super::state::State;
 use crate::wire::Role;
 use core::time::Duration;
@@ -11,22 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, JoinHandle};
 
-/// An event that may end a caller's wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EngineEvent {
-    /// Another message of this role is in the application's queue.
-    Readable(Role),
-}
-
-pub(super) type OnEvent = Box<dyn Fn(EngineEvent) + Send + Sync>;
-
 /// The longest sleep of a thread that waits for packets.
 pub(super) const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 pub(super) struct Shared<I> {
     pub(super) io: I,
     pub(super) state: Mutex<State>,
-    pub(super) on_event: OnEvent,
+    /// Called when another message of a role is in the application's queue.
+    pub(super) on_readable: Box<dyn Fn(Role) + Send + Sync>,
     pub(super) driving: Driving,
     pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
     pub(super) busy_poll: Duration,

@@ -1,7 +1,7 @@
 //! The threads of an engine, without sockets: messages that are reported as delivered are in the
 //! application's queue, whichever thread sends the STOP, and every send ends.
 
-use cloudburst_core::burst::{Datagrams, Engine, EngineEvent, PacketIo};
+use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
 use cloudburst_core::config::{BurstPolicy, Config, ListenPorts, Security, Tuning};
 use cloudburst_core::error::{LocalError, Outcome};
 use cloudburst_core::path::{Egresses, Via};
@@ -157,8 +157,8 @@ fn pair() -> (End, End) {
         )
         .unwrap();
         let (notify, readable) = unbounded();
-        let engine = Engine::start(endpoint, wire, move |event| {
-            if event == EngineEvent::Readable(Role::Plain) {
+        let engine = Engine::start(endpoint, wire, move |role| {
+            if role == Role::Plain {
                 notify.send(()).unwrap();
             }
         });

@@ -1,7 +1,7 @@
 //! Packets taken by callers that wait for them, with a clock that the test sets. The threads of the
 //! engine take none unless a test lets them.
 
-use cloudburst_core::burst::{Datagrams, Driven, Engine, EngineEvent, PacketIo};
+use cloudburst_core::burst::{Datagrams, Driven, Engine, PacketIo};
 use cloudburst_core::config::{Config, ListenPorts, Security, Tuning};
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::{Egresses, Via};
@@ -142,7 +142,7 @@ fn endpoint(seed: u8, config: Config) -> Transceiver {
     .unwrap()
 }
 
-fn server(config: Config, on_event: impl Fn(EngineEvent) + Send + Sync + 'static) -> Server {
+fn server(config: Config, on_readable: impl Fn(Role) + Send + Sync + 'static) -> Server {
     let clock = Clock(Arc::new(AtomicU64::new(1_000_000_000)));
     let (inbox, taken) = unbounded();
     let (sent, outbox) = unbounded();
@@ -156,7 +156,7 @@ fn server(config: Config, on_event: impl Fn(EngineEvent) + Send + Sync + 'static
         is_open: AtomicBool::new(false),
         timer_sets: timer_sets.clone(),
     };
-    let engine = Engine::start(endpoint(2, config), wire, on_event).unwrap();
+    let engine = Engine::start(endpoint(2, config), wire, on_readable).unwrap();
     Server { clock, inbox, outbox, gate, timer_sets, engine: Arc::new(engine) }
 }
 

@@ -53,7 +53,7 @@ impl Inner {
         qlog: Option<Qlog>,
     ) -> Result<Self, BuildError> {
         let notifier = Arc::new(Notifier::default());
-        let engine = Engine::start(protocol, io, notifier.clone().on_event())
+        let engine = Engine::start(protocol, io, notifier.clone().on_readable())
             .map_err(BuildError::refused("a thread"))?;
         Ok(Self {
             engine: Arc::new(engine),

@@ -1,6 +1,5 @@
-//! Notifies callers of the events of the engine.
+//! Notifies callers that a message is in the application's queue.
 
-use cloudburst_core::burst::EngineEvent;
 use cloudburst_core::wire::Role;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -13,14 +12,14 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// The engine's callback for events.
-    pub(super) fn on_event(self: Arc<Self>) -> impl Fn(EngineEvent) + Send + Sync {
-        move |event| match event {
+    /// The engine's callback for messages.
+    pub(super) fn on_readable(self: Arc<Self>) -> impl Fn(Role) + Send + Sync {
+        move |role| match role {
             // Wakes all of them: one may be a stream that is not being polled. Each registers before it
             // looks into the queue, so that it misses nothing.
-            EngineEvent::Readable(Role::Plain) => self.messages.notify_waiters(),
-            EngineEvent::Readable(Role::Request) => self.requests.notify_waiters(),
-            EngineEvent::Readable(Role::Response | Role::Withdrawal) => {}
+            Role::Plain => self.messages.notify_waiters(),
+            Role::Request => self.requests.notify_waiters(),
+            Role::Response | Role::Withdrawal => {}
         }
     }
 }
