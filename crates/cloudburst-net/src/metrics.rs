@@ -204,8 +204,10 @@ const PATH_GAUGES: &[Reading<EgressState, f64>] = &[
     }),
 ];
 
+type Histogram = fn(&Latencies) -> &LatencyHistogram;
+
 #[rustfmt::skip]
-const HISTOGRAMS: &[(Family, fn(&Latencies) -> &LatencyHistogram)] = &[
+const HISTOGRAMS: &[(Family, Histogram)] = &[
     (family("cloudburst_send_duration_seconds", Unit::Seconds, "", "Time from when a message was accepted to STOP, of messages delivered to peers."), |l| &l.sent),
     (family("cloudburst_receive_duration_seconds", Unit::Seconds, "", "Time from the first symbol of a message to the one that completed it."), |l| &l.received),
 ];

@@ -33,6 +33,11 @@ const UNATTENDED_AFTER: u32 = 4;
 /// a while needs one thread, and not two.
 const SENDING_AFTER: u32 = 64;
 
+#[expect(clippy::disallowed_methods, reason = "it wakes by time, whatever happens meanwhile")]
+fn rest() {
+    thread::sleep(REST);
+}
+
 /// How [`Engine::drive`](super::Engine::drive) ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Driven {
@@ -154,7 +159,7 @@ impl<I: PacketIo> Shared<I> {
         while !self.is_stopping() {
             let attended = alone < UNATTENDED_AFTER;
             if attended {
-                thread::sleep(REST);
+                rest();
             }
             let visits = driving.visits.load(SeqCst);
             if visits != seen {
@@ -187,7 +192,7 @@ impl<I: PacketIo> Shared<I> {
                 alone = alone.saturating_add(1);
                 self.on_alone(alone);
             } else if attended {
-                thread::sleep(REST);
+                rest();
             } else {
                 thread::yield_now();
             }

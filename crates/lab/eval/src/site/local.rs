@@ -45,7 +45,7 @@ impl Local {
         let link_rate = topology.rate;
         let dscp = topology.dscp;
         let low_dscps = topology.low_dscps.clone();
-        let network = Network::Local(Self { fabric, agents, min_rto });
+        let network = Network::Local(Box::new(Self { fabric, agents, min_rto }));
         Ok((Site { hosts, racks, link_rate, dscp, low_dscps, network }, lacks))
     }
 

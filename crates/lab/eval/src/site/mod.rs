@@ -34,7 +34,7 @@ pub(crate) struct Site {
 /// The network, by which agents and switches are reached.
 pub(crate) enum Network {
     /// Namespaces on this machine. Switches can be changed, and their counters read.
-    Local(Local),
+    Local(Box<Local>),
     /// A real network, which is left as it is.
     Cluster(Cluster),
 }
