@@ -12,14 +12,14 @@
 //!         \                  \                   /                  /
 //!          proto/: Transceiver and its state machines, without I/O
 //!                                    |
-//!          burst/: the threads that drive them over a PacketIo
+//!          burst/: who drives them over a PacketIo
 //! ```
 //!
 //! `code`, `path`, `rate` and `wire` do not import each other. They share [`id`], [`naming`],
 //! [`time`], [`rng`] and [`latency`], which import nothing but each other; [`config`] and [`error`]
 //! stand between them and [`proto`], which documents how its state machines are driven. [`burst`]
-//! drives them over any [`burst::PacketIo`], on the threads that wait and on two of its own. Sockets
-//! are in the crate `cloudburst-net`.
+//! drives them over any [`burst::PacketIo`], on the threads that wait, or on up to two of its own.
+//! Sockets are in the crate `cloudburst-net`.
 
 pub mod burst;
 pub mod code;

@@ -117,8 +117,8 @@ impl Builder {
         self
     }
 
-    /// Whether other endpoints may bind to the same address (SO_REUSEPORT), so that a service has one
-    /// receiving thread per endpoint, in one process or in several. Default false.
+    /// Whether other endpoints may bind to the same address (SO_REUSEPORT), so that a service
+    /// can receive on several cores, in one process or in several. Default false.
     ///
     /// The system distributes handshakes among them by a hash of both addresses and ports. The endpoint that
     /// accepts a handshake tells the peer a port of its own, to which the peer sends everything else: all
@@ -193,7 +193,7 @@ impl Builder {
         self
     }
 
-    /// Opens the sockets and starts the threads. This needs no runtime; one of tokio that uses the endpoint
+    /// Opens the sockets and starts a thread. This needs no runtime; one of tokio that uses the endpoint
     /// later must have I/O enabled: see [`Endpoint`].
     ///
     /// # Errors

@@ -11,9 +11,10 @@
 //! ```
 //!
 //! An [`Endpoint`] sends and receives. It needs no runtime of its own: its futures run on tokio and on any
-//! other executor, and threads [wait](Operation::wait) for them without one. On tokio, a task of the runtime that first uses an
-//! endpoint receives its packets: a runtime wakes its own tasks sooner than another thread can, and the packets
-//! that its tasks send share batches. Elsewhere, a thread of the endpoint receives them.
+//! other executor, and threads [wait](Operation::wait) for them without one. On tokio, a task of the runtime that
+//! first uses an endpoint receives its packets: a runtime wakes its own tasks sooner than another thread can,
+//! and the packets that its tasks send share batches. Elsewhere, a thread that waits receives them, or a thread
+//! of the endpoint if none waits.
 //!
 //! A tokio runtime must have I/O enabled (`enable_io` or `enable_all`, which `#[tokio::main]` implies). If it
 //! has not, that task panics once for each endpoint, because tokio offers no way to check this beforehand: the

@@ -52,7 +52,7 @@ pub trait Kind: Sized {
     /// Its result.
     type Output;
 
-    /// The engine that a thread which waits drives, if there still is one.
+    /// The engine that a waiting thread drives, if it still exists.
     #[doc(hidden)]
     fn engine(&self) -> Option<Arc<Engine<UdpIo>>>;
 
@@ -62,7 +62,7 @@ pub trait Kind: Sized {
         None
     }
 
-    /// Does it.
+    /// Runs the operation with `options`.
     fn run(
         self,
         options: Self::Options,
@@ -237,12 +237,12 @@ mod tests {
     fn of_several_deadlines_the_last_counts() {
         let soon = Duration::from_secs(1);
         let past = Instant::now();
-        let deadline = |operation: Operation<crate::Plain>| operation.options.now().deadline;
-        let outgoing = || send().deadline_at(past);
-        assert_eq!(deadline(outgoing()), Some(Duration::ZERO));
-        assert_eq!(deadline(outgoing().priority(7)), Some(Duration::ZERO));
-        assert_eq!(deadline(outgoing().deadline(soon)), Some(soon));
-        assert_eq!(deadline(outgoing().options(SendOptions::default())), None);
+        let deadline = |of: Operation<crate::Plain>| of.options.now().deadline;
+        let operation = || send().deadline_at(past);
+        assert_eq!(deadline(operation()), Some(Duration::ZERO));
+        assert_eq!(deadline(operation().priority(7)), Some(Duration::ZERO));
+        assert_eq!(deadline(operation().deadline(soon)), Some(soon));
+        assert_eq!(deadline(operation().options(SendOptions::default())), None);
         let later = send().deadline(soon).deadline_at(past + 60 * soon);
         assert!(deadline(later).is_some_and(|left| left > soon && left < 60 * soon));
     }

@@ -57,6 +57,10 @@ impl Sending {
     }
 
     /// Like [`wait`](Self::wait), for at most `timeout`. `None` if the send has not ended by then; it continues.
+    ///
+    /// # Panics
+    ///
+    /// If it has returned the outcome before.
     pub fn wait_for(&mut self, timeout: Duration) -> Option<Result<Receipt, SendError>> {
         block_on_for(Inner::engine_of(&self.endpoint), timeout, self)
     }

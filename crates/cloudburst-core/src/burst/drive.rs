@@ -21,16 +21,16 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 
 /// How long visitors are given to come before a thread of the endpoint does their work.
-// Twice as often, it takes 3 % of what a call costs, and keeps the visitor from its processor; seldomer,
-// senders wait longer for the STOPs that a caller leaves behind.
+// At half of this, looking takes 3 % of a call's time and keeps visitors off their processor; with more,
+// senders wait longer for STOPs that a caller left pending.
 const REST: Duration = Duration::from_micros(800);
 /// Rests in a row without a visit, and without anything to do, after which the endpoint is idle.
 const IDLE_AFTER: u32 = 2;
 /// How often in a row the receiving thread finds work that no visitor came for, before the endpoint
 /// is unattended.
 const UNATTENDED_AFTER: u32 = 4;
-/// How often in a row before the sending thread starts: an endpoint whose only visitor is busy for
-/// a while needs one thread, and not two.
+/// After how many of these in a row the sending thread starts: while the only visitor is merely busy,
+/// one thread suffices.
 const SENDING_AFTER: u32 = 64;
 
 #[expect(clippy::disallowed_methods, reason = "it wakes by time, whatever happens meanwhile")]
@@ -89,7 +89,7 @@ impl<I: PacketIo> Shared<I> {
         if self.is_stopping() {
             return false;
         }
-        // The other thread may not see what is ready now, and for this task the news is used up.
+        // The thread that has the role may miss what is ready now, and this task is not woken for it again.
         self.driving.missed.store(true, SeqCst);
         let Some(role) = self.driving.visit() else { return false };
         self.driving.missed.store(false, SeqCst);
@@ -103,7 +103,7 @@ impl<I: PacketIo> Shared<I> {
     /// not doing so already.
     pub(super) fn stand_in(&self) -> bool {
         let Some(role) = self.driving.take_role() else {
-            // That thread may be asleep, and need not know what others have put off.
+            // That thread may be asleep, unaware of what others have deferred.
             self.flush();
             return false;
         };
@@ -139,7 +139,7 @@ impl<I: PacketIo> Shared<I> {
 
     /// Leaves answers and messages to the next [`flush`](Self::flush). Returns whether it was not
     /// pending yet.
-    pub(super) fn put_off(&self) -> bool {
+    pub(super) fn defer(&self) -> bool {
         let is_first = !self.pending_flush.swap(true, SeqCst);
         // The receiving thread flushes if no visitor does. Usually it only rests, and needs no wake-up.
         if self.driving.watches.load(SeqCst) {

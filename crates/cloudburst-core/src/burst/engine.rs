@@ -129,7 +129,7 @@ impl<I: PacketIo> Engine<I> {
         on_end: OnEnd,
     ) -> Result<(MessageId, bool), StartError> {
         let id = self.begin(peer, role, bytes, options, on_end)?;
-        Ok((id, self.shared.send_now_or_put_off()))
+        Ok((id, self.shared.send_now_or_defer()))
     }
 
     fn begin(
@@ -193,7 +193,7 @@ impl<I: PacketIo> Engine<I> {
         on_answer: OnAnswer,
     ) -> Result<bool, StartError> {
         self.begin_call(peer, call, options, on_answer)?;
-        Ok(self.shared.send_now_or_put_off())
+        Ok(self.shared.send_now_or_defer())
     }
 
     fn begin_call(
@@ -287,6 +287,7 @@ impl<I: PacketIo> Engine<I> {
     }
 
     /// The number of messages of `role` in the application's queue.
+    #[doc(hidden)]
     pub fn readable(&self, role: Role) -> usize {
         self.shared.readable(role)
     }
@@ -326,8 +327,8 @@ impl<I: PacketIo> Engine<I> {
     }
 
     /// Does the endpoint's work on the calling thread, and sleeps when there is none, until `done`
-    /// returns `true`. It is called after each piece of work, and must not use the engine otherwise
-    /// than to read. A thread that waits for something gets it sooner this way than from another
+    /// returns `true`. It is called after each piece of work, and may only read from the
+    /// engine. A thread that waits for something gets it sooner this way than from another
     /// thread that must wake it. If another thread drives already, this one sleeps until that one
     /// leaves, or until it is unparked.
     ///
@@ -337,8 +338,8 @@ impl<I: PacketIo> Engine<I> {
         self.shared.drive(until, done)
     }
 
-    /// Makes the thread that [drives](Self::drive) check whether it is done, if it sleeps. Those that
-    /// wait for it to leave are to be unparked.
+    /// Makes the thread that [drives](Self::drive) check whether it is done, if it sleeps. Threads
+    /// that wait for their turn must be unparked instead.
     pub fn wake(&self) {
         self.shared.wake();
     }
@@ -405,6 +406,9 @@ impl<I: PacketIo> Engine<I> {
     /// Returns an error if the configured order does not fit the new paths. Nothing has changed
     /// then.
     pub fn set_path_resolver(&self, resolver: Arc<dyn PathResolver>) -> Result<(), OrderError> {
-        self.shared.lock().endpoint.set_path_resolver(resolver)
+        self.shared.lock().endpoint.set_path_resolver(resolver)?;
+        // What had no path may start now.
+        self.shared.pump();
+        Ok(())
     }
 }

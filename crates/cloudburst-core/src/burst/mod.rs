@@ -1,4 +1,4 @@
-//! Drives a [`Transceiver`] over any [`PacketIo`], on the threads of the application and two of its own.
+//! Drives a [`Transceiver`] over any [`PacketIo`], on the threads that wait, or on up to two of its own.
 //!
 //! ```text
 //!   caller ── send ──► Sender ──► PacketIo::transmit
@@ -25,7 +25,6 @@ mod state;
 
 pub use drive::Driven;
 pub use engine::Engine;
-pub use shared::contain;
 pub use state::{OnAnswer, OnConnect, OnEnd, OnWithdrawn};
 
 use crate::error::LocalError;
@@ -74,8 +73,8 @@ impl<'a> Datagrams<'a> {
 pub trait PacketIo: Send + Sync + 'static {
     /// The result of [`wait`](Self::wait), so that [`take`](Self::take) need not check the sockets
     /// again.
-    // Two calls, because the clock is read in between: only timers that have expired before the
-    // sockets are read may be believed.
+    // Two calls, because the clock is read in between: a timer counts only if it expired before the
+    // sockets are read.
     type Ready;
 
     /// The time on a monotonic clock. Called under the lock of the engine, so it must not block.
@@ -93,8 +92,8 @@ pub trait PacketIo: Send + Sync + 'static {
     /// of zero does not wait. Called by one thread at a time.
     fn wait(&self, timeout: Duration) -> Self::Ready;
 
-    /// Calls `deliver` with datagrams that have arrived, and does not wait for more: with all of
-    /// them, as far as a flood permits, or just some.
+    /// Calls `deliver` with datagrams that have arrived, without waiting. With `all`, it takes all of
+    /// them, up to a limit in a flood; otherwise perhaps only some.
     fn take(&self, ready: Self::Ready, all: bool, deliver: &mut dyn FnMut(Datagrams<'_>));
 
     /// Ends a [`wait`](Self::wait) under way or else the next one, and likewise a

@@ -1,7 +1,7 @@
 //! Waits for packets, takes them, and reports the events that they cause.
 
 use super::PacketIo;
-use super::role::Role;
+use super::role::DriverRole;
 use super::shared::{Answers, Shared, contain};
 use super::state::State;
 use crate::proto::Event;
@@ -31,7 +31,7 @@ impl<I: PacketIo> Shared<I> {
     /// Waits for packets or for the timer, until `done`, and for at most `limit`.
     pub(super) fn receive_for(
         &self,
-        role: Role<'_>,
+        role: DriverRole<'_>,
         limit: Duration,
         done: &mut impl FnMut() -> bool,
     ) {
@@ -54,16 +54,16 @@ impl<I: PacketIo> Shared<I> {
         self.soon.store(soon, Ordering::Relaxed);
     }
 
-    /// Busy-polls for packets, if the last ones arrived soon enough. Returns the time at which
-    /// packets arrived, `None` if this thread should not sleep for another reason, and the role if it
-    /// may.
+    /// Busy-polls for packets, if the last ones arrived soon enough. `Err` returns the role if this
+    /// thread may sleep. `Ok` has the time at which packets arrived, or `None` if it must not sleep for
+    /// another reason.
     fn poll_busily<'a>(
         &'a self,
-        mut role: Role<'a>,
+        mut role: DriverRole<'a>,
         begun: Instant,
         limit: Duration,
         done: &mut impl FnMut() -> bool,
-    ) -> Result<Option<Instant>, Role<'a>> {
+    ) -> Result<Option<Instant>, DriverRole<'a>> {
         let crowded = begun.as_nanos() < self.crowded_until.load(Ordering::Relaxed);
         if self.busy_poll.is_zero() || crowded || !self.soon.load(Ordering::Relaxed) {
             return Err(role);
@@ -103,7 +103,7 @@ impl<I: PacketIo> Shared<I> {
     /// the thread that waits for them may be this one, which does not wake itself.
     pub(super) fn receive(
         &self,
-        role: Role<'_>,
+        role: DriverRole<'_>,
         ready: I::Ready,
         all: bool,
         answers: Answers,
@@ -113,7 +113,7 @@ impl<I: PacketIo> Shared<I> {
         drop(role);
         let readable = self.report();
         if answers == Answers::AfterApplication && readable {
-            self.put_off();
+            self.defer();
             self.pump_symbols();
         } else {
             self.pump();
@@ -122,7 +122,7 @@ impl<I: PacketIo> Shared<I> {
     }
 
     /// Takes packets, and then serves the timers that had expired before. This process may have been
-    /// suspended: what arrived in time is believed before a timer that says that it did not.
+    /// suspended: packets that arrived in time count before the timer does.
     fn take_and_time(&self, ready: I::Ready, all: bool) -> Option<Instant> {
         let begun = self.io.now();
         let has_expired = self.lock().timer.is_some_and(|set| set <= begun);

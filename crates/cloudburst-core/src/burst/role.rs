@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 use std::thread::{self, Thread};
 
 /// The role of taking packets and serving timers, until this is dropped.
-pub(super) type Role<'a> = MutexGuard<'a, ()>;
+pub(super) type DriverRole<'a> = MutexGuard<'a, ()>;
 
 #[derive(Debug, Default)]
 pub(super) struct Driving {
@@ -30,7 +30,7 @@ impl Driving {
         self.followers.lock().expect("holders of this lock do not panic")
     }
 
-    pub(super) fn take_role(&self) -> Option<Role<'_>> {
+    pub(super) fn take_role(&self) -> Option<DriverRole<'_>> {
         match self.role.try_lock() {
             Ok(role) => Some(role),
             // A caller's condition panicked. The role guards no data.
@@ -39,7 +39,7 @@ impl Driving {
         }
     }
 
-    pub(super) fn visit(&self) -> Option<Role<'_>> {
+    pub(super) fn visit(&self) -> Option<DriverRole<'_>> {
         let role = self.take_role()?;
         self.visits.fetch_add(1, SeqCst);
         Some(role)

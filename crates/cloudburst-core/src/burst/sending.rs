@@ -17,10 +17,10 @@ const MAX_BATCHES: usize = 32;
 // Beyond these, messages wait for those that follow, and leave in common trains: ten messages of 5
 // KB in each with 64 in flight, and as many in an answer.
 const FEW_UNDER_WAY: usize = 4;
-/// A timer that would expire for nothing, because what it was set for is done, is set anew if it has
-/// less than this left.
-// To set it is one system call, and to wake for nothing is three. If it were set as soon as it is
-// outdated, that would be one for each message.
+/// A timer that is no longer needed is reset if it has less than this left; otherwise it is left to
+/// expire.
+// Setting it is one system call, and a needless wake-up three. Resetting every outdated timer would
+// take a call for each message.
 const SOON: Duration = Duration::from_micros(200);
 
 thread_local! {
@@ -66,15 +66,15 @@ impl<I: PacketIo> Shared<I> {
     ///
     /// While others are under way, their answers and timers cause what is pending to be sent,
     /// whatever the caller does.
-    pub(super) fn send_now_or_put_off(&self) -> bool {
+    pub(super) fn send_now_or_defer(&self) -> bool {
         if self.lock().endpoint.unfinished() <= FEW_UNDER_WAY {
             self.pump();
             return false;
         }
-        self.put_off()
+        self.defer()
     }
 
-    /// [`send_now_or_put_off`](Self::send_now_or_put_off) for a caller that does not flush: whoever
+    /// [`send_now_or_defer`](Self::send_now_or_defer) for a caller that does not flush: whoever
     /// drives does.
     pub(super) fn send_soon(&self) {
         if self.lock().endpoint.unfinished() <= FEW_UNDER_WAY {

@@ -72,8 +72,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Runs a callback or a destructor of the application, and contains its panics, which must harm
-/// neither this thread nor other waiters.
-pub fn contain(callback: impl FnOnce()) {
+/// neither this thread nor other callers.
+pub(super) fn contain(callback: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(callback)) {
         // Leaked, because dropping it may panic as well.
         core::mem::forget(payload);

@@ -32,7 +32,7 @@ pub(super) struct State {
     pub(super) events: VecDeque<Event>,
     /// When the timer of the sockets expires. It may expire for nothing: it is set when something is
     /// due earlier, and not when nothing is due any more.
-    // Set in each round trip, it would be a system call more.
+    // Keeping it exact would take one more system call per round trip.
     pub(super) timer: Option<Instant>,
 }
 

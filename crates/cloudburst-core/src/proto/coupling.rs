@@ -175,9 +175,8 @@ impl Transceiver {
 
     /// Stops accepting connects and new messages, both to send and to receive. Those under way
     /// continue, what waits in line does not, and the requests that the application has taken can be
-    /// replied to. Requests that
-    /// it has not taken are refused, as far as there is capacity for the refusals. Another call
-    /// refuses those that are left and those that have arrived since.
+    /// replied to. Requests that it has not taken are refused, as far as there is capacity for the
+    /// refusals. Another call refuses those that are left and those that have arrived since.
     pub fn close(&mut self, now: Instant) {
         let Self { sender, receiver, calls, .. } = self;
         sender.close();

@@ -1,5 +1,5 @@
-//! A silent peer is probed within a budget of its own, however many messages wait for it, and when it
-//! answers again all of them proceed at once.
+//! Retries to an unresponsive peer come out of one credit, however many messages wait for it, and when
+//! it answers again all of them proceed at once.
 
 use crate::star::Star;
 use cloudburst_core::config::Config;
@@ -63,7 +63,7 @@ fn a_backlog_for_an_unresponsive_peer_does_not_slow_down_messages_to_others() {
 }
 
 #[test]
-fn messages_to_an_unresponsive_peer_are_paused() {
+fn messages_to_an_unresponsive_peer_wait() {
     let mut star = star();
     star.silence(SILENT, true);
     star.send(SILENT, 100);

@@ -168,9 +168,9 @@ impl Endpoint {
     /// Sends several requests at once, each to its peer, and yields the responses as they arrive.
     ///
     /// [Begin](Operation::begin) the returned [`Operation`], whose settings you can change before, or await all
-    /// results, in the order of the requests. The deadline applies to each call; as all calls begin together, all end by it. They do not
-    /// wait for capacity: a request for which there is none ends with [`SendError::TooManyCalls`] or
-    /// [`SendError::Full`].
+    /// results, in the order of the requests. The deadline applies to each call; as all calls begin together, all
+    /// end by it. They do not wait for capacity: a request for which there is none ends with
+    /// [`SendError::TooManyCalls`] or [`SendError::Full`].
     ///
     /// # Example
     ///

@@ -60,7 +60,7 @@ impl ThreadWaker {
 }
 
 /// Waits until `future` is done. Meanwhile, this thread drives the endpoint, unless another one does.
-/// `engine` is `None` if it belongs to another process, or is gone.
+/// `engine` is `None` if the endpoint is gone.
 pub(crate) fn block_on<F: Future>(engine: Option<Arc<Engine<UdpIo>>>, future: F) -> F::Output {
     block_until(engine, None, future).expect("there is no deadline")
 }

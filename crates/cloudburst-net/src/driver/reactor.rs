@@ -20,8 +20,8 @@ impl Inner {
     /// one there: tasks are woken sooner by a task of their own runtime than by a thread of the endpoint, and
     /// what they send leaves together.
     ///
-    /// While the runtime is busy with other things, a thread of the endpoint steps in. If there is no
-    /// runtime, that thread receives all packets.
+    /// While the runtime is busy with other things, a thread of the endpoint steps in. Without a runtime,
+    /// threads that wait receive the packets, or that thread if none waits.
     ///
     /// If the runtime's I/O is not enabled, registering the descriptor panics within that task: tokio has no
     /// way to check beforehand. A thread of the endpoint then keeps receiving the packets, and no other runtime

@@ -475,7 +475,6 @@ mod tests {
             Rejection::NotAccepted,
             Rejection::Local(local),
             Rejection::NotStarted,
-            Rejection::Closing,
             Rejection::Cancelled,
         ] {
             let error = SendError::from(CallFailure::Rejected(rejection));
@@ -483,6 +482,9 @@ mod tests {
             let text = error.to_string();
             assert!(text.starts_with(&format!("not delivered: {rejection}")), "{text}");
         }
+        // It waited in line, so that none of it was sent.
+        let closing = SendError::from(CallFailure::Rejected(Rejection::Closing));
+        assert_eq!(closing, SendError::Closing);
         for reason in [
             Indeterminate::Deadline,
             Indeterminate::Busy,

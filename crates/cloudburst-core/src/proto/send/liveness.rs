@@ -33,10 +33,10 @@ enum State {
     /// There is no session, or the peer may no longer hold it.
     #[default]
     Unverified,
-    /// It answers, or has not been asked for long. It is *late* once an ACK request has not been
+    /// It answers, or no ACK request has been outstanding for long. It is *late* once an ACK request has not been
     /// answered for an RTO.
     Responsive,
-    /// It has not answered for long.
+    /// It has not answered for max(8 RTO, 50 ms).
     Unresponsive,
 }
 
@@ -224,7 +224,7 @@ impl Liveness {
         self.credit = self.credit.saturating_sub(retries);
     }
 
-    /// Has an attempt at a handshake due, as soon as no packets of an earlier one are to be sent.
+    /// Makes an attempt at a handshake due, unless packets of the last one are still to be sent.
     pub(super) fn seek(&mut self, now: Instant) {
         self.attempt_at = (self.hellos == 0).then_some(now);
     }

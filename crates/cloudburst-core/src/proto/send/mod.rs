@@ -373,6 +373,8 @@ impl Sender {
             }
         }
         self.resolver = resolver;
+        // Some may have had no path until now.
+        self.line.reopen_all();
         Ok(())
     }
 
@@ -434,10 +436,11 @@ impl Sender {
             || self.is_waiting(id)
     }
 
-    /// Withdrawals under way.
+    /// Withdrawals under way or in line.
     pub(crate) fn withdrawals(&self) -> usize {
-        let messages = self.messages.values();
-        messages.filter(|message| message.source.role == Role::Withdrawal).count()
+        let under_way = self.messages.values().map(|message| message.source.role);
+        let roles = under_way.chain(self.line.roles());
+        roles.filter(|role| *role == Role::Withdrawal).count()
     }
 
     /// Whether there is capacity for a message of `len` bytes to `peer` that is no request.

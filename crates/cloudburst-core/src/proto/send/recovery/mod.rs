@@ -67,7 +67,7 @@ pub(super) struct Recovery {
     wake_at: Option<Instant>,
     /// Whether part of the opening is still to be sent.
     opening: bool,
-    /// Whether the receiver has no capacity, so that only probing symbols are sent.
+    /// Whether the receiver has no capacity, so that only single symbols are sent.
     busy: bool,
 }
 
