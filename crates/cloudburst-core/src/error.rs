@@ -37,7 +37,7 @@ pub enum StartError {
         bytes: usize,
     },
     /// The limit on calls in flight is reached, and the call must not wait.
-    #[error("{calls} calls are in flight: wait until one ends, or raise `memory`")]
+    #[error("{calls} calls are in flight; wait until one ends, or raise `memory`")]
     TooManyCalls {
         /// Calls in flight.
         calls: usize,
