@@ -347,6 +347,10 @@ async fn a_call_after_its_callee_has_shut_down_was_certainly_not_delivered() {
     assert_eq!(client.call(to, "a request").await.unwrap(), "a request");
     let sent = client.counters().sender.symbols_sent;
     server.shutdown(TIMEOUT).await;
+    // What it has not read yet, the client does not know.
+    eventually("the end of the session has arrived", || {
+        client.counters().io.datagrams_received == server.counters().io.datagrams_sent
+    });
     let call = client.call(to, "another").deadline(Duration::from_millis(200)).await;
     assert_eq!(call, Err(SendError::NoAnswer));
     assert_eq!(client.counters().sender.symbols_sent, sent);
