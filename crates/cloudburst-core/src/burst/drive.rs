@@ -191,9 +191,7 @@ impl<I: PacketIo> Shared<I> {
             if self.stand_in() {
                 alone = alone.saturating_add(1);
                 self.on_alone(alone);
-            } else if attended {
-                rest();
-            } else {
+            } else if !attended {
                 thread::yield_now();
             }
         }

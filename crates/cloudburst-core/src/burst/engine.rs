@@ -3,6 +3,7 @@
 use super::PacketIo;
 use super::drive::Driven;
 use super::role::Driving;
+use super::sending::Flush;
 use super::shared::{Shared, contain, lock, spawn};
 use super::state::{OnAnswer, OnConnect, OnEnd, OnWithdrawn, State};
 use crate::error::StartError;
@@ -95,8 +96,9 @@ impl<I: PacketIo> Engine<I> {
     /// Bursts a message to `peer`. `on_end` is called when the send has ended, and dropped if the
     /// engine stops first. It must not block.
     ///
-    /// Sends what may be sent before it returns, unless more than a few messages are under way: then
-    /// whoever drives sends it, in trains shared with the messages that follow.
+    /// Sends what may be sent before it returns, unless more than a few messages are under way: then it
+    /// leaves at the next flush, in trains shared with the messages that follow. Returns whether the
+    /// caller must [flush](Self::flush), once it has no more to send for the moment.
     ///
     /// # Errors
     ///
@@ -107,50 +109,14 @@ impl<I: PacketIo> Engine<I> {
         role: Role,
         bytes: Bytes,
         options: &SendOptions,
-        on_end: OnEnd,
-    ) -> Result<MessageId, StartError> {
-        let id = self.begin(peer, role, bytes, options, on_end)?;
-        self.shared.send_soon();
-        Ok(id)
-    }
-
-    /// [`send`](Self::send) for a caller that, if this returns `true`, [flushes](Self::flush) once
-    /// it has no more to send for the moment.
-    ///
-    /// # Errors
-    ///
-    /// See [`StartError`]. On an error, nothing was sent, and `on_end` is dropped.
-    pub fn send_before_flush(
-        &self,
-        peer: SocketAddr,
-        role: Role,
-        bytes: Bytes,
-        options: &SendOptions,
+        flush: Flush,
         on_end: OnEnd,
     ) -> Result<(MessageId, bool), StartError> {
-        let id = self.begin(peer, role, bytes, options, on_end)?;
-        Ok((id, self.shared.send_now_or_defer()))
-    }
-
-    fn begin(
-        &self,
-        peer: SocketAddr,
-        role: Role,
-        bytes: Bytes,
-        options: &SendOptions,
-        on_end: OnEnd,
-    ) -> Result<MessageId, StartError> {
         let kept = bytes.clone();
         let mut state = self.shared.lock();
         let id = state.endpoint.send_as(self.shared.io.now(), peer, role, bytes, options)?;
         state.on_end.insert(id, (on_end, kept));
-        // With a deadline of zero, it has already ended.
-        let ended = state.endpoint.sender.has_events();
-        drop(state);
-        if ended {
-            self.shared.report();
-        }
-        Ok(id)
+        Ok((id, self.shared.on_begun(state, flush)))
     }
 
     /// Stops the burst of a message at once. Does nothing if it has ended.
@@ -162,7 +128,7 @@ impl<I: PacketIo> Engine<I> {
 
     /// Sends the request of `call` to `peer`. `on_answer` is called when the call has ended, and
     /// dropped if the engine stops first. It must not block. The request leaves like a message that
-    /// is [sent](Self::send).
+    /// is [sent](Self::send), and the result is that of one.
     ///
     /// # Errors
     ///
@@ -172,47 +138,13 @@ impl<I: PacketIo> Engine<I> {
         peer: SocketAddr,
         call: &Prepared,
         options: &SendOptions,
-        on_answer: OnAnswer,
-    ) -> Result<(), StartError> {
-        self.begin_call(peer, call, options, on_answer)?;
-        self.shared.send_soon();
-        Ok(())
-    }
-
-    /// [`call`](Self::call) for a caller that, if this returns `true`, [flushes](Self::flush) once
-    /// it has no more to send for the moment.
-    ///
-    /// # Errors
-    ///
-    /// See [`StartError`]. On an error, nothing was sent, and `on_answer` is dropped.
-    pub fn call_before_flush(
-        &self,
-        peer: SocketAddr,
-        call: &Prepared,
-        options: &SendOptions,
+        flush: Flush,
         on_answer: OnAnswer,
     ) -> Result<bool, StartError> {
-        self.begin_call(peer, call, options, on_answer)?;
-        Ok(self.shared.send_now_or_defer())
-    }
-
-    fn begin_call(
-        &self,
-        peer: SocketAddr,
-        call: &Prepared,
-        options: &SendOptions,
-        on_answer: OnAnswer,
-    ) -> Result<(), StartError> {
         let mut state = self.shared.lock();
         state.endpoint.call(self.shared.io.now(), peer, call, options)?;
         state.on_answer.insert(call.id(), on_answer);
-        // With a deadline of zero, it has already ended.
-        let ended = state.endpoint.sender.has_events();
-        drop(state);
-        if ended {
-            self.shared.report();
-        }
-        Ok(())
+        Ok(self.shared.on_begun(state, flush))
     }
 
     /// Forgets a call, and stops the burst of its request. Does nothing if it has ended.
@@ -250,15 +182,12 @@ impl<I: PacketIo> Engine<I> {
     /// The callback that `watch` returns is called if the caller no longer waits for the response,
     /// and must not block. `watch` itself runs under the lock of the engine, and must not use the
     /// engine.
-    pub fn recv_request(
-        &self,
-        watch: impl FnOnce(&IncomingRequest) -> OnWithdrawn,
-    ) -> Option<IncomingRequest> {
+    pub fn recv_request(&self, watch: impl FnOnce() -> OnWithdrawn) -> Option<IncomingRequest> {
         let mut state = self.shared.lock();
         let request = state.endpoint.recv_request(self.shared.io.now());
         let more = state.endpoint.receiver.has_events();
         if let Some(request) = &request {
-            state.on_withdrawn.insert(request.id(), watch(request));
+            state.on_withdrawn.insert(request.id(), watch());
         }
         drop(state);
         self.report_more(more);

@@ -25,6 +25,7 @@ mod state;
 
 pub use drive::Driven;
 pub use engine::Engine;
+pub use sending::Flush;
 pub use state::{OnAnswer, OnConnect, OnEnd, OnWithdrawn};
 
 use crate::error::LocalError;

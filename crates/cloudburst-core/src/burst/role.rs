@@ -59,6 +59,10 @@ impl Driving {
     /// Wakes a caller that waits for the role, which this thread has left. Returns whether a task is to
     /// be woken instead.
     pub(super) fn hand_over(&self) -> bool {
+        // A caller that never had the role leaves this to the one that has it.
+        if self.take_role().is_none() {
+            return false;
+        }
         let missed = self.missed.swap(false, SeqCst);
         let mut followers = self.followers();
         if followers.is_empty() {
@@ -114,6 +118,17 @@ mod tests {
         driving.hand_over();
         let order: Vec<usize> = order.iter().take(3).collect();
         assert_eq!(order, [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_caller_that_never_had_the_role_hands_nothing_over() {
+        let driving = Driving::default();
+        let role = driving.visit();
+        driving.missed.store(true, SeqCst);
+        assert!(!driving.hand_over());
+        drop(role);
+        assert!(driving.hand_over(), "the one that had it wakes the task that came meanwhile");
+        assert!(!driving.hand_over(), "once");
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use super::PacketIo;
 use super::shared::{Answers, Shared};
+use super::state::State;
 use crate::proto::Transmit;
 use core::cell::RefCell;
 use core::time::Duration;
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 /// The maximum number of batches that a thread sends in one go: it has other work. The timer, which is
@@ -22,6 +24,15 @@ const FEW_UNDER_WAY: usize = 4;
 // Setting it is one system call, and a needless wake-up three. Resetting every outdated timer would
 // take a call for each message.
 const SOON: Duration = Duration::from_micros(200);
+
+/// Who sends a message that waits for others to share a train with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flush {
+    /// The caller, which says when.
+    ByCaller,
+    /// Whoever drives, soon.
+    ByDriver,
+}
 
 thread_local! {
     /// The transmit buffer of each thread, reused for every batch.
@@ -61,27 +72,25 @@ impl<I: PacketIo> Shared<I> {
         self.plan();
     }
 
-    /// Sends a new message at once if few others are under way. Otherwise it leaves with those that
-    /// follow it, which takes fewer system calls. Returns whether the caller must flush.
+    /// Sends a message that has just begun at once if few others are under way. Otherwise it leaves with
+    /// those that follow it, which takes fewer system calls. Returns whether the caller must flush.
     ///
     /// While others are under way, their answers and timers cause what is pending to be sent,
     /// whatever the caller does.
-    pub(super) fn send_now_or_defer(&self) -> bool {
-        if self.lock().endpoint.unfinished() <= FEW_UNDER_WAY {
-            self.pump();
-            return false;
+    pub(super) fn on_begun(&self, state: MutexGuard<'_, State>, flush: Flush) -> bool {
+        // With a deadline of zero, it has already ended.
+        let ended = state.endpoint.sender.has_events();
+        let few = state.endpoint.unfinished() <= FEW_UNDER_WAY;
+        drop(state);
+        if ended {
+            self.report();
         }
-        self.defer()
-    }
-
-    /// [`send_now_or_defer`](Self::send_now_or_defer) for a caller that does not flush: whoever
-    /// drives does.
-    pub(super) fn send_soon(&self) {
-        if self.lock().endpoint.unfinished() <= FEW_UNDER_WAY {
-            self.pump();
-        } else {
-            self.plan();
+        match flush {
+            _ if few => self.pump(),
+            Flush::ByCaller => return self.defer(),
+            Flush::ByDriver => self.plan(),
         }
+        false
     }
 
     /// Sends the answers and messages that were deferred.

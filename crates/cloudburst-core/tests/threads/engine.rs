@@ -1,7 +1,7 @@
 //! The threads of an engine, without sockets: messages that are reported as delivered are in the
 //! application's queue, whichever thread sends the STOP, and every send ends.
 
-use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
+use cloudburst_core::burst::{Datagrams, Engine, Flush, PacketIo};
 use cloudburst_core::config::{BurstPolicy, Config, ListenPorts, Security, Tuning};
 use cloudburst_core::error::{LocalError, Outcome};
 use cloudburst_core::path::{Egresses, Via};
@@ -190,7 +190,7 @@ fn a_message_reported_as_delivered_is_in_the_applications_queue() {
         let bytes = crate::common::message(seed as usize % 3_000, seed);
         let to = SocketAddr::from(([10, 0, 0, 2], 1));
         let on_end = Box::new(move |outcome| ended.send(outcome).unwrap());
-        a.engine.send(to, Role::Plain, bytes, &options, on_end).unwrap();
+        a.engine.send(to, Role::Plain, bytes, &options, Flush::ByDriver, on_end).unwrap();
     }
     for _ in 0..2_000 {
         let outcome = outcomes.recv_timeout(Duration::from_secs(30)).unwrap();
@@ -211,7 +211,9 @@ fn stopping_an_engine_drops_pending_callbacks() {
     let to = SocketAddr::from(([10, 0, 0, 2], 1));
     let on_end = Box::new(move |outcome| ended.send(outcome).unwrap());
     let bytes = crate::common::message(93_000, 1);
-    a.engine.send(to, Role::Plain, bytes, &SendOptions::default(), on_end).unwrap();
+    a.engine
+        .send(to, Role::Plain, bytes, &SendOptions::default(), Flush::ByDriver, on_end)
+        .unwrap();
     assert!(!a.engine.shutdown(Duration::ZERO, || {}), "the peer does not answer");
     let outcome = outcomes.recv_timeout(Duration::from_secs(5));
     assert!(matches!(outcome, Err(RecvTimeoutError::Disconnected)), "{outcome:?}");

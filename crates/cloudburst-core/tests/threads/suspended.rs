@@ -1,7 +1,7 @@
 //! A process that was suspended reads packets that arrived meanwhile before it honours a deadline,
 //! including those that another thread had taken from the sockets when it was suspended.
 
-use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
+use cloudburst_core::burst::{Datagrams, Engine, Flush, PacketIo};
 use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::{LocalError, Outcome};
 use cloudburst_core::path::{Egresses, Via};
@@ -146,7 +146,9 @@ fn a_stop_that_another_thread_has_in_hand_is_believed_before_the_deadline() {
     let (ended, outcomes) = unbounded();
     let options = SendOptions::default().deadline(DEADLINE);
     let on_end = Box::new(move |outcome| ended.send(outcome).unwrap());
-    engine.send(SERVER.into(), Role::Plain, "a message".into(), &options, on_end).unwrap();
+    engine
+        .send(SERVER.into(), Role::Plain, "a message".into(), &options, Flush::ByDriver, on_end)
+        .unwrap();
 
     let mut server = endpoint(2);
     let now = Instant::from_nanos(1_000_000_000);
@@ -184,7 +186,7 @@ fn a_response_in_the_sockets_is_read_before_its_call_times_out() {
     let options = SendOptions::default().deadline(timeout);
     let call = engine.calls(|calls| calls.prepare(Some(timeout), b"a request"));
     let on_answer = Box::new(move |result| answered.send(result).unwrap());
-    engine.call(SERVER.into(), &call, &options, on_answer).unwrap();
+    engine.call(SERVER.into(), &call, &options, Flush::ByDriver, on_answer).unwrap();
 
     let mut server = endpoint(2);
     let mut request = None;

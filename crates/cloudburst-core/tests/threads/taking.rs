@@ -1,7 +1,7 @@
 //! Packets taken by callers that wait for them, with a clock that the test sets. The threads of the
 //! engine take none unless a test lets them.
 
-use cloudburst_core::burst::{Datagrams, Driven, Engine, PacketIo};
+use cloudburst_core::burst::{Datagrams, Driven, Engine, Flush, PacketIo};
 use cloudburst_core::config::{Config, ListenPorts, Security, Tuning};
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::{Egresses, Via};
@@ -282,7 +282,8 @@ fn a_callback_for_a_message_may_take_it_and_reply() {
         let message = engine.recv().unwrap();
         let role = Role::Plain;
         let options = SendOptions::default();
-        engine.send(message.peer, role, "a reply".into(), &options, Box::new(drop)).unwrap();
+        let flush = Flush::ByDriver;
+        engine.send(message.peer, role, "a reply".into(), &options, flush, Box::new(drop)).unwrap();
         delivered.send(message.bytes).unwrap();
     });
     engine.set(Arc::downgrade(&server.engine)).unwrap();
@@ -413,7 +414,7 @@ fn a_call_that_has_ended_sends_nothing_when_it_is_cancelled() {
     let options = SendOptions::default();
     let call = caller.engine.calls(|calls| calls.prepare(None, b"a request"));
     let on_answer = Box::new(move |result| answered.send(result).unwrap());
-    caller.engine.call(CLIENT.into(), &call, &options, on_answer).unwrap();
+    caller.engine.call(CLIENT.into(), &call, &options, Flush::ByDriver, on_answer).unwrap();
     let deliver = |callee: &mut Transceiver| {
         for packet in packets(callee, now) {
             caller.inbox.send(packet).unwrap();

@@ -7,7 +7,7 @@ use crate::path_map::{PathMap, PathMapError};
 use crate::paths::{Paths, Resolver};
 use crate::qlog::Qlog;
 use bytes::Bytes;
-use cloudburst_core::burst::{Engine, OnAnswer};
+use cloudburst_core::burst::{Engine, Flush, OnAnswer};
 use cloudburst_core::config::Config;
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
@@ -91,16 +91,12 @@ impl Inner {
         options: &SendOptions,
         on_end: impl FnOnce(Outcome) + Send + 'static,
     ) -> Result<MessageId, SendError> {
-        let peer = canonical(peer);
+        let runtime = self.join_runtime();
+        let flush = flush(runtime.as_ref());
         let on_end = Box::new(on_end);
-        let Some(runtime) = self.join_runtime() else {
-            return Ok(self.engine.send(peer, role, bytes, options, on_end)?);
-        };
-        let (id, put_off) = self.engine.send_before_flush(peer, role, bytes, options, on_end)?;
-        // Under load, a message waits until the tasks that were woken together have run, and shares
-        // a train with theirs: 0.10 trains and 0.09 answers for each message of 5 KB, instead of
-        // one of each.
-        if put_off {
+        let (id, deferred) =
+            self.engine.send(canonical(peer), role, bytes, options, flush, on_end)?;
+        if let Some(runtime) = runtime.filter(|_| deferred) {
             self.flush_in(&runtime);
         }
         Ok(id)
@@ -114,18 +110,18 @@ impl Inner {
         options: &SendOptions,
         on_answer: OnAnswer,
     ) -> Result<(), SendError> {
-        let peer = canonical(peer);
-        let Some(runtime) = self.join_runtime() else {
-            return Ok(self.engine.call(peer, call, options, on_answer)?);
-        };
-        if self.engine.call_before_flush(peer, call, options, on_answer)? {
+        let runtime = self.join_runtime();
+        let flush = flush(runtime.as_ref());
+        let deferred = self.engine.call(canonical(peer), call, options, flush, on_answer)?;
+        if let Some(runtime) = runtime.filter(|_| deferred) {
             self.flush_in(&runtime);
         }
         Ok(())
     }
 
     /// Flushes after the tasks of the runtime that were woken together with this one have run, so that what
-    /// they send shares trains.
+    /// they send shares trains: under load, 0.10 trains and 0.09 answers for each message of 5 KB, instead of
+    /// one of each.
     fn flush_in(self: &Arc<Self>, runtime: &Handle) {
         // If the runtime ends first, dropping the task flushes.
         let flush = FlushOnDrop(Arc::downgrade(self));
@@ -160,6 +156,11 @@ impl Inner {
     pub(crate) fn is_closing(&self) -> bool {
         self.is_closed() || self.closing.load(SeqCst)
     }
+}
+
+/// Under load, tasks flush when those that were woken together have run.
+const fn flush(runtime: Option<&Handle>) -> Flush {
+    if runtime.is_some() { Flush::ByCaller } else { Flush::ByDriver }
 }
 
 struct FlushOnDrop(Weak<Inner>);

@@ -2,7 +2,7 @@
 //! the same datagrams as that host, byte for byte.
 
 use super::*;
-use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
+use cloudburst_core::burst::{Datagrams, Engine, Flush, PacketIo};
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{SendOptions, Transmit};
@@ -82,7 +82,9 @@ fn replay(recording: &cloudburst_sim::transport::cloudburst::Recording) -> usize
             }
             Step::Send(peer, bytes) => {
                 let options = SendOptions::default();
-                engine.send(peer, Role::Plain, bytes, &options, Box::new(|_| {})).unwrap();
+                engine
+                    .send(peer, Role::Plain, bytes, &options, Flush::ByDriver, Box::new(|_| {}))
+                    .unwrap();
             }
             Step::Datagram(via, ce, bytes) => {
                 to_engine.send((via, ce, bytes)).unwrap();
