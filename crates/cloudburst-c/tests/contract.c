@@ -3,11 +3,9 @@
 #include <cloudburst.h>
 #include <arpa/inet.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define EXPECT(condition)                                                                         \

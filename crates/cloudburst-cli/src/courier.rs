@@ -1,7 +1,7 @@
 //! Messages out and in without blocking, for a loop on one thread.
 
 use bytes::Bytes;
-use cloudburst_net::{Closed, Endpoint, Message, Receipt, SendError, SendOptions};
+use cloudburst_net::{Endpoint, Message, Operation, Receipt, Receive, SendError, SendOptions};
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -12,15 +12,13 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::time::Instant;
 
-type Inbox = Pin<Box<dyn Future<Output = Result<Message, Closed>>>>;
-
 /// An endpoint together with its sends in flight. [`woken`](Self::woken) receives a token when a message arrives or a
 /// send ends.
 pub(crate) struct Courier<T> {
     endpoint: Endpoint,
     waker: Arc<LoopWaker>,
     woken: Receiver<()>,
-    inbox: Inbox,
+    inbox: Operation<Receive<Message>>,
     under_way: Vec<(T, cloudburst_net::Sending)>,
 }
 
@@ -36,7 +34,7 @@ impl<T> Courier<T> {
     pub(crate) fn new(endpoint: Endpoint) -> Self {
         // One token, however many wake: the loop polls everything.
         let (wake, woken) = bounded(1);
-        let inbox = next_message(&endpoint);
+        let inbox = endpoint.recv();
         Self { endpoint, waker: Arc::new(LoopWaker(wake)), woken, inbox, under_way: Vec::new() }
     }
 
@@ -77,8 +75,8 @@ impl<T> Courier<T> {
     pub(crate) fn poll(&mut self) -> Option<Event<T>> {
         let waker = Waker::from(self.waker.clone());
         let mut context = Context::from_waker(&waker);
-        if let Poll::Ready(Ok(message)) = self.inbox.as_mut().poll(&mut context) {
-            self.inbox = next_message(&self.endpoint);
+        if let Poll::Ready(Ok(message)) = Pin::new(&mut self.inbox).poll(&mut context) {
+            self.inbox = self.endpoint.recv();
             return Some(Event::Message(message));
         }
         self.poll_sends()
@@ -119,11 +117,6 @@ impl<T> Courier<T> {
         // Closing repeats STOPs that peers have missed.
         self.endpoint.blocking_shutdown(deadline.saturating_duration_since(Instant::now()));
     }
-}
-
-fn next_message(endpoint: &Endpoint) -> Inbox {
-    let endpoint = endpoint.clone();
-    Box::pin(async move { endpoint.recv().await })
 }
 
 /// Wakes the loop of a [`Courier`].

@@ -33,15 +33,6 @@ pub struct Sending {
 }
 
 impl Sending {
-    pub(crate) fn new(
-        id: MessageId,
-        outcome: Receiver<Outcome>,
-        endpoint: &Arc<Inner>,
-        span: Span,
-    ) -> Self {
-        Self { id, outcome, endpoint: Arc::downgrade(endpoint), span, ended: false }
-    }
-
     /// The message's id, unique within this endpoint.
     pub const fn id(&self) -> MessageId {
         self.id
@@ -80,7 +71,7 @@ impl Inner {
         let on_end = move |outcome| drop(ended.send(outcome));
         let id = span.in_scope(|| self.start_send(peer, role, bytes, options, on_end))?;
         span.record("id", id.0);
-        Ok(Sending::new(id, outcome, self, span))
+        Ok(Sending { id, outcome, endpoint: Arc::downgrade(self), span, ended: false })
     }
 }
 

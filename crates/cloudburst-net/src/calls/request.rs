@@ -352,10 +352,13 @@ impl Endpoint {
     /// See [`recv_request`](Self::recv_request).
     pub fn try_recv_request(&self) -> Result<Option<Request>, Closed> {
         let closing = self.inner.is_closing();
-        let cancellation = Arc::new(Cancellation::default());
-        let watched = cancellation.clone();
-        let watch = move |_: &_| -> OnWithdrawn { Box::new(move || watched.cancel()) };
-        let Some(request) = self.inner.engine.recv_request(watch) else {
+        let mut cancellation = None;
+        let watch = || -> OnWithdrawn {
+            let watched = cancellation.insert(Arc::<Cancellation>::default()).clone();
+            Box::new(move || watched.cancel())
+        };
+        let request = self.inner.engine.recv_request(watch);
+        let Some((request, cancellation)) = request.zip(cancellation) else {
             return if closing { Err(Closed) } else { Ok(None) };
         };
         let deadline = UdpIo::clock_at(request.deadline);

@@ -57,8 +57,9 @@ pub enum SendError {
         /// The peer.
         peer: SocketAddr,
     },
-    /// The name of the peer has no address that this endpoint can send to.
-    #[error("not sent: {name} has no address: {reason}; check the name, or `resolve` it before")]
+    /// No address of the peer is known that this endpoint can send to: the look-up of its name failed, or
+    /// there was no time for one.
+    #[error("not sent: no address for {name}: {reason}; check the name, or `resolve` it before")]
     NoAddress {
         /// The name.
         name: String,
