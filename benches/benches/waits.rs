@@ -1,12 +1,10 @@
-//! The lateness of waits for packets, by their length: `cargo bench --bench waits`.
-//!
-//! Threads have the same timer slack as those of an endpoint, 1 ns.
+//! The lateness of the timer of an endpoint's sockets, by the time until it expires:
+//! `cargo bench --bench waits`.
 
 use cloudburst_benches::stats::percentile;
 use cloudburst_benches::{Result, run};
 use cloudburst_core::burst::PacketIo;
 use cloudburst_net::io::{UdpConfig, UdpIo};
-use nix::sys::prctl;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -18,7 +16,6 @@ fn main() -> ExitCode {
 }
 
 fn measure() -> Result<()> {
-    prctl::set_timerslack(1)?;
     let config = UdpConfig {
         bind: "127.0.0.1:0".parse()?,
         reuse_port: false,
@@ -37,7 +34,8 @@ fn measure() -> Result<()> {
         let mut late = Vec::with_capacity(WAITS);
         for _ in 0..WAITS {
             let begun = Instant::now();
-            let ready = io.wait(wait);
+            io.set_timer(Some(io.now() + wait));
+            let ready = io.wait(Duration::from_secs(1));
             late.push(begun.elapsed().saturating_sub(wait));
             io.take(ready, true, &mut |_| {});
         }

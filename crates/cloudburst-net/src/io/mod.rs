@@ -21,7 +21,7 @@
 //! | `sockets`, `socket`, `ports` | all sockets; one socket and its options; consecutive ports |
 //! | `egresses` | the numbers of egresses |
 //! | `send`, `encapsulate`, `loss` | sending batches; encapsulation; datagrams that the system refuses |
-//! | `receive`, `poller`, `epoll` | receiving batches; waiting for them, and ending such waits |
+//! | `receive`, `poller` | receiving batches; waiting for them, and ending such waits |
 //! | `link_speed` | the link speed that the system reports |
 //! | `source` | the local address that packets arrive at or leave from |
 //! | `marks` | DSCP and ECN of outgoing and arriving packets |
@@ -31,7 +31,6 @@ mod config;
 mod counters;
 mod egresses;
 mod encapsulate;
-mod epoll;
 pub(crate) mod link_speed;
 mod loss;
 mod marks;

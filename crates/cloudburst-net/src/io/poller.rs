@@ -1,11 +1,10 @@
 //! Waits until sockets are readable or a timer expires, and ends the waits of other threads.
 
-use super::epoll::EpollSet;
 use super::socket::EgressSocket;
 use core::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::epoll::{EpollEvent, EpollFlags};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::io;
@@ -34,7 +33,7 @@ pub(super) struct Poller {
     // timer slack of the thread that waits.
     timer: TimerFd,
     /// Reports readable egresses, wake-ups, and that the timer has expired: the latter once.
-    ready: EpollSet,
+    ready: Epoll,
     /// How often in a row sockets were ready without a packet.
     fruitless: AtomicU32,
 }
@@ -73,26 +72,27 @@ impl Poller {
         let wakes = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
         let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
-        let ready = EpollSet::new()?;
-        ready.add(&wakes, WAKE, EpollFlags::EPOLLIN)?;
+        let ready = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        ready.add(&wakes, EpollEvent::new(EpollFlags::EPOLLIN, WAKE))?;
         // Edge-triggered, so that nobody has to read it.
-        ready.add(timer.as_fd(), TIMER, EpollFlags::EPOLLIN | EpollFlags::EPOLLET)?;
+        let once = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
+        ready.add(timer.as_fd(), EpollEvent::new(once, TIMER))?;
         for (number, egress) in egresses {
-            ready.add(&egress.socket, number.into(), EpollFlags::EPOLLIN)?;
+            ready.add(&egress.socket, EpollEvent::new(EpollFlags::EPOLLIN, number.into()))?;
         }
         Ok(Self { wakes, timer, ready, fruitless: AtomicU32::new(0) })
     }
 
     /// A descriptor that is readable when a wait would end.
     pub(super) fn readiness(&self) -> io::Result<OwnedFd> {
-        self.ready.try_clone()
+        self.ready.0.try_clone()
     }
 
     /// Waits until an egress is readable, the timer expires, there is a wake-up, or the timeout
-    /// expires.
+    /// expires, up to a millisecond late. What must be exact is left to the timer.
     pub(super) fn wait(&self, timeout: Duration) -> Result<Ready, Errno> {
         let mut events = [EpollEvent::empty(); MAX_READY];
-        let count = match self.ready.wait(&mut events, timeout) {
+        let count = match self.ready.wait(&mut events, in_milliseconds(timeout)) {
             Err(Errno::EINTR) => 0,
             ready => ready?,
         };
@@ -124,12 +124,12 @@ impl Poller {
 
     /// Whether a wait would end at once.
     pub(super) fn is_ready(&self) -> bool {
-        Self::poll(self.ready.as_fd(), PollTimeout::ZERO)
+        Self::poll(self.ready.0.as_fd(), PollTimeout::ZERO)
     }
 
     /// Returns when a wait would end at once.
     pub(super) fn watch(&self) {
-        Self::poll(self.ready.as_fd(), PollTimeout::NONE);
+        Self::poll(self.ready.0.as_fd(), PollTimeout::NONE);
     }
 
     /// Returns when the timer has expired and was not set since.
@@ -163,9 +163,28 @@ impl Poller {
     }
 }
 
+/// Rounded up: a wait that ends early would be repeated at once.
+fn in_milliseconds(timeout: Duration) -> EpollTimeout {
+    let millis = timeout.as_nanos().div_ceil(1_000_000);
+    EpollTimeout::try_from(millis).unwrap_or(EpollTimeout::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_is_rounded_up_to_milliseconds() {
+        for (timeout, millis) in [
+            (Duration::ZERO, 0),
+            (Duration::from_nanos(1), 1),
+            (Duration::from_micros(1_000), 1),
+            (Duration::from_micros(1_001), 2),
+        ] {
+            assert_eq!(in_milliseconds(timeout), EpollTimeout::from(millis as u8));
+        }
+        assert_eq!(in_milliseconds(Duration::MAX), EpollTimeout::MAX);
+    }
 
     fn poller() -> Poller {
         Poller::watch_egresses([]).unwrap()
