@@ -6,7 +6,7 @@
 //! strace in two runs of different length, whose difference is divided by the difference in length, so that
 //! set-up cancels out. Each group of system calls has runs of its own, in which all others run at full
 //! speed: when all are traced at once, a round trip takes longer than retransmission timeouts, whose
-//! threads then wake in each of them. Context switches, and the threads that an endpoint adds, are those of
+//! threads then wake in each of them. `all` is the sum of these groups; others are not counted. Context switches, and the threads that an endpoint adds, are those of
 //! a run without strace. The last table says which targets are met.
 //!
 //! It needs strace, and is skipped without it.
@@ -97,6 +97,9 @@ fn table() -> Result<()> {
         let output = Command::new(env::current_exe()?)
             .args(["--bench", CHILD, row, &response.to_string(), &UNTRACED.to_string()])
             .output()?;
+        if !output.status.success() {
+            return Err(format!("{row}: {}", String::from_utf8_lossy(&output.stderr)).into());
+        }
         let output = String::from_utf8(output.stdout)?;
         for word in output.split_whitespace() {
             cells.push(word.parse()?);

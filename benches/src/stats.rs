@@ -89,9 +89,9 @@ pub fn machine() -> String {
     // Virtual machines often hide the model: what the codes and ciphers can use says more.
     let flags: Vec<&str> = field("flags").split(' ').collect();
     let has = ["avx2", "avx512bw", "gfni", "vaes"].into_iter().filter(|flag| flags.contains(flag));
-    let cores = cpus().len();
+    let cpus = cpus().len();
     format!(
-        "{} (family {}, model {}; {}), {cores} cores; Linux {}",
+        "{} (family {}, model {}; {}), {cpus} CPUs; Linux {}",
         field("model name"),
         field("cpu family"),
         field("model\t"),

@@ -15,9 +15,10 @@ const LOADS: [Load; 2] = [
     Load { name: "5 KB, 64 in flight", len: 5_000, in_flight: 64 },
     Load { name: "93 KB, 32 in flight", len: 93_000, in_flight: 32 },
 ];
-/// The indices of the small load and of quinn.
+/// The index of the small load, and those of quinn and of an endpoint that sleeps like it.
 pub(crate) const SMALL: usize = 0;
 pub(crate) const QUINN: usize = 1;
+pub(crate) const ASLEEP: usize = 2;
 
 struct Load {
     name: &'static str,

@@ -102,7 +102,7 @@ fn run(arguments: &[String]) -> Result<()> {
         others.share()? * 100.0
     );
     print!("\n{text}");
-    if parts.is_empty() {
+    if arguments.is_empty() {
         fs::write(TABLES, text).map_err(|error| format!("{TABLES}: {error}"))?;
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The targets, and the table that README.md shows.
 
 use crate::calls::{Figure, Group, RESPONSES};
-use crate::floods::{Flooding, QUINN, SMALL};
+use crate::floods::{ASLEEP, Flooding, QUINN, SMALL};
 use cloudburst_benches::stats::Median;
 
 /// A ratio to a rival that waits in the same way.
@@ -110,5 +110,5 @@ fn ratio(
 
 /// Returns the messages of 5 KB a second relative to quinn's, of an endpoint that sleeps like quinn's.
 fn rate(floods: &[Flooding]) -> Option<Median> {
-    Some(floods.get(QUINN + 1)?.ratio(&floods[QUINN], SMALL))
+    Some(floods.get(ASLEEP)?.ratio(&floods[QUINN], SMALL))
 }

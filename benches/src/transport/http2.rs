@@ -1,7 +1,7 @@
 //! HTTP/2 by hyper, over one TCP connection that is kept open.
 
 use super::tcp_tasks::connect;
-use super::{LONGEST, OnTokio, Tasks, expect_len, lengths, message, runtime, start};
+use super::{LONGEST, OnTokio, Tasks, expect_len, lengths, message};
 use crate::Result;
 use crate::ends::Ends;
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use hyper::client::conn::http2::SendRequest;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 /// Windows that never close, as for the other transports.
 const WINDOW: u32 = 64 << 20;
@@ -27,31 +27,23 @@ pub struct Http2 {
 impl Http2 {
     /// Opens a connection.
     pub fn open(ends: &Ends) -> Result<OnTokio<Self>> {
-        let address = ends.server.address();
-        let server = start(&ends.server, move |ready| {
-            runtime()?.block_on(async {
-                let listener = TcpListener::bind((address, 0)).await?;
-                ready.send(listener.local_addr()?)?;
-                let (stream, _) = listener.accept().await?;
-                stream.set_nodelay(true)?;
-                let answer = message(LONGEST, 0);
-                let service = service_fn(|request: Request<Incoming>| {
-                    let answer = answer.clone();
-                    async move {
-                        let request = request.into_body().collect().await?.to_bytes();
-                        let (_, response) = lengths(&request);
-                        Ok::<_, hyper::Error>(Response::new(Full::new(answer.slice(..response))))
-                    }
-                });
-                let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
-                    .initial_stream_window_size(WINDOW)
-                    .initial_connection_window_size(WINDOW)
-                    .max_frame_size(LARGEST_FRAME)
-                    .serve_connection(TokioIo::new(stream), service);
-                Ok(connection.await?)
-            })
+        let stream = connect(ends, async |stream| {
+            let answer = message(LONGEST, 0);
+            let service = service_fn(|request: Request<Incoming>| {
+                let answer = answer.clone();
+                async move {
+                    let request = request.into_body().collect().await?.to_bytes();
+                    let (_, response) = lengths(&request);
+                    Ok::<_, hyper::Error>(Response::new(Full::new(answer.slice(..response))))
+                }
+            });
+            let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+                .initial_stream_window_size(WINDOW)
+                .initial_connection_window_size(WINDOW)
+                .max_frame_size(LARGEST_FRAME)
+                .serve_connection(TokioIo::new(stream), service);
+            Ok(connection.await?)
         })?;
-        let stream = connect(ends, server)?;
         OnTokio::open(async {
             let stream = TokioIo::new(TcpStream::from_std(stream)?);
             let (sender, connection) =

@@ -5,7 +5,6 @@ use crate::Result;
 use crate::ends::Ends;
 use bytes::Bytes;
 use std::io;
-use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -19,19 +18,10 @@ pub struct TcpTasks {
 impl TcpTasks {
     /// Opens a connection.
     pub fn open(ends: &Ends) -> Result<OnTokio<Self>> {
-        let address = ends.server.address();
-        let server = start(&ends.server, move |ready| {
-            runtime()?.block_on(async {
-                let listener = TcpListener::bind((address, 0)).await?;
-                ready.send(listener.local_addr()?)?;
-                let (stream, _) = listener.accept().await?;
-                match serve(stream).await {
-                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
-                    done => Ok(done?),
-                }
-            })
+        let stream = connect(ends, async |stream| match serve(stream).await {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
+            done => Ok(done?),
         })?;
-        let stream = connect(ends, server)?;
         OnTokio::open(async {
             let stream = TcpStream::from_std(stream)?;
             Ok(Self { stream, response: vec![0; LONGEST] })
@@ -39,8 +29,21 @@ impl TcpTasks {
     }
 }
 
-/// Opens a connection for a runtime.
-pub(super) fn connect(ends: &Ends, server: SocketAddr) -> Result<std::net::TcpStream> {
+/// Opens a connection for a runtime, which `serve` answers on a runtime of the server's end.
+pub(super) fn connect(
+    ends: &Ends,
+    serve: impl AsyncFnOnce(TcpStream) -> Result<()> + Send + 'static,
+) -> Result<std::net::TcpStream> {
+    let address = ends.server.address();
+    let server = start(&ends.server, move |ready| {
+        runtime()?.block_on(async {
+            let listener = TcpListener::bind((address, 0)).await?;
+            ready.send(listener.local_addr()?)?;
+            let (stream, _) = listener.accept().await?;
+            stream.set_nodelay(true)?;
+            serve(stream).await
+        })
+    })?;
     ends.client.run(move || {
         let stream = std::net::TcpStream::connect(server)?;
         stream.set_nodelay(true)?;
@@ -50,7 +53,6 @@ pub(super) fn connect(ends: &Ends, server: SocketAddr) -> Result<std::net::TcpSt
 }
 
 async fn serve(stream: TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
     let mut stream = BufReader::with_capacity(256 * 1024, stream);
     let mut body = vec![0; LONGEST];
     let answer = message(LONGEST, 0);
