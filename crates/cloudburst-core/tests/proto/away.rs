@@ -67,6 +67,17 @@ fn a_message_within_its_deadline_goes_out_when_its_peer_is_back() {
 }
 
 #[test]
+fn a_burst_until_stop_ends_when_its_peer_is_back() {
+    let mut setup = Setup::default();
+    setup.a.capacity = 10_000_000.into();
+    let mut pair = met(setup);
+    leave(&mut pair, true);
+    let id = send(&mut pair, 5_000, BurstPolicy::UntilStop, 10);
+    pair.run_for(Duration::from_secs(3));
+    assert_delivered_soon(&mut pair, id, "until STOP");
+}
+
+#[test]
 fn a_small_packet_cap_does_not_end_a_message_whose_peer_is_away() {
     for policy in POLICIES {
         let mut setup = Setup { paths: 16, ..Setup::default() };

@@ -1,6 +1,7 @@
 //! A process that was suspended reads packets that arrived meanwhile before it honours a deadline,
 //! including those that another thread had taken from the sockets when it was suspended.
 
+use crate::packets;
 use cloudburst_core::burst::{Datagrams, Engine, Flush, PacketIo};
 use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::{LocalError, Outcome};
@@ -129,17 +130,6 @@ fn deliver_to(server: &mut Transceiver, now: Instant, from_client: &Receiver<Vec
     }
 }
 
-/// The packets that `server` has to send.
-fn packets_of(server: &mut Transceiver, now: Instant) -> Vec<Vec<u8>> {
-    let mut packets = Vec::new();
-    let mut buffer = Vec::new();
-    while let Some(transmit) = server.poll_transmit(now, &mut buffer) {
-        packets.extend(buffer.chunks(transmit.segment_size).map(<[u8]>::to_vec));
-        buffer.clear();
-    }
-    packets
-}
-
 #[test]
 fn a_stop_that_another_thread_has_in_hand_is_believed_before_the_deadline() {
     let Client { engine, clock, to_client, from_client, suspended, resume, end } = client();
@@ -156,7 +146,7 @@ fn a_stop_that_another_thread_has_in_hand_is_believed_before_the_deadline() {
     let mut stopped = false;
     while !stopped {
         deliver_to(&mut server, now, &from_client);
-        for packet in packets_of(&mut server, now) {
+        for packet in packets(&mut server, now) {
             stopped = Kind::of(&packet) == Ok(Kind::Answer);
             clock.suspends.store(stopped, SeqCst);
             to_client.send(packet).unwrap();
@@ -194,13 +184,13 @@ fn a_response_in_the_sockets_is_read_before_its_call_times_out() {
     while engine.counters().sender.delivered == 0 {
         deliver_to(&mut server, now, &from_client);
         request = request.or_else(|| server.recv_request(now));
-        for packet in packets_of(&mut server, now) {
+        for packet in packets(&mut server, now) {
             to_client.send(packet).unwrap();
             engine.take();
         }
     }
     server.reply(now, &request.unwrap(), Some(b"a response"), &options).unwrap();
-    packets_of(&mut server, now).into_iter().for_each(|packet| to_client.send(packet).unwrap());
+    packets(&mut server, now).into_iter().for_each(|packet| to_client.send(packet).unwrap());
     clock.nanos.fetch_add(10 * timeout.as_nanos() as u64, SeqCst);
     engine.stand_in();
     let result = answers.try_recv().unwrap();

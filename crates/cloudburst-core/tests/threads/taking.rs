@@ -1,6 +1,7 @@
 //! Packets taken by callers that wait for them, with a clock that the test sets. The threads of the
 //! engine take none unless a test lets them.
 
+use crate::packets;
 use cloudburst_core::burst::{Datagrams, Driven, Engine, Flush, PacketIo};
 use cloudburst_core::config::{Config, ListenPorts, Security, Tuning};
 use cloudburst_core::error::LocalError;
@@ -158,17 +159,6 @@ fn server(config: Config, on_readable: impl Fn(Role) + Send + Sync + 'static) ->
     };
     let engine = Engine::start(endpoint(2, config), wire, on_readable).unwrap();
     Server { clock, inbox, outbox, gate, timer_sets, engine: Arc::new(engine) }
-}
-
-/// The packets that `client` has to send.
-fn packets(client: &mut Transceiver, now: Instant) -> Vec<Vec<u8>> {
-    let mut packets = Vec::new();
-    let mut buffer = Vec::new();
-    while let Some(transmit) = client.poll_transmit(now, &mut buffer) {
-        packets.extend(buffer.chunks(transmit.segment_size).map(<[u8]>::to_vec));
-        buffer.clear();
-    }
-    packets
 }
 
 #[test]
@@ -402,6 +392,7 @@ fn answers_wait_for_the_application_and_the_timer_is_not_set_for_each_message() 
         sets.push(server.timer_sets.load(Ordering::SeqCst));
     }
     assert_eq!(client.counters().sender.delivered, 20);
+    assert_ne!(sets[0], 0, "it is set for the first message");
     assert_eq!(sets.first(), sets.last());
 }
 
