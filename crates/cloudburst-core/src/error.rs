@@ -36,7 +36,7 @@ pub enum StartError {
         /// The bytes of these messages.
         bytes: usize,
     },
-    /// The limit on calls in flight is reached, and the call must not wait.
+    /// The limit on calls in flight is reached, and the call must not wait, or the line is full.
     #[error("{calls} calls are in flight; wait until one ends, or raise `memory`")]
     TooManyCalls {
         /// Calls in flight.

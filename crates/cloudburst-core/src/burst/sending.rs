@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 /// The maximum number of batches that a thread sends in one go: it has other work. The timer, which is
 /// then set to expire at once, makes whoever drives send the rest.
-// Without a limit, one `try_send` of 1 MB took up to 0.6 s, because it sent the backlog of all
+// Without a limit, one send of 1 MB took up to 0.6 s, because it sent the backlog of all
 // callers; with it, 6 ms.
 const MAX_BATCHES: usize = 32;
 /// A message leaves at once if no more messages and connects than this are under way, itself

@@ -43,7 +43,7 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Starts the threads of the engine.
+    /// Starts the engine.
     pub(crate) fn start(
         protocol: proto::Transceiver,
         io: UdpIo,

@@ -95,7 +95,7 @@ pub enum SendError {
         /// Their bytes.
         bytes: usize,
     },
-    /// The limit on calls in flight is reached, and the call must not wait in line.
+    /// The limit on calls in flight is reached, and the call must not wait in line, or the line is full.
     #[error("not sent: {calls} calls are in flight; wait until one ends, or raise `memory`")]
     TooManyCalls {
         /// Calls in flight.

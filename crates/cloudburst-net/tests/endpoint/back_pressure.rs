@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 #[test]
-fn try_send_refuses_beyond_the_limits_with_the_numbers() {
+fn begin_refuses_beyond_the_limits_with_the_numbers() {
     let config = Config {
         tuning: Tuning { send_messages: Some(2), ..Tuning::default() },
         ..Config::default()
