@@ -9,12 +9,6 @@ use crate::proto::steps::step;
 use crate::time::Instant;
 use std::net::SocketAddr;
 
-/// A connect under way.
-#[derive(Debug)]
-pub(super) struct Connect {
-    pub(super) peer: SocketAddr,
-}
-
 impl Sender {
     /// Opens a session with the peer at `address`, or checks the existing one as a message would.
     /// The connect ends with a [`SenderEvent::Connected`]: at once if the session is usable and
@@ -55,7 +49,7 @@ impl Sender {
         deadline: Instant,
     ) {
         self.timers.set(Timer::Connect(id), Some(deadline));
-        self.connects.insert(id, Connect { peer: address });
+        self.connects.insert(id, address);
         if let Some(peer) = self.peers.get_mut(&address) {
             peer.connects.insert(id);
         }
@@ -71,10 +65,10 @@ impl Sender {
     }
 
     pub(super) fn connect_timeout(&mut self, id: ConnectId) {
-        let Some(connect) = self.connects.get(&id) else {
+        let Some(address) = self.connects.get(&id) else {
             return self.end_waiting(Ticket::Connect(id), Rejection::NotStarted);
         };
-        let peer = self.peers.get(&connect.peer);
+        let peer = self.peers.get(address);
         let rejection = peer.map_or(Rejection::NoAnswer, Peer::unreached_reason);
         self.end_connect(id, Err(rejection));
     }
@@ -106,11 +100,11 @@ impl Sender {
     }
 
     fn end_connect(&mut self, id: ConnectId, result: Result<(), Rejection>) {
-        let Some(connect) = self.connects.remove(&id) else { return };
+        let Some(address) = self.connects.remove(&id) else { return };
         self.timers.remove(Timer::Connect(id));
-        if let Some(peer) = self.peers.get_mut(&connect.peer) {
+        if let Some(peer) = self.peers.get_mut(&address) {
             peer.connects.remove(&id);
-            self.idle.set(connect.peer, peer.idle_since());
+            self.idle.set(address, peer.idle_since());
         }
         self.events.push_back(SenderEvent::Connected(id, result));
     }

@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 const KEY: [u8; 32] = [7; 32];
 const PEERS: u32 = 10_000;
 const MESSAGES_PER_PEER: u64 = 10;
-/// A peer, its messages, and the steps down a tree of all of them.
+/// A peer and its messages, and a few more.
 const FEW: u64 = 2 * MESSAGES_PER_PEER + 17;
 
 /// A sender, and the handshakes that it has begun.
@@ -179,8 +179,8 @@ fn a_start_from_a_long_line_visits_few_of_those_that_wait() {
     let mut crowd = Crowd::new();
     (0..PEERS).for_each(|number| crowd.send(number).unwrap());
     for number in 0..WAITING {
-        // To peers that are known, and to as many for which there is no place.
-        let to = peer(number % (2 * PEERS));
+        // To peers for which there is no place.
+        let to = peer(PEERS + number);
         let long = vec![1; 1_000 + number as usize % 3];
         let options = SendOptions::default().priority(number as u8 % 8);
         crowd.sender.send(crowd.now, to, long.into(), &options).unwrap();
@@ -192,6 +192,8 @@ fn a_start_from_a_long_line_visits_few_of_those_that_wait() {
             crowd.transmit();
         });
         assert!(cost <= FEW, "{cost} visited");
+        let started = peer(PEERS + id as u32);
+        assert!(crowd.handshakes.contains_key(&started), "one has started");
     }
 }
 

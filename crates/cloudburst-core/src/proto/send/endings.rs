@@ -37,32 +37,34 @@ impl Sender {
         // Sorted, so that the order does not change from run to run.
         messages.sort_unstable();
         let mut cut_off = Vec::new();
+        let mut ends = |peer, role, bytes: &[u8], deadline| match (role, answered(bytes)) {
+            (Role::Response, None) | (Role::Withdrawal, _) => false,
+            (Role::Response, Some(call)) => {
+                cut_off.push((peer, call, deadline));
+                true
+            }
+            (Role::Plain | Role::Request, _) => true,
+        };
         for id in messages {
             let Some(Outgoing { source, transfer }) = self.messages.get(&id) else { continue };
             let name = transfer.ticket.unwrap_or(id);
-            let call = answered(source.bytes());
-            match (source.role, call) {
-                (Role::Response, None) | (Role::Withdrawal, _) => continue,
-                (Role::Response, Some(call)) => {
-                    cut_off.push((transfer.peer, call, transfer.deadline))
-                }
-                (Role::Plain | Role::Request, _) => {}
+            if ends(transfer.peer, source.role, source.bytes(), transfer.deadline) {
+                self.cancel(name);
             }
-            self.cancel(name);
         }
         for ticket in self.line.tickets() {
-            if let Some(Waiting::Message(message)) = self.line.get(ticket) {
-                match (message.role, answered(&message.bytes)) {
-                    (Role::Response, None) | (Role::Withdrawal, _) => continue,
-                    (Role::Response, Some(call)) => {
-                        cut_off.push((message.peer, call, message.deadline));
-                    }
-                    (Role::Plain | Role::Request, _) => {}
+            let ends = match self.line.get(ticket) {
+                Some(Waiting::Message(message)) => {
+                    ends(message.peer, message.role, &message.bytes, message.deadline)
                 }
+                _ => true,
+            };
+            if ends {
+                self.end_waiting(ticket, Rejection::Closing);
             }
-            self.end_waiting(ticket, Rejection::Closing);
         }
-        let connects: Vec<ConnectId> = self.connects.keys().copied().collect();
+        let mut connects: Vec<ConnectId> = self.connects.keys().copied().collect();
+        connects.sort_unstable();
         connects.into_iter().for_each(|id| self.cancel_connect(id));
         cut_off
     }

@@ -24,7 +24,6 @@ mod transfer;
 mod transmit;
 mod waiting;
 
-use self::connects::Connect;
 pub use self::counters::SenderCounters;
 use self::hellos::Hellos;
 pub use self::options::SendOptions;
@@ -88,7 +87,8 @@ pub(crate) struct Sender {
     idle: Indexed<SocketAddr, Instant>,
     messages: HashMap<MessageId, Outgoing>,
     recycler: Recycler,
-    connects: HashMap<ConnectId, Connect>,
+    /// The peers of connects under way.
+    connects: HashMap<ConnectId, SocketAddr>,
     /// Messages and connects that have not started, for lack of capacity.
     line: Line,
     /// Bytes of the messages that have started.
@@ -282,7 +282,7 @@ impl Sender {
         message: NewMessage,
         ticket: Option<MessageId>,
     ) {
-        let NewMessage { peer, role, bytes, options, accepted_at, .. } = message;
+        let NewMessage { peer, role, bytes, options, accepted_at, deadline } = message;
         let len = bytes.len();
         self.bytes += len;
 
@@ -294,8 +294,15 @@ impl Sender {
         let more = if policy.pulled().is_some() { UNSCHEDULED_LEN } else { 0 };
         let max_symbol = self.config.max_symbol(code, headers) - more;
         let mut source = Source::new(id, role, bytes, code, max_symbol);
-        let mut transfer =
-            Transfer::new(accepted_at, peer, &source, policy, &options, &self.config);
+        let mut transfer = Transfer::new(
+            accepted_at,
+            deadline,
+            peer,
+            &source,
+            policy,
+            options.priority,
+            &self.config,
+        );
         transfer.ticket = ticket;
         if let Some(ended) = self.recycler.take(now) {
             source.reuse(ended.source);

@@ -209,12 +209,10 @@ impl Peer {
     pub(super) fn push_message(&mut self, id: MessageId) {
         self.messages.insert(id, self.accepted);
         self.accepted += 1;
-        self.counts.unfinished += 1;
     }
 
     pub(super) fn finish_message(&mut self, id: MessageId, outcome: &Outcome) {
         let counts = &mut self.counts;
-        counts.unfinished = counts.unfinished.saturating_sub(1);
         match outcome {
             Outcome::Delivered(receipt) => {
                 counts.delivered += 1;
@@ -288,7 +286,7 @@ impl Peer {
 
     /// The traffic sent to it, and the outcomes.
     pub(super) fn stats(&self) -> SentTo {
-        SentTo { round_trip: self.rtt.smoothed(), ..self.counts }
+        SentTo { round_trip: self.rtt.smoothed(), unfinished: self.messages.len(), ..self.counts }
     }
 
     /// Messages that are not finished, the oldest first: they have waited longest.

@@ -34,7 +34,7 @@ impl Sender {
             peer.liveness.begin_period(now, rto, peer.paths.len());
         }
         self.grant_retries(now, address);
-        // A retry is due, or the peer has become unresponsive: it may have been replaced.
+        // An attempt is due, or the peer has become unresponsive: it may have been replaced.
         let Some(peer) = self.peers.get(&address) else { return };
         if !peer.liveness.needs_attempt(now) {
             return;
@@ -127,6 +127,7 @@ impl Sender {
             peer.by_routes = true;
             peer.reachable = true;
         }
+        self.line.reopen(address);
         self.learn_routes(address, routes.to_vec());
         Ok(())
     }
@@ -209,6 +210,8 @@ impl Sender {
         }
         let headers = longest_headers(&paths, &*self.resolver);
         self.peers.insert(address, Peer::new(paths, headers, address.port(), local));
+        // What waits may have had no peer to go to.
+        self.line.reopen(address);
         self.reschedule_peer(address);
         Ok(())
     }

@@ -59,6 +59,10 @@ impl Sender {
 
     /// Continues the messages that waited for this peer, which was heard from.
     pub(super) fn resume(&mut self, now: Instant, address: SocketAddr, which: Resume) {
+        if matches!(&which, Resume::Waiting(ids) if ids.is_empty()) {
+            // As with most answers.
+            return;
+        }
         let all = which == Resume::All;
         if all {
             self.end_connects_to(address);

@@ -21,6 +21,8 @@ use std::net::SocketAddr;
 /// messages fits, the shortest of all does, if any.
 // Otherwise a message that fits waits behind one that does not: 5.9 s instead of 0.3. The limit bounds
 // the cost of a pass over the line.
+// A long message can thus be passed until its deadline. Room kept for it would let a peer that does not
+// answer, and so keeps bytes, hold up everybody else.
 const IN_TURN: usize = 8;
 
 /// What waits in line.
@@ -208,12 +210,13 @@ impl Line {
         flows.set(flow, turn);
     }
 
-    /// Lets the flows to a peer, of which a message has ended, have their turns.
+    /// Lets the flows to a peer, of which a message has ended or which has a path again, have their
+    /// turns.
     pub(super) fn reopen(&mut self, peer: SocketAddr) {
-        for kind in [FlowKind::Messages, FlowKind::Requests] {
+        for kind in [FlowKind::Messages, FlowKind::Requests, FlowKind::Connects] {
             let flow = Flow { peer, kind };
-            if let Some(turn) = self.for_window.remove(flow) {
-                self.ready.set(flow, Some(turn));
+            if self.for_window.contains(flow) {
+                self.set(flow, None);
             }
         }
     }

@@ -7,7 +7,6 @@ use super::{ACK_REQUESTS, Pull, backoff};
 use crate::code::Code;
 use crate::config::BurstPolicy;
 use crate::wire::Capabilities;
-use core::fmt::Debug;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 
@@ -16,7 +15,7 @@ use core::time::Duration;
 ///
 /// A message has the policy of the block that it begins next. [`begin`](Self::begin) splits off
 /// that of one block.
-pub(in crate::proto::send) trait Policy: Debug {
+pub(in crate::proto::send) trait Policy {
     /// Begins the next block, of `source_symbols`, which decodes from `expected` symbols if nothing
     /// is lost. `is_clean` says that nothing is lost on its paths, as far as is known. Returns the
     /// policy of that block.

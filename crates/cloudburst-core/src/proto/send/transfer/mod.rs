@@ -7,7 +7,6 @@ mod sent_log;
 
 use self::busy::Busy;
 pub(super) use self::sent_log::SentLog;
-use super::SendOptions;
 use super::recovery::{AnyPolicy, PERSISTENT, Recovery};
 use super::schedule::Rank;
 use super::source::Source;
@@ -89,16 +88,17 @@ impl ActiveBlock {
 impl Transfer {
     pub(super) fn new(
         accepted_at: Instant,
+        deadline: Instant,
         peer: SocketAddr,
         source: &Source,
         policy: AnyPolicy,
-        options: &SendOptions,
+        priority: u8,
         config: &Parameters,
     ) -> Self {
         Self {
             peer,
             ticket: None,
-            deadline: accepted_at + options.deadline.unwrap_or(config.deadline),
+            deadline,
             started_at: None,
             packets: 0,
             last_train: 0,
@@ -109,7 +109,7 @@ impl Transfer {
             starved: false,
             layout: source.layout,
             payload: source.payload(),
-            priority: options.priority,
+            priority,
             policy,
             begin_at: None,
             max_redundancy: config.max_redundancy,

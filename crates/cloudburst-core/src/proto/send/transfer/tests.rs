@@ -27,10 +27,11 @@ fn message(len: usize) -> (Source, Transfer) {
     let source = Source::new(MessageId(9), Role::Plain, bytes, config.code, max_symbol);
     let transfer = Transfer::new(
         Instant::ZERO,
+        Instant::ZERO + config.deadline,
         peer,
         &source,
         AnyPolicy::default(),
-        &SendOptions::default(),
+        4,
         &config,
     );
     (source, transfer)
