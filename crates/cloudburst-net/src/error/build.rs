@@ -113,7 +113,8 @@ pub enum BuildError {
     /// The system refuses something that every endpoint needs.
     #[error("the system refuses {what}{advice}: {source}", advice = after_refusal(source))]
     System {
-        /// What the system refused: a thread, a descriptor for events, or random bytes.
+        /// What the system refused: a thread, random bytes, or a system call by name, which a seccomp filter
+        /// may forbid.
         what: &'static str,
         /// The system's error.
         r#source: io::Error,
@@ -173,6 +174,9 @@ fn after_refusal(error: &io::Error) -> &'static str {
             ": this process has too many files open; raise `ulimit -n`, or lower the number of paths"
         }
         Some(Errno::ENFILE) => ": this host has too many files open; raise `fs.file-max`",
+        Some(Errno::ENOSYS | Errno::EPERM) => {
+            ": a filter (seccomp) of this process or its container may forbid it"
+        }
         _ => "",
     }
 }

@@ -107,8 +107,9 @@ pub(super) struct Meter {
 pub(super) struct Count(AtomicU64);
 
 impl Count {
-    pub(super) fn add(&self, more: usize) {
-        self.0.fetch_add(more as u64, Relaxed);
+    /// Returns the count before.
+    pub(super) fn add(&self, more: usize) -> u64 {
+        self.0.fetch_add(more as u64, Relaxed)
     }
 
     fn read(&self) -> u64 {

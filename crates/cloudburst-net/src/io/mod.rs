@@ -22,6 +22,7 @@
 //! | `egresses` | the numbers of egresses |
 //! | `send`, `encapsulate`, `loss` | sending batches; encapsulation; datagrams that the system refuses |
 //! | `receive`, `poller` | receiving batches; waiting for them, and ending such waits |
+//! | `filter` | system calls that a seccomp filter may refuse |
 //! | `link_speed` | the link speed that the system reports |
 //! | `source` | the local address that packets arrive at or leave from |
 //! | `marks` | DSCP and ECN of outgoing and arriving packets |
@@ -31,6 +32,7 @@ mod config;
 mod counters;
 mod egresses;
 mod encapsulate;
+mod filter;
 pub(crate) mod link_speed;
 mod loss;
 mod marks;

@@ -1,6 +1,8 @@
 //! Waits until sockets are readable or a timer expires, and ends the waits of other threads.
 
+use super::filter::pass;
 use super::socket::EgressSocket;
+use crate::error::BuildError;
 use core::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -68,18 +70,27 @@ impl Ready {
 impl Poller {
     pub(super) fn watch_egresses<'a>(
         egresses: impl IntoIterator<Item = (u16, &'a EgressSocket)>,
-    ) -> Result<Self, Errno> {
-        let wakes = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+    ) -> Result<Self, BuildError> {
+        let wakes = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
+            .map_err(BuildError::refused("eventfd2"))?;
         let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
-        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
-        let ready = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        ready.add(&wakes, EpollEvent::new(EpollFlags::EPOLLIN, WAKE))?;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)
+            .map_err(BuildError::refused("timerfd_create"))?;
+        timer.unset().map_err(BuildError::refused("timerfd_settime"))?;
+        let ready = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)
+            .map_err(BuildError::refused("epoll_create1"))?;
+        let add = |socket: BorrowedFd<'_>, event| {
+            ready.add(socket, event).map_err(BuildError::refused("epoll_ctl"))
+        };
+        add(wakes.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN, WAKE))?;
         // Edge-triggered, so that nobody has to read it.
         let once = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-        ready.add(timer.as_fd(), EpollEvent::new(once, TIMER))?;
+        add(timer.as_fd(), EpollEvent::new(once, TIMER))?;
         for (number, egress) in egresses {
-            ready.add(&egress.socket, EpollEvent::new(EpollFlags::EPOLLIN, number.into()))?;
+            add(egress.socket.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN, number.into()))?;
         }
+        let waited = ready.wait(&mut [], EpollTimeout::ZERO);
+        pass(waited, if cfg!(target_arch = "x86_64") { "epoll_wait" } else { "epoll_pwait" })?;
         Ok(Self { wakes, timer, ready, fruitless: AtomicU32::new(0) })
     }
 
@@ -148,13 +159,17 @@ impl Poller {
         }
     }
 
-    /// Sleeps if sockets were ready too often in a row without a packet.
-    pub(super) fn rest_if_fruitless(&self, fruitful: bool) {
+    /// Sleeps if sockets were ready too often in a row without a packet. Returns whether that has just begun.
+    pub(super) fn rest_if_fruitless(&self, fruitful: bool) -> bool {
         if fruitful {
             self.fruitless.store(0, Relaxed);
-        } else if self.fruitless.fetch_add(1, Relaxed) >= MAX_FRUITLESS {
+            return false;
+        }
+        let before = self.fruitless.fetch_add(1, Relaxed);
+        if before >= MAX_FRUITLESS {
             thread::sleep(REST);
         }
+        before == MAX_FRUITLESS
     }
 
     /// Sleeps after an error that would recur at once.

@@ -1,5 +1,6 @@
 //! Receives datagrams in batches.
 
+use super::filter::is_refusal;
 use super::marks::is_ce;
 use super::poller::{Poller, Ready};
 use super::socket::{EgressSocket, canonical};
@@ -10,7 +11,7 @@ use cloudburst_core::path::Via;
 use core::time::Duration;
 use nix::errno::Errno;
 use nix::sys::socket::{
-    ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrStorage, recvmmsg,
+    ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrStorage, recvmmsg, recvmsg,
 };
 use nix::{cmsg_space, libc};
 use std::array;
@@ -55,8 +56,10 @@ impl Inbox {
 
     /// Waits for packets for at most `timeout`.
     pub(super) fn wait(&self, sockets: &Sockets, timeout: Duration) -> Ready {
-        self.poller.wait(timeout).unwrap_or_else(|_| {
-            sockets.meter.receive_errors.add(1);
+        self.poller.wait(timeout).unwrap_or_else(|error| {
+            if sockets.meter.receive_errors.add(1) == 0 {
+                tracing::warn!(%error, "cannot wait for packets");
+            }
             Poller::rest();
             Ready::nothing()
         })
@@ -93,6 +96,7 @@ impl Inbox {
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut came = 0;
         let mut more = ready.is_full();
+        let mut error = None;
         for (number, failed) in egresses {
             let Some(egress) = sockets.egress(number) else { continue };
             // Clears the pending error of the socket, which would keep it ready forever.
@@ -102,33 +106,37 @@ impl Inbox {
             }
             let filled = sockets.receive_egress(number, egress, &mut buffers, deliver);
             came += filled.unwrap_or(0);
+            error = filled.err().or(error);
             // After an error, the socket may still hold packets. Otherwise, only a full batch is a reason for
             // another call: one that finds no packet takes 300 ns.
-            more |= failed || filled.is_none_or(|filled| filled == BUFFERS);
+            more |= failed || !filled.is_ok_and(|filled| filled < BUFFERS);
         }
         drop(buffers);
-        self.poller.rest_if_fruitless(came > 0);
+        if self.poller.rest_if_fruitless(came > 0) {
+            let error = error.map(tracing::field::display);
+            tracing::warn!(error, "sockets are readable, but give no packet: nothing arrives");
+        }
         more && came > 0
     }
 }
 
 impl Sockets {
-    /// Takes one batch of an egress. Returns how many buffers it filled; `None` after an error.
+    /// Takes one batch of an egress. Returns how many buffers it filled.
     fn receive_egress(
         &self,
         number: u16,
         egress: &EgressSocket,
         buffers: &mut [u8],
         deliver: &mut dyn FnMut(Datagrams<'_>),
-    ) -> Option<usize> {
+    ) -> Result<usize, Errno> {
         let mut arrived = [None; BUFFERS];
         let filled = match self.read(egress, buffers, &mut arrived) {
             Ok(filled) => filled,
-            Err(Errno::EAGAIN | Errno::EINTR) => return Some(0),
-            Err(_) => {
+            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(0),
+            Err(error) => {
                 // An ICMP message about an earlier packet, or trouble with the interface.
                 self.meter.receive_errors.add(1);
-                return None;
+                return Err(error);
             }
         };
         self.meter.batches_received.add(filled);
@@ -144,7 +152,7 @@ impl Sockets {
             // A coalesced batch is delivered under one lock: 44 packets take some 20 us.
             deliver(Datagrams { via, bytes: &mut buffer[..len], segment_size: segment, ce });
         }
-        Some(filled)
+        Ok(filled)
     }
 
     fn read(
@@ -153,12 +161,27 @@ impl Sockets {
         buffers: &mut [u8],
         arrived: &mut [Option<Arrived>; BUFFERS],
     ) -> Result<usize, Errno> {
+        if !self.takes_singly.load(Relaxed) {
+            match self.read_batch(egress, buffers, arrived) {
+                // A filter that was installed after the sockets were opened.
+                Err(error) if is_refusal(error) => self.take_singly(error),
+                read => return read,
+            }
+        }
+        self.read_singly(egress, buffers, arrived)
+    }
+
+    /// Fills all buffers by one system call.
+    fn read_batch(
+        &self,
+        egress: &EgressSocket,
+        buffers: &mut [u8],
+        arrived: &mut [Option<Arrived>; BUFFERS],
+    ) -> Result<usize, Errno> {
         // New headers for each call: the system shortens them to what it wrote, and the next call
-        // might not have enough space in shortened ones. Space for the segment size, the drops, the
-        // mark, and the destination, which is longer for IPv6.
-        let control_space = cmsg_space!(i32, u32, i32, libc::in6_pktinfo);
+        // might not have enough space in shortened ones.
         let mut headers =
-            MultiHeaders::<SockaddrStorage>::preallocate(BUFFERS, Some(control_space));
+            MultiHeaders::<SockaddrStorage>::preallocate(BUFFERS, Some(control_space()));
         let mut buffers = buffers.chunks_mut(BUFFER_LEN);
         let mut slices: [[IoSliceMut<'_>; 1]; BUFFERS] =
             array::from_fn(|_| [IoSliceMut::new(buffers.next().unwrap_or_default())]);
@@ -175,6 +198,35 @@ impl Sockets {
             *arrived = self.read_header(egress, &message);
         }
         Ok(filled)
+    }
+
+    /// Fills the buffers by a system call each.
+    fn read_singly(
+        &self,
+        egress: &EgressSocket,
+        buffers: &mut [u8],
+        arrived: &mut [Option<Arrived>; BUFFERS],
+    ) -> Result<usize, Errno> {
+        let mut control = control_space();
+        let mut filled = 0;
+        for (buffer, arrived) in buffers.chunks_mut(BUFFER_LEN).zip(arrived) {
+            let mut slice = [IoSliceMut::new(buffer)];
+            let fd = egress.socket.as_raw_fd();
+            let read = recvmsg(fd, &mut slice, Some(&mut control), MsgFlags::MSG_DONTWAIT);
+            match read {
+                Ok(message) => *arrived = self.read_header(egress, &message),
+                Err(error) if filled == 0 => return Err(error),
+                // What has arrived counts; the next call reports an error that lasts.
+                Err(_) => break,
+            }
+            filled += 1;
+        }
+        Ok(filled)
+    }
+
+    pub(super) fn take_singly(&self, error: Errno) {
+        self.takes_singly.store(true, Relaxed);
+        tracing::warn!(%error, "the system refuses recvmmsg: taking datagrams one by one, at a higher cost");
     }
 
     /// Reads the header of one buffer. `None` if the contents were truncated.
@@ -218,4 +270,9 @@ impl Sockets {
             self.meter.kernel_drops.add(drops.wrapping_sub(known) as usize);
         }
     }
+}
+
+/// Space for the segment size, the drops, the mark, and the destination, which is longer for IPv6.
+fn control_space() -> Vec<u8> {
+    cmsg_space!(i32, u32, i32, libc::in6_pktinfo)
 }

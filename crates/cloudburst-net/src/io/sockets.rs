@@ -9,6 +9,7 @@ use super::ports;
 use super::socket::{EgressSocket, Family, canonical};
 use crate::error::BuildError;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::AtomicBool;
 
 /// The egress of the socket whose address other endpoints share. No path uses it: it sends only
 /// answers to the handshakes that it received.
@@ -32,6 +33,8 @@ pub(super) struct Sockets {
     pub(super) family: Family,
     pub(super) dscps: Dscps,
     pub(super) meter: Meter,
+    /// Whether the system refuses `recvmmsg`.
+    pub(super) takes_singly: AtomicBool,
     /// How many batches were given to the kernel to segment (GSO), and the errors to report for them,
     /// beginning with batch 0.
     #[cfg(test)]
@@ -82,6 +85,7 @@ impl Sockets {
             family,
             dscps,
             meter: Meter::default(),
+            takes_singly: AtomicBool::new(false),
             #[cfg(test)]
             gso_batches: 0.into(),
             #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::config::UdpConfig;
 use super::counters::IoCounters;
 use super::egresses::EgressNumbers;
+use super::filter;
 use super::poller::{Poller, Ready};
 use super::receive::Inbox;
 use super::socket::{self, EgressSocket, GrantedBuffers};
@@ -48,9 +49,12 @@ impl UdpIo {
     /// [`BuildError::UnfitSocket`], [`BuildError::NoRawSocket`], [`BuildError::SocketOption`] or
     /// [`BuildError::System`].
     pub fn open(config: &UdpConfig, given: Vec<UdpSocket>) -> Result<Self, BuildError> {
+        filter::check()?;
         let sockets = Sockets::open(config, given)?;
-        let poller = Poller::watch_egresses(sockets.numbered())
-            .map_err(BuildError::refused("a descriptor for events"))?;
+        if let Some(refusal) = filter::refuses_batches()? {
+            sockets.take_singly(refusal);
+        }
+        let poller = Poller::watch_egresses(sockets.numbered())?;
         let egresses = sockets.numbered().map(|(_, egress)| egress);
         Ok(Self {
             addr: sockets.addr()?,

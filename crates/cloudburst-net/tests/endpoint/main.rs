@@ -13,6 +13,7 @@ mod deadlines;
 mod dropped_futures;
 mod failures;
 mod faults;
+mod filters;
 mod given_sockets;
 mod marks;
 #[cfg(feature = "metrics")]
