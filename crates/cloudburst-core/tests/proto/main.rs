@@ -30,6 +30,7 @@ mod many;
 mod memory;
 mod mixed_trains;
 mod on_path;
+mod outages;
 mod path_maps;
 mod piggyback;
 mod pool;
