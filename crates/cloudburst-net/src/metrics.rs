@@ -120,6 +120,15 @@ const COUNTERS: &[Series<Counters, u64>] = &[
     (family("cloudburst_rate_lowered_total", Unit::Count, "", "Times that the adaptive rate was lowered."), &[
         ("", |c| c.sender.rate_lowered),
     ]),
+    (family("cloudburst_calls_total", Unit::Count, "outcome", "Calls that ended, by outcome."), &[
+        ("answered", |c| c.calls.calls_answered),
+        ("rejected", |c| c.calls.calls_rejected),
+        ("unknown", |c| c.calls.calls_unknown),
+        ("deadline", |c| c.calls.calls_expired),
+        ("unanswered", |c| c.calls.calls_unanswered),
+        ("overloaded", |c| c.calls.calls_overloaded),
+        ("cancelled", |c| c.calls.calls_cancelled),
+    ]),
     (family("cloudburst_responses_received_total", Unit::Count, "use", "Responses received, by whether a call waited for them."), &[
         ("taken", |c| c.calls.responses_received),
         ("dropped", |c| c.calls.responses_dropped),
@@ -133,11 +142,14 @@ const COUNTERS: &[Series<Counters, u64>] = &[
     (family("cloudburst_requests_withdrawn_total", Unit::Count, "", "Requests that their callers withdrew, before or after the application took them."), &[
         ("", |c| c.calls.requests_withdrawn),
     ]),
-    (family("cloudburst_requests_unanswered_total", Unit::Count, "", "Requests that the application took and did not answer, or whose response did not get through."), &[
-        ("", |c| c.calls.requests_unanswered),
+    (family("cloudburst_requests_served_total", Unit::Count, "outcome", "Requests that the application took, by what it did with them."), &[
+        ("answered", |c| c.calls.requests_answered),
+        ("unanswered", |c| c.calls.requests_unanswered),
+        ("overloaded", |c| c.calls.requests_overloaded),
+        ("cancelled", |c| c.calls.requests_cancelled),
     ]),
-    (family("cloudburst_requests_overloaded_total", Unit::Count, "", "Requests that the application took and refused, because it was overloaded."), &[
-        ("", |c| c.calls.requests_overloaded),
+    (family("cloudburst_responses_failed_total", Unit::Count, "", "Replies of the application that did not get through."), &[
+        ("", |c| c.calls.responses_failed),
     ]),
     (family("cloudburst_handlers_panicked_total", Unit::Count, "", "Handlers of requests that panicked."), &[
         ("", |c| c.calls.handlers_panicked),
@@ -210,6 +222,8 @@ type Histogram = fn(&Latencies) -> &LatencyHistogram;
 const HISTOGRAMS: &[(Family, Histogram)] = &[
     (family("cloudburst_send_duration_seconds", Unit::Seconds, "", "Time from when a message was accepted to STOP, of messages delivered to peers."), |l| &l.sent),
     (family("cloudburst_receive_duration_seconds", Unit::Seconds, "", "Time from the first symbol of a message to the one that completed it."), |l| &l.received),
+    (family("cloudburst_call_duration_seconds", Unit::Seconds, "", "Time from when a call was accepted to its response, of calls that got an answer."), |l| &l.calls),
+    (family("cloudburst_request_duration_seconds", Unit::Seconds, "", "Time from when the application took a request to its reply, of requests that it answered."), |l| &l.requests),
 ];
 
 /// The source of the gauges.

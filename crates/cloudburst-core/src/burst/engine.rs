@@ -11,7 +11,7 @@ use crate::id::{ConnectId, MessageId};
 use crate::path::{OrderError, PathResolver, PathStats};
 use crate::proto::{
     CallId, CallTable, IncomingRequest, Latencies, Message, PeerStats, Prepared, RequestId,
-    SendOptions, Transceiver, TransceiverCounters,
+    SendOptions, Served, Transceiver, TransceiverCounters,
 };
 use crate::time::Instant;
 use crate::wire::Role;
@@ -198,12 +198,11 @@ impl<I: PacketIo> Engine<I> {
         request
     }
 
-    /// Forgets a request that the application has taken: it has begun to reply, or has dropped the
-    /// request.
-    pub fn release(&self, request: RequestId) {
+    /// Forgets a request that the application has taken, and has begun to reply to or dropped.
+    pub fn release(&self, request: &IncomingRequest, served: Served) {
         let mut state = self.shared.lock();
-        state.endpoint.calls.release(request);
-        let on_withdrawn = state.on_withdrawn.remove(&request);
+        state.endpoint.calls.release(self.shared.io.now(), request, served);
+        let on_withdrawn = state.on_withdrawn.remove(&request.id());
         drop(state);
         contain(|| drop(on_withdrawn));
         self.shared.notify_closing();

@@ -96,7 +96,7 @@ impl Transceiver {
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.next_event();
         if let Some(Event::Withdrawn(request)) = &event {
-            self.calls.release(*request);
+            self.calls.release_withdrawn(*request);
         }
         event
     }

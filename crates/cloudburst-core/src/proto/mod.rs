@@ -49,7 +49,9 @@ mod stats;
 mod steps;
 mod transceiver;
 
-pub use calls::{CallCounters, CallId, CallTable, IncomingRequest, Prepared, RequestId, response};
+pub use calls::{
+    CallCounters, CallId, CallTable, IncomingRequest, Prepared, RequestId, Served, response,
+};
 pub use layout::Layout;
 pub(crate) use limits::MAX_BACKOFF;
 pub use marking::{Class, Ecn, Marking};

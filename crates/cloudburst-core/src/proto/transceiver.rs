@@ -5,7 +5,7 @@ use super::observe::Observer;
 use super::stats::{PeerStats, merge};
 use super::{
     CallCounters, CallTable, IncomingRequest, Message, Prepared, Receiver, ReceiverCounters,
-    SendOptions, Sender, SenderCounters, Transmit, response,
+    SendOptions, Sender, SenderCounters, Served, Transmit, response,
 };
 use crate::config::{Config, ConfigError, ListenPorts, Parameters, Security};
 use crate::error::{LocalError, StartError};
@@ -52,6 +52,10 @@ pub struct Latencies {
     pub sent: LatencyHistogram,
     /// Messages received: from the first symbol to the one that completed the message.
     pub received: LatencyHistogram,
+    /// Calls that got an answer: from when the call was accepted to the last symbol of its response.
+    pub calls: LatencyHistogram,
+    /// Requests that the application answered: from when it took them to when it began to reply.
+    pub requests: LatencyHistogram,
 }
 
 impl Transceiver {
@@ -185,7 +189,8 @@ impl Transceiver {
     ) -> Result<MessageId, StartError> {
         let frame = response(request.call, bytes);
         let id = self.send_as(now, request.peer, Role::Response, frame, options)?;
-        self.calls.release(request.id());
+        let served = if bytes.is_some() { Served::Answered } else { Served::Dropped };
+        self.calls.release(now, request, served);
         Ok(id)
     }
 
@@ -203,8 +208,7 @@ impl Transceiver {
     ) -> Result<MessageId, StartError> {
         let frame = self.overload_response(request.id());
         let id = self.send_as(now, request.peer, Role::Response, frame, options)?;
-        self.calls.release(request.id());
-        self.calls.count_overloaded();
+        self.calls.release(now, request, Served::Overloaded);
         Ok(id)
     }
 
@@ -300,10 +304,14 @@ impl Transceiver {
         self.receiver.refused_from
     }
 
-    /// The latencies of messages so far: a copy of about 54 KB.
+    /// The latencies so far: a copy of about 108 KB.
     pub fn latencies(&self) -> Latencies {
-        let received = self.receiver.latencies.clone();
-        Latencies { sent: self.sender.latencies().clone(), received }
+        Latencies {
+            sent: self.sender.latencies().clone(),
+            received: self.receiver.latencies.clone(),
+            calls: self.calls.answered.clone(),
+            requests: self.calls.served.clone(),
+        }
     }
 
     /// The traffic with each peer that this endpoint remembers, ordered by address.

@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use bytes::Bytes;
 use cloudburst_core::burst::{Engine, OnWithdrawn};
 use cloudburst_core::error::{Outcome, Receipt, Rejection};
-use cloudburst_core::proto::{self, CallTable, SendOptions, response};
+use cloudburst_core::proto::{self, CallTable, SendOptions, Served, response};
 use cloudburst_core::wire::Role;
 use core::fmt;
 use std::net::SocketAddr;
@@ -177,14 +177,14 @@ impl Request {
             if let Outcome::Delivered(_) = outcome {
                 return;
             }
-            // The request has been released. Dropping `ended` counts it as unanswered and tells the
+            // The request has been released. Dropping `ended` counts the response as failed and tells the
             // caller, which is needed only after a refusal.
             let mut ended = Self::new(request, deadline, CancelOnDrop(cancellation), endpoint_here);
             ended.registered = false;
             if let Outcome::Rejected(rejection @ Rejection::ByPeer(_)) = outcome {
                 tracing::warn!(%peer, %rejection, "a response was refused by its caller");
             } else {
-                ended.count_unanswered();
+                ended.count_failed();
                 ended.replied = true;
             }
         };
@@ -202,25 +202,22 @@ impl Request {
         Ok(())
     }
 
-    /// Releases the request and counts a refusal: its response, with `bytes` unless it is a refusal, is under way.
+    /// Releases the request: its response, with `bytes` unless it is a refusal, is under way.
     fn begun(&mut self, endpoint: &Endpoint, bytes: Option<&[u8]>) {
-        self.release(endpoint);
-        if bytes.is_none() {
-            endpoint.inner.engine.calls(CallTable::count_overloaded);
-        }
+        self.release(endpoint, if bytes.is_some() { Served::Answered } else { Served::Overloaded });
     }
 
     /// Releases the request: its response is under way, or there is none, so that a shutdown need not wait
     /// for it.
-    fn release(&mut self, endpoint: &Endpoint) {
+    fn release(&mut self, endpoint: &Endpoint, served: Served) {
         if core::mem::take(&mut self.registered) {
-            endpoint.inner.engine.release(self.request.id());
+            endpoint.inner.engine.release(&self.request, served);
         }
     }
 
-    fn count_unanswered(&self) {
+    fn count_failed(&self) {
         let Ok(endpoint) = self.upgrade() else { return };
-        endpoint.inner.engine.calls(CallTable::count_unanswered);
+        endpoint.inner.engine.calls(CallTable::count_failed_response);
     }
 
     /// The response with `bytes`, or the refusal of an overloaded application.
@@ -301,18 +298,16 @@ impl Drop for Request {
             return;
         }
         let Ok(endpoint) = self.upgrade() else { return };
-        let options = self.options(SendOptions::default());
-        // A request without a reply counts only if its response is still awaited.
-        if options.is_ok() || !self.registered {
-            self.count_unanswered();
+        if !self.registered {
+            self.count_failed();
         }
-        if let Ok(options) = options {
+        if let Ok(options) = self.options(SendOptions::default()) {
             // If there is no time for this, the caller waits until its deadline.
             let frame = response(self.request.call, None);
             let peer = self.request.peer;
             let _ = endpoint.inner.start_send(peer, Role::Response, frame, &options, |_| {});
         }
-        self.release(&endpoint);
+        self.release(&endpoint, Served::Dropped);
     }
 }
 

@@ -150,7 +150,7 @@ async fn a_caller_learns_of_a_reply_that_is_dropped_half_way() {
     assert!(timeout(Duration::from_millis(20), reply).await.is_err(), "it takes seconds");
     assert!(slow.counters().sender.symbols_sent > 0);
     assert_eq!(calling.await.unwrap(), Err(SendError::Unanswered));
-    assert_eq!(slow.counters().calls.requests_unanswered, 1);
+    assert_eq!(slow.counters().calls.responses_failed, 1);
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn replies_that_do_not_get_through_in_time_are_counted() {
     let to = slow.local_addr();
     let soon = Duration::from_millis(200);
     let call = async || client.call(to, "a request").deadline(soon).await;
-    let unanswered = || slow.counters().calls.requests_unanswered;
+    let failed = || slow.counters().calls.responses_failed;
     // Made before, because it may take longer than the deadline.
     let response = Bytes::from(bytes(10_000_000, 1));
     let reply = async || {
@@ -171,12 +171,12 @@ async fn replies_that_do_not_get_through_in_time_are_counted() {
         request.reply(response.clone()).await.unwrap_err()
     };
     assert_eq!(tokio::join!(call(), reply()).0, Err(SendError::NoResponse));
-    assert_eq!(unanswered(), 1);
+    assert_eq!(failed(), 1);
     tokio::select! {
         () = slow.serve(1, async |_| response.clone()) => panic!("nobody has shut it down"),
         result = call() => assert_eq!(result, Err(SendError::NoResponse)),
     }
-    eventually("both are counted", || unanswered() == 2);
+    eventually("both are counted", || failed() == 2);
 }
 
 #[tokio::test]

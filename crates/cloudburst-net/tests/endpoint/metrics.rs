@@ -1,12 +1,16 @@
 //! The metrics of endpoints, as an exporter for Prometheus renders them; and that the documentation and the
 //! dashboard match them.
 
-use crate::common::{builder, bytes, endpoint};
-use cloudburst_net::PathMap;
+use crate::common::{TIMEOUT, builder, bytes, endpoint, eventually};
+use cloudburst_net::{Overloaded, PathMap, RequestParts, SendError};
 use metrics::with_local_recorder;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::net::UdpSocket;
+use std::thread;
+use std::time::Duration;
 
 const DOCS: &str = include_str!("../../../../docs/metrics.md");
 const DASHBOARD: &str = include_str!("../../../../tools/grafana.json");
@@ -58,6 +62,75 @@ fn published_metrics_equal_the_counters() {
         let exact = one.latencies().sent.sum().as_secs_f64();
         assert!((sum - exact).abs() <= 0.02 * exact, "{sum} {exact}");
     });
+}
+
+#[test]
+fn calls_are_counted_by_outcome_at_both_ends() {
+    let (recorder, page) = recorder();
+    let client = endpoint();
+    let server = endpoint();
+    let to = server.local_addr();
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let took = Duration::from_millis(20);
+    thread::scope(|scope| {
+        let handler = |request: RequestParts| match &request.bytes[..] {
+            b"overload" => Err(Box::<dyn Error + Send + Sync>::from(Overloaded)),
+            b"fail" => Err("no answer".into()),
+            b"late" => {
+                while !request.is_cancelled() {
+                    thread::yield_now();
+                }
+                Ok("nobody waits")
+            }
+            _ => {
+                thread::sleep(took);
+                Ok("an answer")
+            }
+        };
+        let service = server.clone();
+        scope.spawn(move || service.blocking_try_serve(1, handler));
+        let call = |peer, request: &'static str| client.call(peer, request);
+        call(to, "answer").wait().unwrap();
+        call(to, "answer").wait().unwrap();
+        assert_eq!(call(to, "overload").wait(), Err(SendError::Overloaded));
+        assert_eq!(call(to, "fail").wait(), Err(SendError::Unanswered));
+        let late = call(to, "late").deadline(took).wait();
+        assert_eq!(late, Err(SendError::NoResponse));
+        let nobody = call(silent.local_addr().unwrap(), "rejected").deadline(took).wait();
+        assert_eq!(nobody, Err(SendError::NoAnswer));
+        assert!(call(to, "late").wait_for(took).is_none(), "abandoned");
+        eventually("all are served", || server.counters().calls.requests_cancelled == 2);
+        assert!(server.blocking_shutdown(TIMEOUT));
+    });
+    with_local_recorder(&recorder, || {
+        client.metrics().label("end", "client").publish();
+        server.metrics().label("end", "server").publish();
+    });
+    let calls = |outcome: &str| {
+        value(&page, &format!("cloudburst_calls_total{{end=\"client\",outcome=\"{outcome}\"}}"))
+    };
+    for (outcome, count) in [
+        ("answered", 2.0),
+        ("rejected", 1.0),
+        ("unknown", 0.0),
+        ("deadline", 1.0),
+        ("unanswered", 1.0),
+        ("overloaded", 1.0),
+        ("cancelled", 1.0),
+    ] {
+        assert_eq!(calls(outcome), count, "{outcome}");
+    }
+    for (outcome, count) in
+        [("answered", 2.0), ("unanswered", 1.0), ("overloaded", 1.0), ("cancelled", 2.0)]
+    {
+        let series = "cloudburst_requests_served_total{end=\"server\",outcome";
+        assert_eq!(value(&page, &format!("{series}=\"{outcome}\"}}")), count, "{outcome}");
+    }
+    // Published from when `metrics` was called, so read here.
+    let calls = client.latencies().calls;
+    let requests = server.latencies().requests;
+    assert_eq!((calls.count(), requests.count()), (2, 2));
+    assert!(calls.sum() >= requests.sum() && requests.sum() >= 2 * took);
 }
 
 #[test]

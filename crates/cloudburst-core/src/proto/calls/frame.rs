@@ -88,6 +88,8 @@ pub struct IncomingRequest {
     /// When the caller stops waiting, as the callee estimates it: counted from when the request was
     /// complete.
     pub deadline: Instant,
+    /// When the application took it.
+    pub taken_at: Instant,
     /// The payload.
     pub bytes: Bytes,
 }
@@ -95,7 +97,7 @@ pub struct IncomingRequest {
 /// Shows the length of the payload, not the payload.
 impl core::fmt::Debug for IncomingRequest {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let Self { peer, call, deadline, bytes } = self;
+        let Self { peer, call, deadline, taken_at: _, bytes } = self;
         let mut shown = f.debug_struct("IncomingRequest");
         shown.field("peer", peer).field("call", call).field("deadline", deadline);
         shown.field("len", &bytes.len()).finish()
@@ -122,7 +124,7 @@ impl IncomingRequest {
         let Message { peer, arrived_at, mut bytes, .. } = message;
         let call = CallId(bytes.try_get_u64().ok()?);
         let timeout = Duration::from_millis(bytes.try_get_u32().ok()?.into());
-        Some(Self { peer, call, deadline: arrived_at + timeout, bytes })
+        Some(Self { peer, call, deadline: arrived_at + timeout, taken_at: arrived_at, bytes })
     }
 }
 

@@ -10,4 +10,4 @@ mod table;
 pub use frame::{CallId, IncomingRequest, Prepared, RequestId, response};
 pub(super) use frame::{answered, overload, refusal, with_timeout, withdrawal};
 pub(super) use table::CancelledCall;
-pub use table::{CallCounters, CallTable};
+pub use table::{CallCounters, CallTable, Served};

@@ -5,6 +5,7 @@ use super::frame::{
 };
 use crate::error::{CallFailure, Outcome};
 use crate::id::MessageId;
+use crate::latency::LatencyHistogram;
 use crate::proto::Message;
 use crate::proto::indexed::Indexed;
 use crate::rng::Seed;
@@ -19,6 +20,20 @@ use std::net::SocketAddr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallCounters {
+    /// Calls that got an answer.
+    pub calls_answered: u64,
+    /// Calls whose requests were not delivered, and never will be.
+    pub calls_rejected: u64,
+    /// Calls whose requests may or may not have been delivered.
+    pub calls_unknown: u64,
+    /// Calls whose requests were delivered, and whose deadlines passed without a response.
+    pub calls_expired: u64,
+    /// Calls whose requests the callee's application dropped.
+    pub calls_unanswered: u64,
+    /// Calls that the callee's application refused, because it was overloaded.
+    pub calls_overloaded: u64,
+    /// Calls that this application abandoned.
+    pub calls_cancelled: u64,
     /// Responses that ended a call.
     pub responses_received: u64,
     /// Responses that no call waits for: late ones, duplicates, and those whose callers have given
@@ -28,10 +43,16 @@ pub struct CallCounters {
     pub requests_received: u64,
     /// Requests whose callers had given up before the application took them.
     pub requests_expired: u64,
-    /// Requests that the application dropped without a reply, or whose reply did not get through.
+    /// Requests that the application took and began to answer.
+    pub requests_answered: u64,
+    /// Requests that the application took and dropped without a reply.
     pub requests_unanswered: u64,
     /// Requests that the application took and refused, because it was overloaded.
     pub requests_overloaded: u64,
+    /// Requests that the application took and whose callers stopped waiting before it replied.
+    pub requests_cancelled: u64,
+    /// Replies that did not get through.
+    pub responses_failed: u64,
     /// Requests that were refused because this endpoint was closing. The application has not seen
     /// them.
     pub requests_refused: u64,
@@ -66,12 +87,28 @@ pub struct CallTable {
     given_up: HashSet<RequestId>,
     withdrawn: VecDeque<RequestId>,
     counters: CallCounters,
+    /// Of calls that got an answer, from when they began.
+    pub(in crate::proto) answered: LatencyHistogram,
+    /// Of requests that the application answered, from when it took them.
+    pub(in crate::proto) served: LatencyHistogram,
+}
+
+/// What the application did with a request that it has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// It began to answer.
+    Answered,
+    /// It refused the request, because it is overloaded.
+    Overloaded,
+    /// It dropped the request.
+    Dropped,
 }
 
 #[derive(Debug)]
 struct Waiting {
     peer: SocketAddr,
     request: MessageId,
+    since: Instant,
     until: Instant,
     /// Whether the callee has the request.
     delivered: bool,
@@ -100,6 +137,8 @@ impl CallTable {
             given_up: HashSet::new(),
             withdrawn: VecDeque::new(),
             counters: CallCounters::default(),
+            answered: LatencyHistogram::default(),
+            served: LatencyHistogram::default(),
         }
     }
 
@@ -123,13 +162,15 @@ impl CallTable {
     ) {
         let until = now + call.timeout;
         self.timers.set(call.id, Some(until));
-        self.waiting.insert(call.id, Waiting { peer, request, until, delivered: false });
+        self.waiting
+            .insert(call.id, Waiting { peer, request, since: now, until, delivered: false });
         self.requests.insert(request, call.id);
     }
 
     /// Forgets a call whose caller no longer waits. Returns `None` if the call has ended.
     pub(in crate::proto) fn forget(&mut self, id: CallId) -> Option<CancelledCall> {
         let Waiting { peer, request, until, delivered, .. } = self.remove(id)?;
+        self.counters.calls_cancelled += 1;
         Some(CancelledCall { request, delivered: delivered.then_some((peer, until)) })
     }
 
@@ -162,7 +203,7 @@ impl CallTable {
             Outcome::Rejected(rejection) => CallFailure::Rejected(*rejection),
             Outcome::Unknown(reason) => CallFailure::Unknown(*reason),
         };
-        self.end(id, Err(failure));
+        self.fail(id, failure);
     }
 
     /// Handles a response from any peer.
@@ -170,17 +211,19 @@ impl CallTable {
         let Some((id, result)) = parse_response(message.bytes) else {
             return self.counters.malformed += 1;
         };
-        if self.end(id, result) {
-            self.counters.responses_received += 1;
-        } else {
-            self.counters.responses_dropped += 1;
+        let Some(call) = self.remove(id) else { return self.counters.responses_dropped += 1 };
+        self.counters.responses_received += 1;
+        if result.is_ok() {
+            self.answered.record(message.arrived_at.saturating_since(call.since));
         }
+        self.end(id, result);
     }
 
     /// Accepts a request for the application, which must [release](Self::release) it. Returns
     /// `None` if it has expired or is malformed.
     pub(crate) fn accept(&mut self, now: Instant, message: Message) -> Option<IncomingRequest> {
-        let request = self.parse(now, message)?;
+        let mut request = self.parse(now, message)?;
+        request.taken_at = now;
         self.open.set(request.id(), Some(request.deadline));
         self.counters.requests_received += 1;
         Some(request)
@@ -212,13 +255,32 @@ impl CallTable {
         Some(request)
     }
 
-    /// Releases a request: the application has replied to it, has dropped it, or knows that its
-    /// caller no longer waits.
-    pub(crate) fn release(&mut self, id: RequestId) {
-        self.open.remove(id);
+    /// Releases a request that the application has replied to or dropped.
+    pub(crate) fn release(&mut self, now: Instant, request: &IncomingRequest, served: Served) {
+        let awaited = self.forget_request(request.id()) && now < request.deadline;
+        match served {
+            Served::Answered => {
+                self.counters.requests_answered += 1;
+                self.served.record(now.saturating_since(request.taken_at));
+            }
+            Served::Overloaded => self.counters.requests_overloaded += 1,
+            Served::Dropped if awaited => self.counters.requests_unanswered += 1,
+            Served::Dropped => self.counters.requests_cancelled += 1,
+        }
+    }
+
+    /// Releases a request of which the application knows that its caller no longer waits.
+    pub(crate) fn release_withdrawn(&mut self, id: RequestId) {
+        self.forget_request(id);
+        self.counters.requests_cancelled += 1;
+    }
+
+    /// Whether the request's caller still waits.
+    fn forget_request(&mut self, id: RequestId) -> bool {
         if self.given_up.remove(&id) {
             self.withdrawn.retain(|withdrawn| *withdrawn != id);
         }
+        self.open.remove(id).is_some()
     }
 
     /// Whether the application has this request and its caller still waits.
@@ -267,7 +329,7 @@ impl CallTable {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(id) = self.timers.pop_due(now) {
             if self.waiting.get(&id).is_some_and(|waiting| waiting.delivered) {
-                self.end(id, Err(CallFailure::Deadline));
+                self.fail(id, CallFailure::Deadline);
             }
         }
         while let Some(id) = self.open.pop_due(now) {
@@ -285,15 +347,9 @@ impl CallTable {
         self.ended.pop_front()
     }
 
-    /// Counts a request that the application dropped without a reply, or whose reply did not get
-    /// through.
-    pub fn count_unanswered(&mut self) {
-        self.counters.requests_unanswered += 1;
-    }
-
-    /// Counts a request that the application refused, because it was overloaded.
-    pub fn count_overloaded(&mut self) {
-        self.counters.requests_overloaded += 1;
+    /// Counts a reply that did not get through.
+    pub fn count_failed_response(&mut self) {
+        self.counters.responses_failed += 1;
     }
 
     /// Counts a panic of one of the application's handlers.
@@ -335,13 +391,25 @@ impl CallTable {
         self.withdrawn.push_back(id);
     }
 
-    /// Ends a call. Returns `false` if no such call waits.
-    fn end(&mut self, id: CallId, result: Result<Bytes, CallFailure>) -> bool {
-        let waits = self.remove(id).is_some();
-        if waits {
-            self.ended.push_back((id, result));
+    /// Ends a call, if it waits.
+    fn fail(&mut self, id: CallId, failure: CallFailure) {
+        if self.remove(id).is_some() {
+            self.end(id, Err(failure));
         }
-        waits
+    }
+
+    /// Reports the end of a call that no longer waits.
+    fn end(&mut self, id: CallId, result: Result<Bytes, CallFailure>) {
+        let counters = &mut self.counters;
+        *match &result {
+            Ok(_) => &mut counters.calls_answered,
+            Err(CallFailure::Rejected(_)) => &mut counters.calls_rejected,
+            Err(CallFailure::Unknown(_)) => &mut counters.calls_unknown,
+            Err(CallFailure::Deadline) => &mut counters.calls_expired,
+            Err(CallFailure::Unanswered) => &mut counters.calls_unanswered,
+            Err(CallFailure::Overloaded) => &mut counters.calls_overloaded,
+        } += 1;
+        self.ended.push_back((id, result));
     }
 
     fn remove(&mut self, id: CallId) -> Option<Waiting> {
@@ -436,14 +504,14 @@ mod tests {
     }
 
     /// Offers the application the request of a caller with `call`.
-    fn offered(calls: &mut CallTable, now: Instant, call: &Prepared) -> Option<RequestId> {
+    fn offered(calls: &mut CallTable, now: Instant, call: &Prepared) -> Option<IncomingRequest> {
         let peer = callee();
         let id = MessageId(0);
         let role = crate::wire::Role::Request;
         let message = Message { peer, id, role, arrived_at: now, bytes: call.frame.clone() };
         let accepted = calls.accept(now, message);
         calls.check_invariants();
-        accepted.map(|request| request.id())
+        accepted
     }
 
     #[test]
@@ -451,7 +519,8 @@ mod tests {
         for is_late in [false, true] {
             let (mut calls, _) = calls();
             let call = calls.prepare(None, b"another request");
-            let first = offered(&mut calls, Instant::ZERO, &call).unwrap();
+            let request = offered(&mut calls, Instant::ZERO, &call).unwrap();
+            let first = request.id();
             if is_late {
                 calls.handle_timeout(DUE);
             }
@@ -460,8 +529,9 @@ mod tests {
             assert_eq!(offered(&mut calls, DUE, &call), None, "the application has it");
             assert_eq!(calls.counters().malformed, 1);
             assert_eq!((calls.poll_withdrawn(), calls.poll_withdrawn()), (Some(first), None));
-            calls.release(first);
-            assert_eq!(offered(&mut calls, DUE, &call), Some(first));
+            calls.release(DUE, &request, Served::Dropped);
+            assert_eq!(calls.counters().requests_cancelled, 1);
+            assert_eq!(offered(&mut calls, DUE, &call).unwrap().id(), first);
             assert_eq!((calls.open_requests(), calls.is_open(first)), (1, true));
         }
     }
@@ -470,10 +540,10 @@ mod tests {
     fn releasing_a_request_discards_its_unreported_withdrawal() {
         let (mut calls, _) = calls();
         let call = calls.prepare(None, b"another request");
-        let first = offered(&mut calls, Instant::ZERO, &call).unwrap();
-        calls.on_withdrawn(first, false);
-        calls.release(first);
-        assert_eq!(offered(&mut calls, Instant::ZERO, &call), Some(first));
+        let request = offered(&mut calls, Instant::ZERO, &call).unwrap();
+        calls.on_withdrawn(request.id(), false);
+        calls.release(Instant::ZERO, &request, Served::Dropped);
+        assert_eq!(offered(&mut calls, Instant::ZERO, &call), Some(request));
         assert_eq!(calls.poll_withdrawn(), None, "that withdrawal was of the released request");
     }
 }
