@@ -239,6 +239,8 @@ local function measure(tvb)
     if kind == SYMBOL then return ends_of_symbol(tvb) end
     if kind == ANSWER then return ends_of_answer(tvb) end
     if kind == VERSIONS then return { least + tvb(1, 1):uint() } end
+    -- Zeros may come before its MAC.
+    if kind == HELLO then return { tvb:len() } end
     return { least }
 end
 
@@ -300,7 +302,7 @@ local function hello(tvb, tree)
         tree:add(f.tag, tvb(22, TAG))
         info = info .. " current=0x" .. tostring(tvb(12, 4))
     end
-    tree:add(f.mac, tvb(48, MAC))
+    tree:add(f.mac, tvb(tvb:len() - MAC, MAC))
     return info
 end
 

@@ -64,6 +64,14 @@ impl Transceiver {
         }
     }
 
+    /// Shows peers where this endpoint is now, after its own addresses have changed: those that it has
+    /// work with, and those that may still hold a session. Each is sent a HELLO, within the share of
+    /// repeated ones, until it answers or has not for some seconds.
+    pub fn announce(&mut self, now: Instant) {
+        let heard = self.receiver.peers().map(|(peer, _)| peer).collect();
+        self.sender.announce(now, &heard);
+    }
+
     /// Fills `buffer`, which must be empty, with the next datagrams for one path.
     ///
     /// Answers yield to one batch of symbols, and one ANSWER leaves with it where possible (a

@@ -18,6 +18,13 @@ pub enum Contents {
     },
     /// A HELLO or OPEN to a peer.
     Handshake(SocketAddr),
+    /// A HELLO that checks a peer in its session: its address, the path's MTU, or that it is there.
+    Check {
+        /// The peer.
+        peer: SocketAddr,
+        /// Identifies the check.
+        nonce: u64,
+    },
     /// Answers to symbols and to handshakes.
     Answers,
 }

@@ -289,6 +289,26 @@ fn a_packet_of_one_kind_is_none_of_another() {
 }
 
 #[test]
+fn a_hello_may_be_longer_and_all_of_it_is_authenticated() {
+    let mut sealer = Sealer::new(current());
+    let long = bytes(|key, out| {
+        let Hello { path, count, .. } = hello();
+        Hello::write_padded(1_472, path, count, NONCE, Some(&mut sealer), key, out);
+    });
+    assert_eq!(long.len(), 1_472);
+    assert_eq!(long[..38], hello_packet()[..38]);
+    assert_eq!(long[38..1_456], [0; 1_418]);
+    let (_, read) = Hello::parse(&[key()], &long).unwrap().unwrap();
+    assert_eq!(read.open(&long, &mut Opener::new(current())), Ok(()));
+    for at in 0..long.len() {
+        let mut changed = long.clone();
+        changed[at] ^= 1;
+        assert_ne!(parse_all(&[key()], &changed)[0], Ok(true), "byte {at}");
+    }
+    assert_eq!(parse_all(&[key()], &long[..1_471])[0], Ok(false));
+}
+
+#[test]
 fn every_changed_bit_is_noticed_and_every_other_length_is_malformed() {
     for packet in packets() {
         for bit in 0..packet.len() * 8 {
@@ -299,7 +319,13 @@ fn every_changed_bit_is_noticed_and_every_other_length_is_malformed() {
         for len in (0..packet.len()).chain([packet.len() + 1]) {
             let mut other = packet.clone();
             other.resize(len, 0);
-            assert!(parse_all(&[key()], &other).iter().all(Result::is_err), "{len} bytes");
+            let parsed = parse_all(&[key()], &other);
+            let is_long_hello = packet.len() == HELLO_LEN && len > HELLO_LEN;
+            let accepts_length = |at: usize| at == 0 && is_long_hello && packet[0] & 0xf == 1;
+            for (at, result) in parsed.into_iter().enumerate() {
+                assert!(result.is_err() || accepts_length(at), "{len} bytes");
+                assert_ne!(result, Ok(true), "{len} bytes");
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Handshakes, and the sessions that they open or that the receiving half has accepted.
 
-use super::hellos::HelloRank;
+use super::hellos::{HelloOf, HelloRank};
 use super::liveness::Resume;
 use super::peers::with_port;
 use super::{Outgoing, Sender};
@@ -109,7 +109,7 @@ impl Sender {
         peer.paths.heard(now, retry.path, 0);
         opening.on_retry(retry.path, retry.return_path);
         let attempt = peer.liveness.on_retry();
-        self.hellos.due.set(address, Some(HelloRank { attempt, since: now }));
+        self.hellos.due.set(HelloOf::Handshake(address), Some(HelloRank { attempt, since: now }));
         self.reschedule_peer(address);
         Some(())
     }
@@ -258,8 +258,11 @@ impl Sender {
     }
 
     /// Handles the report of a peer, in its session, that the session is alive: an answer to the
-    /// handshake with `nonce`. A session that has ended stays ended.
+    /// handshake or the check with `nonce`. A session that has ended stays ended.
     pub(super) fn on_alive(&mut self, now: Instant, address: SocketAddr, nonce: u64) {
+        if self.on_check_alive(now, address, nonce) {
+            return;
+        }
         let peer = self.peers.get(&address).filter(|peer| !peer.has_ended());
         let opening = peer.and_then(|peer| peer.opening.as_ref());
         if opening.is_none_or(|opening| opening.nonce != nonce || opening.is_outdated(now)) {
@@ -318,6 +321,7 @@ impl Sender {
             }
         }
         self.use_own_paths(address);
+        self.drop_checks(address);
         let Some(peer) = self.peers.get_mut(&address) else { return };
         self.sessions.insert(flow.answers.session, address);
         peer.install(now, remote, flow, confirmed);
@@ -386,7 +390,7 @@ impl Sender {
             peer.liveness.attempt(peer.paths.len());
             let attempt = peer.liveness.attempt_to_send();
             let rank = attempt.map(|attempt| HelloRank { attempt, since: now });
-            self.hellos.due.set(address, rank);
+            self.hellos.due.set(HelloOf::Handshake(address), rank);
         }
         self.reschedule_peer(address);
     }
@@ -418,7 +422,7 @@ impl Sender {
         let opening = peer.opening.take()?;
         peer.liveness.end_attempts();
         self.openings.remove(&opening.nonce);
-        self.hellos.due.remove(address);
+        self.hellos.due.remove(HelloOf::Handshake(address));
         Some(opening)
     }
 }

@@ -1,6 +1,7 @@
 //! The queue of HELLOs and OPENs: which is sent next, and when. Those of a first attempt leave at
 //! once, repeated ones within a small share of the link.
 
+use super::checks::CheckId;
 use crate::proto::indexed::Indexed;
 use crate::rate::Pacer;
 use crate::time::Instant;
@@ -18,11 +19,11 @@ const MAX_RETRY_RATE: f64 = 2_500_000.0;
 /// nearly three.
 const RETRY_BURST: Duration = Duration::from_millis(25);
 
-/// Rank of a peer among those to which HELLOs are due. The peer with the fewest attempts goes
-/// first, so a new peer does not wait for those that have not answered for long.
+/// Rank among those whose HELLOs are due. The one with the fewest attempts goes first, so a new peer
+/// does not wait for those that have not answered for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HelloRank {
-    /// Attempts of the handshake, including this one.
+    /// Attempts of the handshake, or copies of the check, including this one.
     pub(super) attempt: u32,
     /// Since when they are due.
     pub(super) since: Instant,
@@ -35,10 +36,18 @@ impl HelloRank {
     }
 }
 
-/// Peers to which HELLOs are due.
+/// What a HELLO is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum HelloOf {
+    /// The handshake with a peer.
+    Handshake(SocketAddr),
+    Check(CheckId),
+}
+
+/// Handshakes and checks whose HELLOs are due.
 #[derive(Debug)]
 pub(super) struct Hellos {
-    pub(super) due: Indexed<SocketAddr, HelloRank>,
+    pub(super) due: Indexed<HelloOf, HelloRank>,
     /// Spaces repeated HELLOs.
     retries: Pacer,
 }
@@ -70,8 +79,8 @@ impl Hellos {
 mod tests {
     use super::*;
 
-    fn peer(number: u8) -> SocketAddr {
-        ([10, 0, 0, number], 7000).into()
+    fn peer(number: u8) -> HelloOf {
+        HelloOf::Handshake(([10, 0, 0, number], 7000).into())
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Invariants that hold between any two calls of a sender.
 
+use super::hellos::HelloOf;
 use super::peer::Peer;
 use super::transfer::Transfer;
 use super::waiting::Ticket;
@@ -22,6 +23,17 @@ impl Sender {
         self.messages.iter().for_each(|(&id, message)| self.check_message(id, message));
         self.connects.iter().for_each(|(&id, &address)| self.check_connect(id, address));
         self.check_line();
+        self.check_checks();
+    }
+
+    fn check_checks(&self) {
+        for (&id, check) in &self.checks.0 {
+            let session = self.peers.get(&id.peer).and_then(|peer| peer.session.as_ref());
+            assert!(session.is_some(), "{id:?}: no session");
+            let is_due = self.hellos.due.contains(HelloOf::Check(id));
+            let waits = self.timers.contains(Timer::Check(id));
+            assert!(is_due != waits, "{id:?}: {check:?} is either to be sent or waits");
+        }
     }
 
     fn check_totals(&self) {
@@ -35,7 +47,8 @@ impl Sender {
         assert_eq!(self.sessions.len(), peers(|peer| peer.session.is_some()), "sessions");
         assert_eq!(self.openings.len(), peers(|peer| peer.opening.is_some()), "handshakes");
         let sends_hello = |peer: &Peer| peer.liveness.attempt_to_send().is_some();
-        assert_eq!(self.hellos.due.len(), peers(sends_hello), "HELLOs due");
+        let due = self.hellos.due.iter().filter(|(of, _)| matches!(of, HelloOf::Handshake(_)));
+        assert_eq!(due.count(), peers(sends_hello), "HELLOs due");
         assert_eq!(self.idle.len(), peers(|peer| peer.idle_since().is_some()), "idle peers");
         let bursts = |transfer: &Transfer| self.peers[&transfer.peer].lets_burst(transfer);
         let transfers = self.messages.values().map(|message| &message.transfer);
@@ -52,6 +65,7 @@ impl Sender {
                     let ticket = Ticket::Connect(id);
                     self.connects.contains_key(&id) || self.line.get(ticket).is_some()
                 }
+                Timer::Check(id) => self.checks.0.contains_key(&id),
             };
             assert!(exists, "{timer:?}: it has ended");
         }
@@ -63,7 +77,7 @@ impl Sender {
             assert!(timer.is_some_and(|timer| timer <= due), "{at}: nothing wakes it at {due:?}");
         }
         assert_eq!(self.idle.rank(at), peer.idle_since(), "{at}: its rank among idle peers");
-        let attempt = self.hellos.due.rank(at).map(|rank| rank.attempt);
+        let attempt = self.hellos.due.rank(HelloOf::Handshake(at)).map(|rank| rank.attempt);
         assert_eq!(attempt, peer.liveness.attempt_to_send(), "{at}: pending HELLOs");
         if let Some(opening) = &peer.opening {
             assert_eq!(self.openings.get(&opening.nonce), Some(&at), "{at}: handshake not found");

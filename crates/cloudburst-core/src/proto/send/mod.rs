@@ -1,6 +1,7 @@
 //! Bursts messages until the receiver says STOP (Algorithm 1, section III-B).
 
 mod answers;
+mod checks;
 mod connects;
 #[cfg(test)]
 mod costs;
@@ -24,6 +25,7 @@ mod transfer;
 mod transmit;
 mod waiting;
 
+use self::checks::{CheckId, Checks};
 pub use self::counters::SenderCounters;
 use self::hellos::Hellos;
 pub use self::options::SendOptions;
@@ -108,6 +110,7 @@ pub(crate) struct Sender {
     /// Probes to be sent.
     probes_due: VecDeque<ProbeDue>,
     hellos: Hellos,
+    checks: Checks,
     /// Unresponsive peers to which retries are due, in turn.
     retries_due: Indexed<SocketAddr, u64>,
     /// Spaces these retries.
@@ -134,6 +137,7 @@ enum Timer {
     Message(MessageId),
     Peer(SocketAddr),
     Connect(ConnectId),
+    Check(CheckId),
 }
 
 /// What a sender still accepts.
@@ -190,6 +194,7 @@ impl Sender {
                 .adaptive_rate
                 .then(|| Box::new(RateLimit::new(capacity as f64 * config.rate, config.mtu))),
             hellos: Hellos::new(capacity, config.rate / LIVENESS_SHARE),
+            checks: Checks::default(),
             retries_due: Indexed::default(),
             retries: Pacer::new(capacity, config.rate / LIVENESS_SHARE),
             config,
@@ -490,6 +495,7 @@ impl Sender {
                 Timer::Message(id) => self.message_timeout(now, id),
                 Timer::Peer(peer) => self.peer_timeout(now, peer),
                 Timer::Connect(id) => self.connect_timeout(id),
+                Timer::Check(id) => self.check_timeout(now, id),
             }
         }
         self.recycler.handle_timeout(now);

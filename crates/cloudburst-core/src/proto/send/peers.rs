@@ -222,6 +222,7 @@ impl Sender {
         let Some(address) = self.idle.first() else { return false };
         tracing::debug!(peer = %address, "idle peer forgotten");
         self.end_handshake(address);
+        self.drop_checks(address);
         if let Some(peer) = self.peers.remove(&address) {
             self.timers.remove(Timer::Peer(address));
             self.retries_due.remove(address);

@@ -37,12 +37,25 @@ impl Head {
         len: usize,
         packet: &[u8],
     ) -> Result<(Self, Cursor<'_>), WireError> {
+        let read = Self::read_padded(kind, len, packet)?;
+        check_len(len, packet)?;
+        Ok(read)
+    }
+
+    /// [`read`](Self::read) for a packet that may also be longer.
+    pub(super) fn read_padded(
+        kind: Kind,
+        least: usize,
+        packet: &[u8],
+    ) -> Result<(Self, Cursor<'_>), WireError> {
         let mut cursor = Cursor::new(packet);
         let first = cursor.u8()?;
         if Kind::of(packet)? != kind {
             return Err(WireError::Undefined { field: "kind", got: first & 0x0f });
         }
-        check_len(len, packet)?;
+        if packet.len() < least {
+            return Err(WireError::TooShort { needed: least, got: packet.len() });
+        }
         Ok((Self::read_after_first(&mut cursor)?, cursor))
     }
 

@@ -1,7 +1,7 @@
 //! HELLO and RETRY: the first round trip, after which the responder knows that the initiator
 //! receives at its address.
 //!
-//! Both have the same length, so that an answer is never larger than its cause.
+//! A HELLO is at least as long as a RETRY, so that an answer is never larger than its cause.
 
 use super::{
     super::{
@@ -18,7 +18,7 @@ use crate::id::{PathId, SessionId};
 use bytes::BufMut;
 use std::net::SocketAddr;
 
-/// Bytes of a HELLO.
+/// Bytes of the shortest HELLO.
 pub const HELLO_LEN: usize = SEALED_LEN + HELLO_PADDING + MAC_LEN;
 /// Bytes of a RETRY.
 pub const RETRY_LEN: usize = HEAD_LEN + 16 + 18 + 2 + MAC_LEN;
@@ -26,7 +26,7 @@ pub const RETRY_LEN: usize = HEAD_LEN + 16 + 18 + 2 + MAC_LEN;
 /// Bytes of a HELLO that the current session authenticates, without and with their tag.
 const CLEAR_LEN: usize = HEAD_LEN + 4 + 6;
 const SEALED_LEN: usize = CLEAR_LEN + TAG_LEN;
-/// Zeros that make a HELLO as long as its answer.
+/// Zeros that make the shortest HELLO as long as its answer.
 const HELLO_PADDING: usize = 10;
 
 /// HELLO: requests confirmation that a session is still held, or a token to open one.
@@ -72,6 +72,20 @@ impl Hello {
         key: &HelloKey,
         out: &mut Vec<u8>,
     ) {
+        Self::write_padded(HELLO_LEN, path, count, nonce, current, key, out);
+    }
+
+    /// [`write`](Self::write) for a packet of `len` bytes, at least [`HELLO_LEN`].
+    pub fn write_padded(
+        len: usize,
+        path: PathId,
+        count: u8,
+        nonce: u64,
+        current: Option<&mut Sealer>,
+        key: &HelloKey,
+        out: &mut Vec<u8>,
+    ) {
+        debug_assert!(len >= HELLO_LEN, "{len} bytes are too few");
         let start = out.len();
         Head { second: count, path, nonce }.write(Kind::Hello, out);
         // Sealed like a symbol of the session, and accepted once: knowledge of the pre-shared key
@@ -83,7 +97,7 @@ impl Hello {
         } else {
             out.put_bytes(0, SEALED_LEN - HEAD_LEN);
         }
-        out.put_bytes(0, HELLO_PADDING);
+        out.put_bytes(0, len.saturating_sub(SEALED_LEN + MAC_LEN));
         key.append(start, out);
     }
 
@@ -102,9 +116,9 @@ impl Hello {
     ///
     /// # Errors
     ///
-    /// [`WireError`] for another version, kind or length.
+    /// [`WireError`] for another version or kind, or too few bytes.
     pub fn parse(keys: &[HelloKey], packet: &[u8]) -> Result<Option<(usize, Self)>, WireError> {
-        let (head, mut rest) = Head::read(Kind::Hello, HELLO_LEN, packet)?;
+        let (head, mut rest) = Head::read_padded(Kind::Hello, HELLO_LEN, packet)?;
         let current = SessionId(rest.u32()?);
         let number = rest.u48()?;
         let Head { path, second: count, nonce } = head;

@@ -2,8 +2,9 @@
 
 use crate::naming::is_alias;
 use crate::path::{Opportunity, Via};
-use crate::proto::send::hellos::HelloRank;
-use crate::proto::send::{Sender, with_port};
+use crate::proto::send::checks::CheckId;
+use crate::proto::send::hellos::{HelloOf, HelloRank};
+use crate::proto::send::{Sender, Timer, with_port};
 use crate::proto::session::Invitation;
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
@@ -11,14 +12,15 @@ use crate::wire::handshake::{ANY_RETURN_PATH, Hello};
 use std::net::SocketAddr;
 
 impl Sender {
-    /// The peer whose HELLO may be sent now.
-    fn next_hello(&mut self, now: Instant) -> Option<(HelloRank, SocketAddr)> {
+    /// What a HELLO may be sent for now.
+    fn next_hello(&mut self, now: Instant) -> Option<(HelloRank, HelloOf)> {
         while self.hellos.ready_at()? <= now {
-            let address = self.hellos.due.first()?;
+            let of = self.hellos.due.first()?;
             let rank = self.hellos.due.first_rank()?;
+            let HelloOf::Handshake(address) = of else { return Some((rank, of)) };
             let waited_for = self.peers.get(&address).is_some_and(|peer| !peer.is_idle());
             if waited_for || !rank.is_retry() {
-                return Some((rank, address));
+                return Some((rank, of));
             }
             // Everything that waited for it has ended in the meantime.
             self.end_handshake(address);
@@ -33,7 +35,36 @@ impl Sender {
         now: Instant,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let (rank, address) = self.next_hello(now)?;
+        let (rank, of) = self.next_hello(now)?;
+        let (address, via, contents) = match of {
+            HelloOf::Handshake(peer) => {
+                (peer, self.write_handshake(now, peer, buffer)?, Contents::Handshake(peer))
+            }
+            HelloOf::Check(id) => {
+                let CheckId { peer, nonce } = id;
+                (peer, self.write_check(now, id, buffer)?, Contents::Check { peer, nonce })
+            }
+        };
+        self.counters.handshakes_sent += 1;
+        if let Some(peer) = self.peers.get_mut(&address) {
+            peer.counts.handshakes_sent += 1;
+        }
+        let on_the_wire = buffer.len() + self.overhead(&via);
+        self.pacer.charge(now, on_the_wire);
+        self.hellos.on_sent(now, rank, on_the_wire);
+        self.reschedule_peer(address);
+        let len = buffer.len();
+        let marking = marking::control(&self.config);
+        Some(Transmit { contents, via, segment_size: len, len, marking })
+    }
+
+    /// Appends the next HELLO or OPEN of the handshake with a peer. Returns its route.
+    fn write_handshake(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Via> {
         let peer = self.peers.get_mut(&address)?;
         let opening = peer.opening.as_mut()?;
         // Each attempt takes another path: the last may have led through a black hole. Of several
@@ -54,7 +85,7 @@ impl Sender {
             via.remote = with_port(address, opening.port);
         }
         if peer.liveness.attempt_to_send().is_none() {
-            self.hellos.due.remove(address);
+            self.hellos.due.remove(HelloOf::Handshake(address));
         }
         let key = self.identity.hello_key();
         if let Some(Invitation { initiation, token, .. }) = opening.invitation.as_deref() {
@@ -64,20 +95,23 @@ impl Sender {
             let current = peer.session.as_mut().map(|session| &mut session.sealer);
             Hello::write(path, count, opening.nonce, current, key, buffer);
         }
-        self.counters.handshakes_sent += 1;
-        peer.counts.handshakes_sent += 1;
-        let on_the_wire = buffer.len() + self.overhead(&via);
-        self.pacer.charge(now, on_the_wire);
-        self.hellos.on_sent(now, rank, on_the_wire);
-        self.reschedule_peer(address);
-        let len = buffer.len();
-        let marking = marking::control(&self.config);
-        Some(Transmit {
-            contents: Contents::Handshake(address),
-            via,
-            segment_size: len,
-            len,
-            marking,
-        })
+        Some(via)
+    }
+
+    /// Appends the next copy of the HELLO of a check. Returns its route.
+    fn write_check(&mut self, now: Instant, id: CheckId, buffer: &mut Vec<u8>) -> Option<Via> {
+        self.hellos.due.remove(HelloOf::Check(id));
+        let check = self.checks.0.get_mut(&id)?;
+        let peer = self.peers.get_mut(&id.peer)?;
+        let session = peer.session.as_mut()?;
+        let Opportunity { path, via, .. } = peer.paths.take_any_opportunity(1);
+        // The answer to the first copy returns by the way it came, and those to further ones by other
+        // ways, as in a handshake.
+        let count = check.on_sent(now).try_into().unwrap_or(u8::MAX);
+        self.timers.set(Timer::Check(id), Some(now + check.wait(peer.rtt.rto())));
+        let key = self.identity.hello_key();
+        let len = check.purpose.hello_len();
+        Hello::write_padded(len, path, count, id.nonce, Some(&mut session.sealer), key, buffer);
+        Some(via)
     }
 }

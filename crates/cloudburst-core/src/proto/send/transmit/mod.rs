@@ -6,6 +6,7 @@ mod train;
 
 pub(super) use self::probe::ProbeDue;
 use self::train::{Part, Train, TrainLimits};
+use super::checks::CheckId;
 use super::{Outgoing, Quantum, Sender};
 use crate::config::Parameters;
 use crate::error::LocalError;
@@ -104,6 +105,11 @@ impl Sender {
             Contents::Handshake(address) => {
                 if let Some(peer) = self.peers.get_mut(&address) {
                     peer.not_sent = Some((peer.counts.handshakes_sent, error));
+                }
+            }
+            Contents::Check { peer, nonce } => {
+                if error == LocalError::TooLarge {
+                    self.on_check_too_long(CheckId { peer, nonce });
                 }
             }
             Contents::Answers => {}

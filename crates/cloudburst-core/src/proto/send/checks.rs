@@ -1,0 +1,381 @@
+//! Checks: a HELLO in the session with a peer, which an ALIVE with its nonce answers.
+//!
+//! A check is the one probe of a peer outside of its messages and of the handshake that finds out
+//! whether it holds the session, which is in [`Opening`](crate::proto::session::Opening). Its nonce
+//! is unpredictable and its HELLO and ALIVE are sealed, so the answer proves that the peer itself
+//! has received the packet: at that address, and in that length. What it proves is the [`Purpose`],
+//! whose owner begins the check by [`Sender::check`] and learns how it ended in
+//! [`Sender::on_check_ended`], which calls the owner.
+//!
+//! HELLOs of checks leave by the queue of all HELLOs: the first copy at once, further ones within the
+//! share of repeated HELLOs. A check without an answer is repeated after 2 RTO, 4 RTO, and so on, and
+//! is lost after the last wait.
+
+use super::hellos::{HelloOf, HelloRank};
+use super::{Sender, Timer};
+use crate::proto::limits::{HANDSHAKE_FOR, IDLE_AFTER};
+use crate::time::Instant;
+use crate::wire::handshake::HELLO_LEN;
+use core::time::Duration;
+use foldhash::HashSet;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// The maximum number of checks under way.
+const MAX_CHECKS: usize = if cfg!(feature = "small-limits") { 16 } else { 4_096 };
+/// The maximum number of checks of one peer under way.
+const MAX_OF_PEER: usize = 8;
+/// The longest wait for an answer.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+
+/// What a check finds out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Whether a packet of this many bytes, headers not included, arrives. The HELLO has that length.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the discovery of path MTUs begins these"))]
+    Mtu(usize),
+    /// Nothing more than whether the peer holds the session: the packet itself matters, because it
+    /// shows the peer where this endpoint is now, and keeps translators and firewalls on the way from
+    /// forgetting it.
+    KeepAlive,
+}
+
+impl Purpose {
+    /// The number of copies of the HELLO.
+    const fn copies(self) -> u32 {
+        match self {
+            // As RFC 8899, section 5.1.2: MAX_PROBES.
+            Self::Mtu(_) => 3,
+            // An interface that has just got its address may take a second until packets leave.
+            Self::KeepAlive => 12,
+        }
+    }
+
+    /// Bytes of the HELLO.
+    pub(super) const fn hello_len(self) -> usize {
+        match self {
+            Self::Mtu(len) if len > HELLO_LEN => len,
+            Self::Mtu(_) | Self::KeepAlive => HELLO_LEN,
+        }
+    }
+
+    /// Whether even the first copy waits for the share of repeated HELLOs: nobody waits for it, and
+    /// it may go to thousands of peers at once.
+    const fn is_patient(self) -> bool {
+        matches!(self, Self::KeepAlive)
+    }
+}
+
+/// How a check has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CheckEnd {
+    /// The peer has received a copy of the HELLO. The round trip is known if there was only one.
+    Answered(Option<Duration>),
+    /// No copy was answered in time, or this host did not take it because of its length.
+    Lost,
+}
+
+/// Identifies a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct CheckId {
+    pub(super) peer: SocketAddr,
+    pub(super) nonce: u64,
+}
+
+/// A check under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Check {
+    pub(super) purpose: Purpose,
+    began_at: Instant,
+    /// When the last copy was sent.
+    sent_at: Instant,
+    /// Copies sent.
+    pub(super) sent: u32,
+}
+
+impl Check {
+    /// Records that a copy is being sent. Returns how many were sent before.
+    pub(super) const fn on_sent(&mut self, now: Instant) -> u32 {
+        let before = self.sent;
+        self.sent_at = now;
+        self.sent += 1;
+        before
+    }
+
+    /// How long to wait for an answer to the last copy.
+    pub(super) fn wait(&self, rto: Duration) -> Duration {
+        (rto * 2).saturating_mul(1 << self.sent.saturating_sub(1).min(16)).min(MAX_WAIT)
+    }
+
+    fn is_outdated(&self, now: Instant) -> bool {
+        now.saturating_since(self.began_at) > HANDSHAKE_FOR
+    }
+}
+
+/// The checks under way, of all peers.
+#[derive(Debug, Default)]
+pub(super) struct Checks(pub(super) BTreeMap<CheckId, Check>);
+
+impl Checks {
+    /// The checks of one peer.
+    pub(super) fn of(&self, peer: SocketAddr) -> impl Iterator<Item = (CheckId, &Check)> {
+        let [first, last] = [u64::MIN, u64::MAX].map(|nonce| CheckId { peer, nonce });
+        self.0.range(first..=last).map(|(&id, check)| (id, check))
+    }
+
+    fn has_room_for(&self, peer: SocketAddr) -> bool {
+        self.0.len() < MAX_CHECKS && self.of(peer).count() < MAX_OF_PEER
+    }
+}
+
+impl Sender {
+    /// Begins a check of a peer in its session, unless one for the same purpose is under way.
+    /// Returns whether one is under way now: not without a session, nor beyond a limit.
+    ///
+    /// [`on_check_ended`](Self::on_check_ended) tells the owner of the purpose how it ends, exactly
+    /// once, unless the peer is forgotten or gets a new session before.
+    pub(super) fn check(&mut self, now: Instant, address: SocketAddr, purpose: Purpose) -> bool {
+        let peer = self.peers.get(&address).filter(|peer| !peer.has_ended());
+        if peer.is_none_or(|peer| peer.session.is_none()) {
+            return false;
+        }
+        if self.checks.of(address).any(|(_, check)| check.purpose == purpose) {
+            return true;
+        }
+        if !self.checks.has_room_for(address) {
+            return false;
+        }
+        self.handshakes += 1;
+        let nonce = u64::from_be_bytes(self.identity.seed.derive("check nonce", self.handshakes));
+        let id = CheckId { peer: address, nonce };
+        self.checks.0.insert(id, Check { purpose, began_at: now, sent_at: now, sent: 0 });
+        self.queue_check(now, id);
+        true
+    }
+
+    /// Makes the next copy of a check due.
+    fn queue_check(&mut self, now: Instant, id: CheckId) {
+        let Some(check) = self.checks.0.get(&id) else { return };
+        let attempt = check.sent + 1 + u32::from(check.purpose.is_patient());
+        self.hellos.due.set(HelloOf::Check(id), Some(HelloRank { attempt, since: now }));
+    }
+
+    /// Handles an authentic ALIVE. Returns whether it answers a check.
+    pub(super) fn on_check_alive(&mut self, now: Instant, address: SocketAddr, nonce: u64) -> bool {
+        let id = CheckId { peer: address, nonce };
+        let Some(&check) = self.checks.0.get(&id) else { return false };
+        if check.is_outdated(now) {
+            self.end_check(now, id, CheckEnd::Lost);
+            return true;
+        }
+        let round_trip = (check.sent == 1).then(|| now.saturating_since(check.sent_at));
+        if let Some(peer) = self.peers.get_mut(&address) {
+            let resumed = peer.confirm_alive(now, check.began_at);
+            self.reschedule_peer(address);
+            self.resume(now, address, resumed);
+        }
+        self.end_check(now, id, CheckEnd::Answered(round_trip));
+        true
+    }
+
+    pub(super) fn check_timeout(&mut self, now: Instant, id: CheckId) {
+        let Some(check) = self.checks.0.get(&id) else { return };
+        if check.sent < check.purpose.copies() && !check.is_outdated(now) {
+            self.queue_check(now, id);
+        } else {
+            self.end_check(now, id, CheckEnd::Lost);
+        }
+    }
+
+    /// Records that this host did not take the HELLO of a check because it is too long: waiting for
+    /// an answer, or sending another copy, is in vain.
+    pub(super) fn on_check_too_long(&mut self, id: CheckId) {
+        if let Some(check) = self.checks.0.get_mut(&id) {
+            check.sent = check.purpose.copies();
+            self.timers.set(Timer::Check(id), Some(Instant::ZERO));
+        }
+    }
+
+    fn end_check(&mut self, now: Instant, id: CheckId, end: CheckEnd) {
+        if let Some(check) = self.remove_check(id) {
+            self.on_check_ended(now, id.peer, check.purpose, end);
+        }
+    }
+
+    fn remove_check(&mut self, id: CheckId) -> Option<Check> {
+        let check = self.checks.0.remove(&id)?;
+        self.hellos.due.remove(HelloOf::Check(id));
+        self.timers.remove(Timer::Check(id));
+        Some(check)
+    }
+
+    /// Drops the checks of a peer that is forgotten or has a new session, without telling their
+    /// owners.
+    pub(super) fn drop_checks(&mut self, address: SocketAddr) {
+        if self.checks.0.is_empty() {
+            return;
+        }
+        let ids: Vec<CheckId> = self.checks.of(address).map(|(id, _)| id).collect();
+        for id in ids {
+            self.remove_check(id);
+        }
+    }
+
+    /// Tells the owner of a purpose how its check of a peer has ended.
+    fn on_check_ended(
+        &mut self,
+        _now: Instant,
+        address: SocketAddr,
+        purpose: Purpose,
+        end: CheckEnd,
+    ) {
+        tracing::trace!(peer = %address, ?purpose, ?end, "check ended");
+        match purpose {
+            Purpose::Mtu(_) | Purpose::KeepAlive => {}
+        }
+    }
+
+    /// Checks all peers that it has work with or that may still hold the session, `heard` among them,
+    /// because this endpoint's addresses have changed: the packets show where it is now.
+    pub(in crate::proto) fn announce(&mut self, now: Instant, heard: &HashSet<SocketAddr>) {
+        let concerned = self.peers.iter().filter(|&(address, peer)| {
+            let is_recent = now.saturating_since(peer.liveness.last_heard()) < IDLE_AFTER;
+            is_recent || !peer.is_idle() || heard.contains(address)
+        });
+        let mut addresses: Vec<SocketAddr> = concerned.map(|(&address, _)| address).collect();
+        // Sorted, so that the order does not change from run to run.
+        addresses.sort_unstable();
+        for address in addresses {
+            self.check(now, address, Purpose::KeepAlive);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, ListenPorts, Security};
+    use crate::path::{Egresses, Via};
+    use crate::proto::{Contents, SendOptions, Transceiver};
+    use crate::rng::Seed;
+
+    const PEER: SocketAddr =
+        SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)), 7);
+
+    struct Pair {
+        now: Instant,
+        /// The one that checks, and its peer.
+        ends: [Transceiver; 2],
+        /// Bytes of the HELLOs of checks that were sent.
+        hellos: Vec<usize>,
+        /// The longest datagram that arrives.
+        mtu: usize,
+    }
+
+    impl Pair {
+        /// Two endpoints, with a session.
+        fn new() -> Self {
+            let ends = [1, 2].map(|host| {
+                let security = Security::pre_shared([7; 32]);
+                let seed = Seed::new([host; 32]);
+                let map = Box::new(Egresses(2));
+                let ports = ListenPorts::one(7);
+                Transceiver::new(Instant::ZERO, Config::default(), ports, &security, seed, map)
+                    .unwrap()
+            });
+            let now = Instant::from_nanos(1_000_000_000);
+            let mut pair = Self { now, ends, hellos: Vec::new(), mtu: 9_000 };
+            pair.ends[0].send(now, PEER, vec![7; 100].into(), &SendOptions::default()).unwrap();
+            pair.pass();
+            assert_eq!(pair.ends[0].counters().sender.delivered, 1);
+            pair
+        }
+
+        fn pass(&mut self) {
+            let mut buffer = Vec::new();
+            let mut from = 0;
+            let mut silent = 0;
+            while silent < 2 {
+                silent += 1;
+                while let Some(sent) = self.ends[from].poll_transmit(self.now, &mut buffer) {
+                    silent = 0;
+                    if matches!(sent.contents, Contents::Check { .. }) {
+                        self.hellos.push(sent.len);
+                    }
+                    let remote = SocketAddr::from(([10, 0, 0, from as u8 + 1], 7));
+                    for packet in buffer.chunks_mut(sent.segment_size) {
+                        if packet.len() <= self.mtu {
+                            let via = Via { remote, ..sent.via };
+                            self.ends[1 - from].handle_datagram(self.now, via, packet);
+                        }
+                    }
+                    buffer.clear();
+                }
+                from = 1 - from;
+            }
+        }
+
+        fn check(&mut self, purpose: Purpose) -> bool {
+            let begun = self.ends[0].sender.check(self.now, PEER, purpose);
+            self.ends[0].check_invariants();
+            begun
+        }
+
+        /// Runs until nothing is to be done for a second.
+        fn run(&mut self) {
+            let until = self.now + Duration::from_secs(10);
+            while self.now < until {
+                self.pass();
+                self.ends.iter().for_each(Transceiver::check_invariants);
+                let next = self.ends.iter().filter_map(Transceiver::poll_timeout).min();
+                self.now = next.unwrap_or(until).max(self.now + Duration::from_nanos(1));
+                self.ends.iter_mut().for_each(|end| end.handle_timeout(self.now));
+            }
+        }
+
+        fn under_way(&self) -> usize {
+            self.ends[0].sender.checks.0.len()
+        }
+    }
+
+    #[test]
+    fn a_hello_that_arrives_is_answered_and_ends_its_check() {
+        let mut pair = Pair::new();
+        assert!(pair.check(Purpose::Mtu(1_400)) && pair.check(Purpose::Mtu(1_400)));
+        assert_eq!(pair.under_way(), 1, "one for each purpose");
+        pair.pass();
+        assert_eq!((pair.under_way(), &pair.hellos[..]), (0, &[1_400][..]));
+        pair.run();
+        assert_eq!(pair.hellos.len(), 1, "and it is not repeated");
+    }
+
+    #[test]
+    fn a_check_without_an_answer_is_lost_after_a_few_copies() {
+        let mut pair = Pair::new();
+        pair.mtu = 1_399;
+        assert!(pair.check(Purpose::Mtu(1_400)));
+        pair.run();
+        assert_eq!((pair.under_way(), &pair.hellos[..]), (0, &[1_400; 3][..]));
+        pair.mtu = 0;
+        pair.hellos.clear();
+        assert!(pair.check(Purpose::KeepAlive));
+        pair.run();
+        // Some of the twelve would leave after the nonce is out of date.
+        assert!(pair.under_way() == 0 && (8..=12).contains(&pair.hellos.len()));
+        assert!(pair.hellos.iter().all(|len| *len == HELLO_LEN));
+    }
+
+    #[test]
+    fn checks_are_bounded_and_need_a_session() {
+        let mut pair = Pair::new();
+        let checks = (0..20).filter(|more| pair.check(Purpose::Mtu(1_000 + more))).count();
+        assert_eq!(checks, MAX_OF_PEER);
+        assert!(!pair.ends[0].sender.check(
+            pair.now,
+            ([10, 0, 0, 9], 7).into(),
+            Purpose::KeepAlive
+        ));
+        pair.run();
+        assert_eq!(pair.under_way(), 0);
+    }
+}
