@@ -26,7 +26,7 @@
 
 local cbrst = Proto("cbrst", "Cloudburst")
 
-local VERSION = 2
+local VERSION = 3
 local HELLO, RETRY, OPEN, ACCEPT, SYMBOL, ANSWER, VERSIONS = 1, 2, 3, 4, 5, 6, 15
 -- VERSION belongs to no version: its version field is 0.
 local KINDS = {
@@ -60,7 +60,7 @@ local HEADER_TAG = 8
 
 -- Bytes of the packets that have one length, and of the others without what varies in them.
 local LENGTHS = {
-    [HELLO] = 64, [RETRY] = 64, [OPEN] = 138, [ACCEPT] = 112,
+    [HELLO] = 64, [RETRY] = 64, [OPEN] = 138, [ACCEPT] = 104,
     [SYMBOL] = 40 + TAG, [ANSWER] = 14 + TAG, [VERSIONS] = 12 + MAC,
 }
 -- Bytes of the reports without their arrivals.

@@ -141,7 +141,7 @@ fn responder(criterion: &mut Criterion) {
     });
 
     // No key makes this MAC.
-    let mut junk = [0x21; HELLO_LEN];
+    let mut junk = [0x31; HELLO_LEN];
     responder.take(STRANGER, &mut junk);
     assert_eq!(responder.endpoint.counters().receiver.refused_handshakes, 1);
     group.bench_function("junk", |bencher| {
@@ -164,7 +164,6 @@ impl End {
         let security = Security::pre_shared(KEY);
         let seed = Seed::new([seed; 32]);
         let endpoint = Transceiver::new(
-            now,
             config,
             ListenPorts::one(7000),
             &security,
@@ -212,8 +211,7 @@ fn answer(packet: &[u8], kind: Kind) -> Vec<u8> {
     let fields = AcceptFields {
         incarnation: Incarnation([2; 16]),
         session: SessionId(1),
-        uptime_us: None,
-        capabilities: Capabilities::OURS,
+        capabilities: Capabilities::default(),
         port: 0,
         more_ports: 0,
     };
@@ -228,7 +226,7 @@ fn fields() -> OpenFields {
         incarnation: Incarnation([1; 16]),
         addressed: RESPONDER,
         session: SessionId(2),
-        capabilities: Capabilities::OURS,
+        capabilities: Capabilities::default(),
         port: 7000,
         more_ports: 0,
         translated: false,

@@ -163,7 +163,7 @@ fn junk() -> Vec<Vec<u8>> {
         state ^= state << 17;
         state as u8
     };
-    let packet = |_| [0x21].into_iter().chain((1..HELLO_LEN).map(|_| random())).collect();
+    let packet = |_| [0x31].into_iter().chain((1..HELLO_LEN).map(|_| random())).collect();
     (0..JUNK).map(packet).collect()
 }
 

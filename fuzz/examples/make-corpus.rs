@@ -49,14 +49,14 @@ fn wire() -> Files {
     files.extend(answers());
     let mut add = |name: &str, bytes: Vec<u8>| files.push((name.to_owned(), bytes));
     add("empty", Vec::new());
-    add("no-such-kind", vec![0x28; 40]);
+    add("no-such-kind", vec![0x38; 40]);
     let mut of_another_version = symbol([0x30, 0], 0, 16, true);
     of_another_version[0] = 0x15;
     add("symbol-of-another-version", of_another_version);
-    add("no-such-flag-of-a-symbol", [&[0x25, 0x20][..], &[0; 80]].concat());
-    add("no-such-flag-of-an-answer", [&[0x26, 0x01][..], &[0; 60]].concat());
+    add("no-such-flag-of-a-symbol", [&[0x35, 0x20][..], &[0; 80]].concat());
+    add("no-such-flag-of-an-answer", [&[0x36, 0x01][..], &[0; 60]].concat());
     add("hello-of-another-version", [&[0x11][..], &[0; 63]].concat());
-    add("hello-of-another-version-longer", [&[0x31][..], &[0; 1199]].concat());
+    add("hello-of-another-version-longer", [&[0x41][..], &[0; 1199]].concat());
     add("hello-of-another-version-short", [&[0x11][..], &[0; 62]].concat());
     files
 }
@@ -111,7 +111,6 @@ fn noise() -> [Vec<u8>; 2] {
     let accept = AcceptFields {
         incarnation: Incarnation([0xb2; 16]),
         session: SessionId(0x3132_3334),
-        uptime_us: Some(1_000_000),
         capabilities: Capabilities::default(),
         port: 7000,
         more_ports: 1,

@@ -167,7 +167,7 @@ mod pair {
                 let security = Security::pre_shared([7; 32]);
                 let seed = Seed::new([host; 32]);
                 let paths = Box::new(Egresses(PATHS));
-                Transceiver::new(now, config, ports, &security, seed, paths)
+                Transceiver::new(config, ports, &security, seed, paths)
                     .expect("the configuration is in range")
             });
             Self {

@@ -7,7 +7,6 @@ use crate::io::{UdpConfig, UdpIo, canonical, link_speed};
 use crate::path_map::{PathMap, is_of_a_host};
 use crate::paths::{Addresses, Resolver};
 use crate::qlog::Qlog;
-use cloudburst_core::burst::PacketIo;
 use cloudburst_core::config::{Capacity, Config, ConfigError, ListenPorts, Security};
 use cloudburst_core::proto;
 use cloudburst_core::rng::Seed;
@@ -362,7 +361,6 @@ impl Parts {
         let resolver = Resolver { bind: ip, order: self.config.order, addresses: addresses.into() };
         let path_map = Box::new(resolver.resolve(self.paths.clone(), &self.paths, &io)?);
         let mut protocol = proto::Transceiver::new(
-            io.now(),
             self.config.clone(),
             self.ports,
             &self.security,

@@ -223,7 +223,6 @@ fn accept_fields(input: &mut Input<'_>) -> AcceptFields {
     AcceptFields {
         incarnation: Incarnation([input.u8(); 16]),
         session: SessionId(input.u32().max(1)),
-        uptime_us: (input.u8() & 1 != 0).then(|| input.u32().into()),
         capabilities: Capabilities(input.u32()),
         port: input.u16(),
         more_ports: input.u8(),

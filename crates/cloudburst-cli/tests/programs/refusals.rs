@@ -115,13 +115,13 @@ fn a_receiver_of_another_version_is_named_with_both() {
     let mac_key = blake3::derive_key("cloudburst hello", &key);
     let mut hello = [0; 2048];
     let (_, from) = socket.recv_from(&mut hello).unwrap();
-    let mut answer = [&[0x0f, 1, 0, 0], &hello[4..12], &[3]].concat();
+    let mut answer = [&[0x0f, 1, 0, 0], &hello[4..12], &[4]].concat();
     let mac = blake3::keyed_hash(&mac_key, &answer);
     answer.extend_from_slice(&mac.as_bytes()[..16]);
     socket.send_to(&answer, from).unwrap();
     let sent = sending.end();
     assert_eq!(sent.code, Some(1));
-    let expected = "speaks version 3 of the protocol, and this end version 2: upgrade this end";
+    let expected = "speaks version 4 of the protocol, and this end version 3: upgrade this end";
     assert!(sent.stderr.contains(expected), "{}", sent.stderr);
 }
 

@@ -10,8 +10,8 @@ use crate::error::StartError;
 use crate::id::{ConnectId, MessageId};
 use crate::path::{OrderError, PathResolver, PathStats};
 use crate::proto::{
-    CallId, CallTable, IncomingRequest, Latencies, Message, PeerStats, Prepared, RequestId,
-    SendOptions, Served, Transceiver, TransceiverCounters,
+    CallId, CallTable, IncomingRequest, Latencies, Message, PeerStats, Prepared, SendOptions,
+    Served, Transceiver, TransceiverCounters,
 };
 use crate::time::Instant;
 use crate::wire::Role;
@@ -206,12 +206,6 @@ impl<I: PacketIo> Engine<I> {
         drop(state);
         contain(|| drop(on_withdrawn));
         self.shared.notify_closing();
-    }
-
-    /// The bytes of the response to a request on which the application has not acted, because it is
-    /// overloaded.
-    pub fn overload_response(&self, request: RequestId) -> Bytes {
-        self.shared.lock().endpoint.overload_response(request)
     }
 
     /// The number of messages of `role` in the application's queue.

@@ -82,9 +82,8 @@ impl Parameters {
     }
 
     /// Returns the capabilities that this endpoint declares.
-    pub(crate) fn capabilities(&self) -> Capabilities {
-        Capabilities::OURS
-            | if self.trimmable { Capabilities::TRIM } else { Capabilities::default() }
+    pub(crate) const fn capabilities(&self) -> Capabilities {
+        if self.trimmable { Capabilities::TRIM } else { Capabilities(0) }
     }
 
     /// Returns the capabilities of a session with a peer that declares `theirs`: without header tags

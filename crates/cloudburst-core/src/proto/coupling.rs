@@ -1,15 +1,13 @@
 //! Couples the halves of an endpoint: relays information between them and orders their output.
 
-use super::calls::{CancelledCall, Prepared, overload, refusal, response, withdrawal};
+use super::calls::{CancelledCall, Prepared, refusal, response, withdrawal};
 use super::{
-    CallId, Event, ReceiverEvent, RequestId, SendOptions, Sender, SenderEvent, Transceiver,
-    Transmit,
+    CallId, Event, ReceiverEvent, SendOptions, Sender, SenderEvent, Transceiver, Transmit,
 };
 use crate::error::StartError;
 use crate::path::Via;
 use crate::time::Instant;
-use crate::wire::{Capabilities, Kind, Role, WireError};
-use bytes::Bytes;
+use crate::wire::{Kind, Role, WireError};
 use core::time::Duration;
 use std::net::SocketAddr;
 
@@ -162,9 +160,8 @@ impl Transceiver {
         Ok(())
     }
 
-    /// Forgets a call, and stops the burst of its request. If the callee has the request and declares
-    /// `CANCEL`, it is told that the caller no longer waits. A response that arrives later is
-    /// dropped.
+    /// Forgets a call, and stops the burst of its request. If the callee has the request, it is
+    /// told that the caller no longer waits. A response that arrives later is dropped.
     pub fn cancel_call(&mut self, now: Instant, call: CallId) {
         let Some(CancelledCall { request, delivered }) = self.calls.forget(call) else { return };
         self.sender.cancel(request);
@@ -173,12 +170,6 @@ impl Transceiver {
         if let Some((peer, until)) = delivered {
             withdraw(&mut self.sender, now, call, peer, until);
         }
-    }
-
-    /// The bytes of the response to a request on which the application has not acted, because it is
-    /// overloaded.
-    pub(crate) fn overload_response(&self, request: RequestId) -> Bytes {
-        refuse(&self.sender, request, overload)
     }
 
     /// Stops accepting connects and new messages, both to send and to receive. Those under way
@@ -197,7 +188,7 @@ impl Transceiver {
             }
             let Some(message) = receiver.recv(Role::Request) else { return };
             let Some(request) = calls.refuse(now, message) else { continue };
-            let bytes = refuse(sender, request.id(), refusal);
+            let bytes = refusal(request.id().call);
             sender.send_call_ending(now, request.peer, Role::Response, bytes, request.deadline);
         }
     }
@@ -234,22 +225,12 @@ impl Transceiver {
     }
 }
 
-/// Withdraws a request that `callee` has, if it declares `CANCEL`. The caller would have waited
-/// until `until`.
+/// Withdraws a request that `callee` has. The caller would have waited until `until`.
 fn withdraw(sender: &mut Sender, now: Instant, call: CallId, callee: SocketAddr, until: Instant) {
-    if sender.supports(callee, Capabilities::CANCEL) {
+    // Another session would be with another incarnation, which does not have the request.
+    if sender.has_session(callee) {
         let until = until.min(now + WITHDRAW_FOR);
         sender.send_call_ending(now, callee, Role::Withdrawal, withdrawal(call), until);
-    }
-}
-
-/// The bytes of a response that refuses a request. A caller that does not declare `CANCEL` is told
-/// that there is no response.
-fn refuse(sender: &Sender, request: RequestId, refusal: fn(CallId) -> Bytes) -> Bytes {
-    if sender.supports(request.peer, Capabilities::CANCEL) {
-        refusal(request.call)
-    } else {
-        response(request.call, None)
     }
 }
 
@@ -259,6 +240,7 @@ mod tests {
     use crate::config::{Config, ListenPorts, Security};
     use crate::path::Egresses;
     use crate::rng::Seed;
+    use bytes::Bytes;
 
     #[test]
     fn a_message_can_be_replied_to_as_soon_as_it_can_be_taken() {
@@ -269,7 +251,7 @@ mod tests {
             let resolver = Box::new(Egresses(1));
             let ports = ListenPorts::one(7);
             let config = Config::default();
-            Transceiver::new(Instant::ZERO, config, ports, &security, seed, resolver).unwrap()
+            Transceiver::new(config, ports, &security, seed, resolver).unwrap()
         };
         let mut now = Instant::ZERO;
         let [mut sender, mut receiver] = [endpoint(1), endpoint(2)];

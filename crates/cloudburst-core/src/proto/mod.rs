@@ -50,7 +50,8 @@ mod steps;
 mod transceiver;
 
 pub use calls::{
-    CallCounters, CallId, CallTable, IncomingRequest, Prepared, RequestId, Served, response,
+    CallCounters, CallId, CallTable, IncomingRequest, Prepared, RequestId, Served, overload,
+    response,
 };
 pub use layout::Layout;
 pub(crate) use limits::MAX_BACKOFF;

@@ -5,7 +5,7 @@ use super::observe::Observer;
 use super::stats::{PeerStats, merge};
 use super::{
     CallCounters, CallTable, IncomingRequest, Message, Prepared, Receiver, ReceiverCounters,
-    SendOptions, Sender, SenderCounters, Served, Transmit, response,
+    SendOptions, Sender, SenderCounters, Served, Transmit, overload, response,
 };
 use crate::config::{Config, ConfigError, ListenPorts, Parameters, Security};
 use crate::error::{LocalError, StartError};
@@ -69,7 +69,6 @@ impl Transceiver {
     ///
     /// Returns an error that names the first setting that is out of range.
     pub fn new(
-        now: Instant,
         config: Config,
         ports: ListenPorts,
         security: &Security,
@@ -78,7 +77,7 @@ impl Transceiver {
     ) -> Result<Self, ConfigError> {
         let parameters = Parameters::new(config, ports)?;
         let calls = CallTable::new(Seed::new(seed.derive("calls", 0)), parameters.deadline);
-        let identity = Identity::new(now, security, &seed);
+        let identity = Identity::new(security, &seed);
         let ephemeral = |half| Ratchet::new(seed.derive(half, 0));
         let resolver: Arc<dyn PathResolver> = resolver.into();
         Ok(Self {
@@ -206,7 +205,7 @@ impl Transceiver {
         request: &IncomingRequest,
         options: &SendOptions,
     ) -> Result<MessageId, StartError> {
-        let frame = self.overload_response(request.id());
+        let frame = overload(request.call);
         let id = self.send_as(now, request.peer, Role::Response, frame, options)?;
         self.calls.release(now, request, Served::Overloaded);
         Ok(id)

@@ -67,8 +67,7 @@ pub struct Arrivals {
     pub path: PathId,
     /// Symbols that arrived on it; saturates.
     pub count: u16,
-    /// The number of the last [`MARK_MEMORY`] of them that carried a CE mark (RFC 3168). 0 unless the
-    /// sender of the symbols has declared [`Capabilities::MARKS`](super::Capabilities::MARKS).
+    /// The number of the last [`MARK_MEMORY`] of them that carried a CE mark (RFC 3168).
     pub marked: u8,
 }
 
@@ -148,8 +147,7 @@ pub enum Report<A = Vec<Arrivals>> {
         /// The nonce of the handshake.
         nonce: u64,
     },
-    /// The receiver stops, and forgets the session. Only for senders that declare
-    /// [`ENDED`](super::Capabilities::ENDED).
+    /// The receiver stops, and forgets the session.
     Ended,
 }
 

@@ -161,8 +161,8 @@ impl SessionKeys {
             secret: blake3::derive_key(context, secret),
         };
         let flow = |symbols: (&[u8; 32], SessionId), answers: (&[u8; 32], SessionId)| FlowKeys {
-            symbols: direction("cloudburst v2 symbols", symbols),
-            answers: direction("cloudburst v2 answers", answers),
+            symbols: direction("cloudburst v3 symbols", symbols),
+            answers: direction("cloudburst v3 answers", answers),
             digest: DigestKey::derive(symbols.0),
         };
         Self { forward: flow(forth, back), backward: flow(back, forth) }
@@ -172,7 +172,7 @@ impl SessionKeys {
 impl DirectionKey {
     /// Returns the key of header tags in this direction.
     pub fn header_key(&self) -> HeaderKey {
-        HeaderKey(blake3::derive_key("cloudburst v2 header tags", &self.secret))
+        HeaderKey(blake3::derive_key("cloudburst v3 header tags", &self.secret))
     }
 }
 
@@ -190,7 +190,7 @@ impl DigestKey {
     fn derive(secret: &[u8; 32]) -> Self {
         let mut key = [0; 32];
         let mut seed = [0; 8];
-        let mut hasher = blake3::Hasher::new_derive_key("cloudburst v2 digests");
+        let mut hasher = blake3::Hasher::new_derive_key("cloudburst v3 digests");
         let mut output = hasher.update(secret).finalize_xof();
         output.fill(&mut key);
         output.fill(&mut seed);

@@ -6,7 +6,7 @@ use crate::id::{PathId, SessionId};
 use bytes::BufMut;
 
 /// The protocol version in the high nibble of the first byte.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// Bytes of a [`Prefix`].
 pub const PREFIX_LEN: usize = 14;

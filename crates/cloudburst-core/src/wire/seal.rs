@@ -198,7 +198,7 @@ pub(super) fn nonce(number: u64) -> Nonce {
 }
 
 fn epoch_key(direction: &DirectionKey, epoch: u64) -> LessSafeKey {
-    let mut hasher = blake3::Hasher::new_derive_key("cloudburst v2 packet key");
+    let mut hasher = blake3::Hasher::new_derive_key("cloudburst v3 packet key");
     hasher.update(&direction.secret).update(&epoch.to_be_bytes());
     let key: [u8; 32] = hasher.finalize().into();
     LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key[..16]).expect("AES-128 keys have 16 bytes"))

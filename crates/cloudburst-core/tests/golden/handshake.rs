@@ -60,7 +60,6 @@ fn accept_fields() -> AcceptFields {
     AcceptFields {
         incarnation: Incarnation(section.bytes("responder")),
         session: SessionId(section.int("session")),
-        uptime_us: Some(section.number("uptime")),
         capabilities: Capabilities(section.int("capabilities")),
         port: section.int("port"),
         more_ports: section.int("more_ports"),

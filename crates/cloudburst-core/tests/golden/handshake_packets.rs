@@ -78,7 +78,6 @@ fn accept_fields() -> AcceptFields {
     AcceptFields {
         incarnation: Incarnation([0xb2; 16]),
         session: SessionId(0x3132_3334),
-        uptime_us: Some(1_000_000),
         capabilities: Capabilities::default(),
         port: 7000,
         more_ports: 1,
@@ -109,7 +108,7 @@ fn bytes(write: impl FnOnce(&HelloKey, &mut Vec<u8>)) -> Vec<u8> {
 
 /// One packet of each kind.
 fn packets() -> [Vec<u8>; 5] {
-    let versions = Versions { nonce: NONCE, versions: [2, 3].into_iter().collect() };
+    let versions = Versions { nonce: NONCE, versions: [3, 4].into_iter().collect() };
     [
         hello_packet(),
         bytes(|key, out| retry().write(key, out)),
@@ -132,7 +131,7 @@ fn parse_all(keys: &[HelloKey; 1], packet: &[u8]) -> [Result<bool, WireError>; 5
 
 #[test]
 fn packets_have_the_sizes_of_the_specification() {
-    assert_eq!([HELLO_LEN, RETRY_LEN, OPEN_LEN, ACCEPT_LEN], [64, 64, 138, 112]);
+    assert_eq!([HELLO_LEN, RETRY_LEN, OPEN_LEN, ACCEPT_LEN], [64, 64, 138, 104]);
     let lengths = packets().map(|packet| packet.len());
     assert_eq!(lengths, [HELLO_LEN, RETRY_LEN, OPEN_LEN, ACCEPT_LEN, 30]);
 }
@@ -252,7 +251,7 @@ fn forged_accepts_do_not_spoil_the_true_one() {
     let (accept, theirs) = respond(&open());
     let mut forgeries = vec![[0; ACCEPT_MESSAGE_LEN], [0xff; ACCEPT_MESSAGE_LEN]];
     // Garbage in the ephemeral key, in the fields, in the tag; and the initiator's own message.
-    for at in [0, 31, 32, 67, 68, 83] {
+    for at in [0, 31, 32, 59, 60, 75] {
         let mut message = accept.message;
         message[at] ^= 1;
         forgeries.push(message);
@@ -343,9 +342,9 @@ fn secrets_are_not_printed() {
 proptest! {
     #[test]
     fn strange_bytes_are_never_a_packet_and_never_a_panic(
-        first in prop::sample::select(vec![0x21, 0x22, 0x23, 0x24, 0x0f, 0x11, 0xff]),
+        first in prop::sample::select(vec![0x31, 0x32, 0x33, 0x34, 0x0f, 0x11, 0xff]),
         second in prop::sample::select(vec![0, 1, 2, 15, 16, 255]),
-        len in prop::sample::select(vec![0, 1, 2, 12, 28, 29, 30, 43, 63, 64, 65, 112, 138, 1500]),
+        len in prop::sample::select(vec![0, 1, 2, 12, 28, 29, 30, 43, 63, 64, 65, 104, 138, 1500]),
         filling in prop::collection::vec(any::<u8>(), 1500),
     ) {
         let mut packet = filling;

@@ -19,15 +19,7 @@ fn endpoint(seed: u8, paths: u16) -> Transceiver {
     let config = Config::default();
     let security = Security::pre_shared([7; 32]);
     let map = Box::new(Egresses(paths));
-    Transceiver::new(
-        Instant::ZERO,
-        config,
-        ListenPorts::one(7000),
-        &security,
-        Seed::new([seed; 32]),
-        map,
-    )
-    .unwrap()
+    Transceiver::new(config, ListenPorts::one(7000), &security, Seed::new([seed; 32]), map).unwrap()
 }
 
 fn send(from: &mut Transceiver, to: IpAddr, len: usize) {

@@ -37,15 +37,8 @@ fn endpoint(host: u8) -> Transceiver {
     let config = Config { capacity: 100_000_000_000.into(), ..Config::default() };
     let security = Security::pre_shared(crate::common::KEY);
     let seed = Seed::new([host; 32]);
-    Transceiver::new(
-        Instant::ZERO,
-        config,
-        ListenPorts::one(7000),
-        &security,
-        seed,
-        Box::new(Egresses(PATHS)),
-    )
-    .unwrap()
+    Transceiver::new(config, ListenPorts::one(7000), &security, seed, Box::new(Egresses(PATHS)))
+        .unwrap()
 }
 
 /// The batches that leave `from`, one after the other in one buffer.

@@ -279,15 +279,9 @@ fn a_receiver_that_lies_about_arrivals_harms_nothing_but_its_own_messages() {
     let config = Config::default();
     let security = Security::pre_shared(KEY);
     let map = Box::new(Egresses(4));
-    let mut sender = Transceiver::new(
-        Instant::ZERO,
-        config,
-        ListenPorts::one(7000),
-        &security,
-        Seed::new([3; 32]),
-        map,
-    )
-    .unwrap();
+    let mut sender =
+        Transceiver::new(config, ListenPorts::one(7000), &security, Seed::new([3; 32]), map)
+            .unwrap();
     let liar = Via { egress: 0, local: None, remote: ([10, 0, 0, 2], 7000).into() };
     let mut now = Instant::from_nanos(1_000_000_000);
     let mut packet = Vec::new();

@@ -11,9 +11,9 @@ use cloudburst_core::proto::{Event, SendOptions, Transceiver};
 use cloudburst_core::rng::{Seed, SplitMix64};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::answer::NONE_ACKNOWLEDGED;
-use cloudburst_core::wire::handshake::{AcceptFields, Hello, HelloKey};
+use cloudburst_core::wire::handshake::{Hello, HelloKey};
 use cloudburst_core::wire::seal::Sealer;
-use cloudburst_core::wire::{Answer, Capabilities, Kind, Prefix, Report, Verdict};
+use cloudburst_core::wire::{Answer, Kind, Prefix, Report, Verdict};
 use core::time::Duration;
 
 fn options() -> SendOptions {
@@ -32,24 +32,18 @@ struct Victim {
 }
 
 impl Victim {
-    fn new(capabilities: Capabilities) -> Self {
+    fn new(options: &SendOptions) -> Self {
         let config = Config::default();
         let security = Security::pre_shared(KEY);
         let map = Box::new(Egresses(1));
-        let mut sender = Transceiver::new(
-            Instant::ZERO,
-            config,
-            ListenPorts::one(7000),
-            &security,
-            Seed::new([3; 32]),
-            map,
-        )
-        .unwrap();
+        let mut sender =
+            Transceiver::new(config, ListenPorts::one(7000), &security, Seed::new([3; 32]), map)
+                .unwrap();
         let now = Instant::from_nanos(1_000_000_000);
         let via = Via { egress: 0, local: None, remote: ([10, 0, 0, 2], 7000).into() };
         let bytes = Bytes::from(vec![1; 500_000]);
-        let message = sender.send(now, via.remote, bytes, &options()).unwrap();
-        let fields = AcceptFields { capabilities, ..accept_fields(Incarnation([9; 16])) };
+        let message = sender.send(now, via.remote, bytes, options).unwrap();
+        let fields = accept_fields(Incarnation([9; 16]));
         let flow = accept_by_hand(&mut sender, now, PathId(0), &fields).forward;
         Self { sender, now, sealer: Sealer::new(flow.answers), via, message }
     }
@@ -104,7 +98,7 @@ const FEW: Duration = Duration::from_micros(400);
 
 #[test]
 fn credit_without_end_is_bounded_by_the_cap_of_a_block() {
-    let mut victim = Victim::new(Capabilities::OURS);
+    let mut victim = Victim::new(&options());
     assert_eq!(victim.symbols(FEW), 4);
     victim.pull(0, u32::MAX, false);
     let sent = victim.symbols(Duration::from_millis(100));
@@ -119,7 +113,7 @@ fn credit_without_end_is_bounded_by_the_cap_of_a_block() {
 
 #[test]
 fn credit_for_blocks_that_are_far_off_or_are_none_begins_nothing() {
-    let mut victim = Victim::new(Capabilities::OURS);
+    let mut victim = Victim::new(&options());
     assert_eq!(victim.symbols(FEW), 4);
     for block in [2, 3, u32::MAX >> 8] {
         victim.pull(block, 5, true);
@@ -131,7 +125,7 @@ fn credit_for_blocks_that_are_far_off_or_are_none_begins_nothing() {
 
 #[test]
 fn a_receiver_that_gives_no_credit_is_asked_ten_times_a_second() {
-    let mut victim = Victim::new(Capabilities::OURS);
+    let mut victim = Victim::new(&options());
     assert_eq!(victim.symbols(FEW), 4);
     for _ in 0..9 {
         victim.pull(0, 0, false);
@@ -150,16 +144,8 @@ fn a_receiver_that_gives_no_credit_is_asked_ten_times_a_second() {
 }
 
 #[test]
-fn a_peer_that_does_not_pull_gets_the_whole_block_at_once() {
-    for capabilities in [Capabilities::default(), Capabilities::PROBE] {
-        let mut victim = Victim::new(capabilities);
-        assert!(victim.symbols(Duration::from_millis(2)) > 118);
-    }
-}
-
-#[test]
 fn credit_for_messages_that_are_not_pulled_changes_nothing() {
-    let mut victim = Victim::new(Capabilities::default());
+    let mut victim = Victim::new(&options().policy(BurstPolicy::default()));
     victim.symbols(Duration::from_millis(5));
     let before = victim.symbols(Duration::from_millis(1));
     victim.pull(0, 1_000, false);
@@ -229,7 +215,7 @@ fn pulled_messages_both_ways_do_not_delay_each_other() {
 
 #[test]
 fn a_session_that_has_ended_is_not_alive_again_whatever_its_peer_says() {
-    let mut victim = Victim::new(Capabilities::OURS);
+    let mut victim = Victim::new(&options());
     victim.symbols(FEW);
     victim.report(Report::Ended);
     let options = SendOptions::default().deadline(Duration::from_secs(1));

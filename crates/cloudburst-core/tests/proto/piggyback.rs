@@ -25,8 +25,7 @@ impl Host {
         let security = Security::pre_shared([7; 32]);
         let map = Box::new(Egresses(egresses));
         let endpoint =
-            Transceiver::new(Instant::ZERO, config, ports, &security, Seed::new([host; 32]), map)
-                .unwrap();
+            Transceiver::new(config, ports, &security, Seed::new([host; 32]), map).unwrap();
         Self { endpoint, address: SocketAddr::from(([10, 0, 0, host], 7000)), egresses }
     }
 

@@ -112,7 +112,6 @@ fn idle_peers_give_way_to_new_ones() {
     let config =
         Config { tuning: Tuning { max_peers: Some(1), ..Tuning::default() }, ..Config::default() };
     let mut endpoint = cloudburst_core::proto::Transceiver::new(
-        cloudburst_core::time::Instant::ZERO,
         config,
         ListenPorts::one(7000),
         &Security::pre_shared(KEY),

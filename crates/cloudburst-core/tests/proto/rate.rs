@@ -118,7 +118,6 @@ impl Net {
             let security = Security::pre_shared([7; 32]);
             let seed = Seed::new([number as u8 + 1; 32]);
             Transceiver::new(
-                Instant::ZERO,
                 config.clone(),
                 ListenPorts::one(7000),
                 &security,

@@ -132,7 +132,7 @@ fn a_symbol_that_contradicts_its_messages_role_is_nonsense() {
 #[test]
 fn roles_are_bits_3_and_4_of_the_flags() {
     let mut packet = [0; 14];
-    packet[0] = 0x25;
+    packet[0] = 0x35;
     let roles = [Role::Plain, Role::Request, Role::Response, Role::Withdrawal];
     for (flags, role) in [0x00, 0x08, 0x10, 0x18].into_iter().zip(roles) {
         packet[1] = flags;

@@ -40,7 +40,6 @@ impl Star {
             let security = Security::pre_shared([7; 32]);
             let seed = Seed::new([seed as u8 + 1; 32]);
             Transceiver::new(
-                Instant::ZERO,
                 config.clone(),
                 ListenPorts::one(7000),
                 &security,

@@ -147,15 +147,9 @@ fn pair() -> (End, End) {
         };
         let security = Security::pre_shared(crate::common::KEY);
         let seed = Seed::new([own as u8 + 1; 32]);
-        let endpoint = Transceiver::new(
-            Instant::ZERO,
-            config,
-            ListenPorts::one(1),
-            &security,
-            seed,
-            Box::new(Egresses(1)),
-        )
-        .unwrap();
+        let endpoint =
+            Transceiver::new(config, ListenPorts::one(1), &security, seed, Box::new(Egresses(1)))
+                .unwrap();
         let (notify, readable) = unbounded();
         let engine = Engine::start(endpoint, wire, move |role| {
             if role == Role::Plain {

@@ -65,7 +65,6 @@ fn threads_that_take_packets_wake_none_and_a_caller_that_sleeps_is_woken_by_its_
     let security = Security::pre_shared(crate::common::KEY);
     let seed = Seed::new([1; 32]);
     let endpoint = Transceiver::new(
-        Instant::ZERO,
         Config::default(),
         ListenPorts::one(1),
         &security,

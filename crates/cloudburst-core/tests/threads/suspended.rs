@@ -88,15 +88,8 @@ fn endpoint(seed: u8) -> Transceiver {
     let config = Config::default();
     let security = Security::pre_shared([7; 32]);
     let seed = Seed::new([seed; 32]);
-    Transceiver::new(
-        Instant::ZERO,
-        config,
-        ListenPorts::one(7000),
-        &security,
-        seed,
-        Box::new(Egresses(1)),
-    )
-    .unwrap()
+    Transceiver::new(config, ListenPorts::one(7000), &security, seed, Box::new(Egresses(1)))
+        .unwrap()
 }
 
 /// An engine, its clock and both ends of its wire. Its own thread does nothing until `end` is dropped.

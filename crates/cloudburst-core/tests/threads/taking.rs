@@ -132,15 +132,8 @@ impl Server {
 fn endpoint(seed: u8, config: Config) -> Transceiver {
     let security = Security::pre_shared([7; 32]);
     let seed = Seed::new([seed; 32]);
-    Transceiver::new(
-        Instant::ZERO,
-        config,
-        ListenPorts::one(SERVER.1),
-        &security,
-        seed,
-        Box::new(Egresses(1)),
-    )
-    .unwrap()
+    Transceiver::new(config, ListenPorts::one(SERVER.1), &security, seed, Box::new(Egresses(1)))
+        .unwrap()
 }
 
 fn server(config: Config, on_readable: impl Fn(Role) + Send + Sync + 'static) -> Server {

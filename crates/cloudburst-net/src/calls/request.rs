@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use bytes::Bytes;
 use cloudburst_core::burst::{Engine, OnWithdrawn};
 use cloudburst_core::error::{Outcome, Receipt, Rejection};
-use cloudburst_core::proto::{self, CallTable, SendOptions, Served, response};
+use cloudburst_core::proto::{self, CallTable, SendOptions, Served, overload, response};
 use cloudburst_core::wire::Role;
 use core::fmt;
 use std::net::SocketAddr;
@@ -130,7 +130,7 @@ impl Request {
     ) -> Result<Receipt, SendError> {
         let endpoint = self.upgrade()?;
         let options = self.options(options)?;
-        let frame = self.frame(&endpoint, bytes.as_deref())?;
+        let frame = self.frame(bytes.as_deref());
         let peer = self.request.peer;
         let sending = endpoint.inner.send(peer, Role::Response, frame, &options)?;
         self.begun(&endpoint, bytes.as_deref());
@@ -167,7 +167,7 @@ impl Request {
     pub(super) async fn reply_detached(mut self, bytes: Option<Bytes>) -> Result<(), SendError> {
         let endpoint = self.upgrade()?;
         let options = self.options(SendOptions::default())?;
-        let frame = self.frame(&endpoint, bytes.as_deref())?;
+        let frame = self.frame(bytes.as_deref());
         let peer = self.request.peer;
         let request = self.request.clone();
         let deadline = self.deadline;
@@ -221,11 +221,9 @@ impl Request {
     }
 
     /// The response with `bytes`, or the refusal of an overloaded application.
-    fn frame(&self, endpoint: &Endpoint, bytes: Option<&[u8]>) -> Result<Bytes, SendError> {
-        if bytes.is_some() {
-            return Ok(response(self.request.call, bytes));
-        }
-        Ok(endpoint.inner.engine.overload_response(self.request.id()))
+    fn frame(&self, bytes: Option<&[u8]>) -> Bytes {
+        let call = self.request.call;
+        if bytes.is_some() { response(call, bytes) } else { overload(call) }
     }
 
     fn upgrade(&self) -> Result<Endpoint, SendError> {

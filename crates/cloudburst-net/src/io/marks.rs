@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn the_dscp_of_trimmed_packets_is_not_foreign() {
         let from = "10.0.0.1:1".parse().unwrap();
-        let symbol = [0x25];
+        let symbol = [0x35];
         let foreign = |trimmed| {
             let dscps = Dscps::new(&[46, 43], trimmed).unwrap();
             let meter = Meter::default();

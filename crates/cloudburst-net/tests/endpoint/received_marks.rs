@@ -19,7 +19,7 @@ const WAYS: [(&str, &str); 5] = [
     ("::", "::1"),
 ];
 /// The first byte of a SYMBOL.
-const SYMBOL: u8 = 0x25;
+const SYMBOL: u8 = 0x35;
 
 fn open(ip: &str, dscp: u8) -> UdpIo {
     open_with(ip, dscp, 1 << 20)

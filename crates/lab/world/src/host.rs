@@ -89,7 +89,7 @@ impl Host {
         let seed = Seed::new(secret);
         let map = Box::new(recipe.paths());
         let config = recipe.config.clone();
-        let endpoint = Transceiver::new(now, config, recipe.listen, &recipe.security, seed, map);
+        let endpoint = Transceiver::new(config, recipe.listen, &recipe.security, seed, map);
         Self {
             endpoint: endpoint.expect("the configuration is in its ranges"),
             inbox: Vec::new(),

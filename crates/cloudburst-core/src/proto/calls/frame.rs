@@ -136,14 +136,14 @@ pub fn response(call: CallId, bytes: Option<&[u8]>) -> Bytes {
 }
 
 /// The bytes of a response which says that the callee is closing, and its application has not seen
-/// the request. Only for peers that declare `CANCEL`.
+/// the request.
 pub(in crate::proto) fn refusal(call: CallId) -> Bytes {
     write_response(call, REFUSED, &[])
 }
 
 /// The bytes of a response which says that the application is overloaded, and has not acted on the
-/// request. Only for peers that declare `CANCEL`.
-pub(in crate::proto) fn overload(call: CallId) -> Bytes {
+/// request.
+pub fn overload(call: CallId) -> Bytes {
     write_response(call, OVERLOADED, &[])
 }
 
@@ -175,7 +175,7 @@ pub(super) fn parse_response(mut bytes: Bytes) -> Option<(CallId, Result<Bytes, 
     }
 }
 
-/// The bytes of the withdrawal of `call`. Only for peers that declare `CANCEL`.
+/// The bytes of the withdrawal of `call`.
 pub(in crate::proto) fn withdrawal(call: CallId) -> Bytes {
     Bytes::copy_from_slice(&call.to_bytes())
 }

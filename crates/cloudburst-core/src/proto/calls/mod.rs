@@ -7,7 +7,7 @@
 mod frame;
 mod table;
 
-pub use frame::{CallId, IncomingRequest, Prepared, RequestId, response};
-pub(super) use frame::{answered, overload, refusal, with_timeout, withdrawal};
+pub use frame::{CallId, IncomingRequest, Prepared, RequestId, overload, response};
+pub(super) use frame::{answered, refusal, with_timeout, withdrawal};
 pub(super) use table::CancelledCall;
 pub use table::{CallCounters, CallTable, Served};

@@ -2,7 +2,6 @@
 
 use super::answers::{Answer, Report, Verdict};
 use super::incoming::Incoming;
-use super::session::Session;
 use super::window::Ending;
 use super::{Message, Receiver, ReceiverEvent};
 use crate::config::Limits;
@@ -11,7 +10,7 @@ use crate::proto::RequestId;
 use crate::proto::observe::{Observation, emit};
 use crate::wire::answer::NONE_ACKNOWLEDGED;
 use crate::wire::symbol::MIN_SYMBOL_LEN;
-use crate::wire::{Capabilities, RejectReason, Role};
+use crate::wire::{RejectReason, Role};
 
 impl Receiver {
     /// Takes the next message of `role` from the application's queue, and delivers waiting messages
@@ -173,12 +172,9 @@ impl Receiver {
 
     /// Tells the peers of all sessions that these have ended.
     pub(super) fn end_sessions(&mut self) {
-        let informed = |(name, session): (&SessionId, &Session)| {
-            // To all, also those that never sent a packet: without it, the next message to this
-            // endpoint ends at its deadline as perhaps delivered, and cannot safely go elsewhere.
-            session.capabilities.has(Capabilities::ENDED).then_some(*name)
-        };
-        let mut names: Vec<_> = self.sessions.iter().filter_map(informed).collect();
+        // To all, also those that never sent a packet: without it, the next message to this
+        // endpoint ends at its deadline as perhaps delivered, and cannot safely go elsewhere.
+        let mut names: Vec<_> = self.sessions.keys().copied().collect();
         // Sorted, so that the order does not change from run to run.
         names.sort_unstable();
         for name in names {

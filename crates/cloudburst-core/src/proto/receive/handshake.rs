@@ -188,13 +188,9 @@ impl Receiver {
         });
         // An address translator forwards one port, and may by now forward it to another endpoint.
         let is_own = naming == Naming::Own;
-        // A difference on this clock, so that clocks need not agree; delay only makes the
-        // incarnation look younger.
-        let age = now.saturating_since(self.identity.born_at).as_micros();
         let (message, secrets) = response.accept(&AcceptFields {
             incarnation: self.identity.incarnation,
             session: name,
-            uptime_us: is_own.then(|| u64::try_from(age).unwrap_or(u64::MAX - 1)),
             capabilities: self.config.capabilities(),
             // If the port is not shared, the one that the peer already uses works.
             port: if self.config.ports.is_shared { self.config.ports.first } else { 0 },

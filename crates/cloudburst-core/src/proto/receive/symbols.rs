@@ -10,7 +10,7 @@ use crate::proto::session::{Discovery, Peering};
 use crate::time::Instant;
 use crate::wire::seal::OpenError;
 use crate::wire::symbol::{SymbolView, TrimmedView};
-use crate::wire::{Capabilities, Prefix, SymbolHeader};
+use crate::wire::{Prefix, SymbolHeader};
 
 /// An authentic symbol, and its session.
 pub(super) struct Symbol<'a> {
@@ -65,7 +65,7 @@ impl Receiver {
             index_set: &packet[index_set_at..payload_at],
             payload: &packet[payload_at..payload_at + payload_len],
             packet_len: len,
-            ce: ce && session.capabilities.has(Capabilities::MARKS),
+            ce,
             is_arrival: !(prefix.probe || session.opener.was_trimmed(prefix.number)),
         };
         let found = self.hear(now, via, len, &symbol, !prefix.probe, confirmed);

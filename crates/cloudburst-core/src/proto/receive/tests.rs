@@ -39,7 +39,7 @@ impl Crowd {
         let mut config = Parameters { capacity: 1_000_000_000_000, ..Parameters::default() };
         config.limits.max_peers = max_peers;
         let security = Security::pre_shared(KEY);
-        let identity = Identity::new(START, &security, &Seed::new([3; 32]));
+        let identity = Identity::new(&security, &Seed::new([3; 32]));
         Self {
             receiver: Receiver::new(config, identity, Ratchet::new([4; 32]), Arc::new(Egresses(1))),
         }

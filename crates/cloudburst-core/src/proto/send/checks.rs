@@ -280,8 +280,7 @@ mod tests {
                 let seed = Seed::new([host; 32]);
                 let map = Box::new(Egresses(2));
                 let ports = ListenPorts::one(7);
-                Transceiver::new(Instant::ZERO, Config::default(), ports, &security, seed, map)
-                    .unwrap()
+                Transceiver::new(Config::default(), ports, &security, seed, map).unwrap()
             });
             let now = Instant::from_nanos(1_000_000_000);
             let mut pair = Self { now, ends, hellos: Vec::new(), mtu: 9_000 };

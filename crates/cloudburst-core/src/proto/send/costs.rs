@@ -52,8 +52,7 @@ impl Crowd {
         let now = Instant::from_nanos(1_000_000_000);
         let resolver = Box::new(Egresses(1));
         let sender =
-            Transceiver::new(now, config, ListenPorts::one(7000), &security, seed, resolver)
-                .unwrap();
+            Transceiver::new(config, ListenPorts::one(7000), &security, seed, resolver).unwrap();
         Self { sender, now, handshakes: BTreeMap::new(), keys: [HelloKey::new(&KEY)] }
     }
 
@@ -104,7 +103,6 @@ impl Crowd {
         let (message, _) = response.accept(&AcceptFields {
             incarnation: Incarnation([9; 16]),
             session: SessionId(number + 1),
-            uptime_us: None,
             capabilities: Capabilities::default(),
             port: 0,
             more_ports: 0,

@@ -17,7 +17,6 @@ use crate::wire::Role;
 use crate::wire::handshake::{Accept, AcceptFields, Initiation, OpenFields, Retry, Versions};
 use crate::wire::keys::{FlowKeys, SessionKeys};
 use crate::wire::packet::VERSION;
-use core::time::Duration;
 use std::net::SocketAddr;
 
 impl Sender {
@@ -49,7 +48,7 @@ impl Sender {
         self.learn_local(peer, local);
         match self.peers.get(&peer).and_then(|peer| peer.session.as_ref()) {
             None => {
-                self.install(now, peer, Remote { incarnation, capabilities }, flow, true, None);
+                self.install(now, peer, Remote { incarnation, capabilities }, flow, true);
                 self.learn_ports(peer, port, ports);
                 self.learn_routes(peer, routes);
             }
@@ -199,19 +198,13 @@ impl Sender {
         let opening = self.take_opening(now, address, fields.incarnation)?;
         let peer = self.peers.get_mut(&address)?;
         peer.paths.heard(now, accept.path, 0);
-        let old = peer.session.as_ref().map(|session| (session.remote, peer.port));
         let port = if fields.port == 0 { opening.port } else { fields.port };
-        // The packets of the older session went to the port that this incarnation now has, so they
-        // have reached it since it began.
-        let same_port = old.is_some_and(|old| old.0 != fields.incarnation && old.1 == port);
-        let began_at =
-            fields.uptime_us.filter(|_| same_port).map(|age| now - Duration::from_micros(age));
         let ports = ports(fields.more_ports);
         self.learn_ports(address, port, ports);
         let keys = SessionKeys::new(&secrets, session, fields.session);
         let AcceptFields { incarnation, capabilities, .. } = fields;
         let remote = Remote { incarnation, capabilities };
-        self.install(now, address, remote, keys.forward, false, began_at);
+        self.install(now, address, remote, keys.forward, false);
         Some(Peering {
             peer: address,
             incarnation,
@@ -278,8 +271,8 @@ impl Sender {
     /// Uses a new session from now on. `confirmed` says that the receiver already holds it for
     /// good.
     ///
-    /// Messages under way in the old one become indeterminate, except those first sent after
-    /// `began_at`, which start over: only the new incarnation can have received them.
+    /// Messages of which packets were sent in the old one become indeterminate, because its
+    /// receiver may have delivered them.
     pub(super) fn install(
         &mut self,
         now: Instant,
@@ -287,7 +280,6 @@ impl Sender {
         remote: Remote,
         flow: FlowKeys,
         confirmed: bool,
-        began_at: Option<Instant>,
     ) {
         let capabilities = self.config.capabilities_with(remote.capabilities);
         let remote = Remote { capabilities, ..remote };
@@ -297,25 +289,11 @@ impl Sender {
             self.sessions.remove(&old.opener.session());
             for id in peer.unfinished() {
                 step();
-                let Some(Outgoing { source, transfer }) = self.messages.get_mut(&id) else {
-                    continue;
-                };
-                // The new incarnation has no request to be withdrawn, and may not know the role.
-                if source.role == Role::Withdrawal && remote.incarnation != old_remote {
-                    self.finish(id, Outcome::Unknown(Indeterminate::PeerRestarted));
-                    continue;
-                }
-                let is_tried = transfer.was_sent_to(remote.incarnation);
-                let Some(started_at) = transfer.started_at else {
-                    if is_tried {
-                        self.finish(id, Outcome::Unknown(Indeterminate::PeerRestarted));
-                    }
-                    continue;
-                };
-                // Only the new incarnation can have received it. Otherwise even the message that
-                // discovered the restart would end as perhaps delivered.
-                let is_safe = began_at.is_some_and(|began_at| began_at < started_at);
-                if is_tried || !is_safe || !transfer.start_over(old_remote, source) {
+                let Some(Outgoing { source, transfer }) = self.messages.get(&id) else { continue };
+                // The new incarnation has no request to be withdrawn.
+                let is_in_vain =
+                    source.role == Role::Withdrawal && remote.incarnation != old_remote;
+                if is_in_vain || transfer.started_at.is_some() {
                     self.finish(id, Outcome::Unknown(Indeterminate::PeerRestarted));
                 }
             }

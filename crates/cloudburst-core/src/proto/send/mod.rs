@@ -52,8 +52,8 @@ use crate::proto::observe::{Observation, Observing, emit};
 use crate::rate::{Pacer, RateLimit};
 use crate::rng::{Ratchet, SplitMix64};
 use crate::time::Instant;
+use crate::wire::Role;
 use crate::wire::symbol::{MAX_MESSAGE_ID, UNSCHEDULED_LEN};
-use crate::wire::{Capabilities, Role};
 use bytes::Bytes;
 use core::time::Duration;
 use foldhash::{HashMap, HashMapExt};
@@ -407,10 +407,9 @@ impl Sender {
         self.accepts = Accepts::Nothing;
     }
 
-    /// Whether the receiving half of `peer` is known to have declared `capabilities`.
-    pub(super) fn supports(&self, peer: SocketAddr, capabilities: Capabilities) -> bool {
-        let session = self.peers.get(&peer).and_then(|peer| peer.session.as_ref());
-        session.is_some_and(|session| session.capabilities.has(capabilities))
+    /// Whether there is a session with `peer`.
+    pub(super) fn has_session(&self, peer: SocketAddr) -> bool {
+        self.peers.get(&peer).is_some_and(|peer| peer.session.is_some())
     }
 
     /// Sends the last message of a call to a peer that may wait for it until `until`. It precedes

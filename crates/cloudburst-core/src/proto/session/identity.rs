@@ -5,7 +5,6 @@ use crate::id::{Incarnation, SessionId};
 use crate::path::Via;
 use crate::proto::limits::MAX_PORTS;
 use crate::rng::Seed;
-use crate::time::Instant;
 use crate::wire::Capabilities;
 use crate::wire::handshake::{HelloKey, TokenKey};
 use crate::wire::keys::{FlowKeys, PresharedKey};
@@ -16,7 +15,6 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(in crate::proto) struct Identity {
     pub(in crate::proto) incarnation: Incarnation,
-    pub(in crate::proto) born_at: Instant,
     pub(in crate::proto) seed: Seed,
     pub(in crate::proto) token_key: TokenKey,
     /// One for each pre-shared key; the first is for handshakes that this endpoint begins.
@@ -34,12 +32,11 @@ pub(in crate::proto) enum Chooser {
 impl Identity {
     /// A new incarnation, which begins at `now`. `seed` must never have been used by another and
     /// must not be kept, because ephemeral keys are derived from it.
-    pub(in crate::proto) fn new(now: Instant, security: &Security, seed: &Seed) -> Self {
+    pub(in crate::proto) fn new(security: &Security, seed: &Seed) -> Self {
         let seed = Seed::new(seed.derive("identity", 0));
         let preshared: Arc<[PresharedKey]> = security.keys().into();
         Self {
             incarnation: Incarnation(seed.derive("incarnation", 0)),
-            born_at: now,
             token_key: TokenKey::new(seed.derive("token key", 0)),
             hello_keys: preshared.iter().map(|key| HelloKey::new(key.bytes())).collect(),
             preshared,

@@ -11,9 +11,6 @@ use std::net::SocketAddr;
 /// The sender can be reached only at the address that its packets come from.
 const FLAG_TRANSLATED: u8 = 0b0000_0001;
 
-/// The age of an incarnation that does not report it.
-const UPTIME_UNKNOWN: u64 = u64::MAX;
-
 /// The initiator's fields in OPEN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenFields {
@@ -42,8 +39,6 @@ pub struct AcceptFields {
     pub incarnation: Incarnation,
     /// The session id that packets to the responder carry; never 0.
     pub session: SessionId,
-    /// Microseconds since this incarnation began, if reported.
-    pub uptime_us: Option<u64>,
     /// The extensions that the responder supports.
     pub capabilities: Capabilities,
     /// The UDP port at which the responder accepts messages; 0 for the one that OPEN was sent to.
@@ -87,7 +82,7 @@ impl OpenFields {
 
 impl AcceptFields {
     /// Bytes of these fields.
-    pub(super) const LEN: usize = 36;
+    pub(super) const LEN: usize = 28;
 
     pub(super) fn to_bytes(self) -> [u8; Self::LEN] {
         debug_assert_ne!(self.session.0, 0, "0 names no session");
@@ -95,7 +90,6 @@ impl AcceptFields {
         let mut out = &mut bytes[..];
         out.put_slice(&self.incarnation.0);
         out.put_u32(self.session.0);
-        out.put_u64(self.uptime_us.unwrap_or(UPTIME_UNKNOWN));
         out.put_u32(self.capabilities.0);
         out.put_u16(self.port);
         out.put_u8(self.more_ports);
@@ -109,7 +103,6 @@ impl AcceptFields {
         Ok(Self {
             incarnation: Incarnation(cursor.array()?),
             session: read_session(&mut cursor)?,
-            uptime_us: Some(cursor.u64()?).filter(|&age| age != UPTIME_UNKNOWN),
             capabilities: Capabilities(cursor.u32()?),
             port: cursor.u16()?,
             more_ports: cursor.u8()?,
@@ -149,23 +142,19 @@ mod tests {
         let accept = AcceptFields {
             incarnation: Incarnation([2; 16]),
             session: SessionId(9),
-            uptime_us: None,
             capabilities: Capabilities(8),
             port: 7,
             more_ports: 6,
         };
-        for uptime_us in [None, Some(0), Some(u64::MAX - 1)] {
-            let accept = AcceptFields { uptime_us, ..accept };
-            let mut bytes = accept.to_bytes();
-            bytes[35] = 0xff;
-            assert_eq!(AcceptFields::from_bytes(&bytes), Ok(accept));
-        }
+        let mut bytes = accept.to_bytes();
+        bytes[27] = 0xff;
+        assert_eq!(AcceptFields::from_bytes(&bytes), Ok(accept));
     }
 
     #[test]
     fn no_end_may_call_its_session_0() {
         let zero = WireError::Undefined { field: "session", got: 0 };
         assert_eq!(OpenFields::from_bytes(&[0; 46]), Err(zero));
-        assert_eq!(AcceptFields::from_bytes(&[0; 36]), Err(zero));
+        assert_eq!(AcceptFields::from_bytes(&[0; 28]), Err(zero));
     }
 }

@@ -1,4 +1,4 @@
-//! The handshake of version 2: five packets, and the cryptography in them.
+//! The handshake of version 3: five packets, and the cryptography in them.
 //!
 //! ```text
 //!  initiator                                responder

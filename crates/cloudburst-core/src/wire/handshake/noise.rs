@@ -14,7 +14,7 @@ use crate::wire::keys::SessionSecrets;
 use snow::{Builder, HandshakeState};
 
 const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
-const PROLOGUE: &[u8; 13] = b"cloudburst v2";
+const PROLOGUE: &[u8; 13] = b"cloudburst v3";
 
 /// The initiator's end, from OPEN to ACCEPT.
 pub struct Initiation {

@@ -189,7 +189,6 @@ pub fn accept_fields(incarnation: Incarnation) -> AcceptFields {
     AcceptFields {
         incarnation,
         session: SessionId(u32::from(incarnation.0[0])),
-        uptime_us: None,
         capabilities: Capabilities::default(),
         port: 0,
         more_ports: 0,
@@ -237,7 +236,6 @@ pub fn payload(key: &DigestKey, header: &SymbolHeader, bytes: &[u8]) -> Vec<u8> 
 pub fn endpoint(config: Config) -> Transceiver {
     let security = Security::pre_shared(KEY);
     Transceiver::new(
-        Instant::ZERO,
         config,
         ListenPorts::one(7000),
         &security,

@@ -5,7 +5,7 @@ mod attacker;
 
 use crate::common::{KEY, message};
 use cloudburst_core::config::{Config, ListenPorts, Security};
-use cloudburst_core::error::{Outcome, StartError};
+use cloudburst_core::error::{Indeterminate, Outcome, StartError};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::time::Instant;

@@ -66,7 +66,6 @@ impl Crowd {
     pub(super) fn new(config: Config) -> Self {
         let security = Security::pre_shared(KEY);
         let receiver = Transceiver::new(
-            Instant::ZERO,
             config,
             ListenPorts::one(7000),
             &security,

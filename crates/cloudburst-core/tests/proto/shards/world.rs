@@ -64,7 +64,7 @@ pub(crate) fn endpoint(
 ) -> Transceiver {
     let security = Security::pre_shared(KEY);
     let seed = Seed::new([seed as u8; 32]);
-    Transceiver::new(Instant::ZERO, config, ports, &security, seed, Box::new(Egresses(egresses)))
+    Transceiver::new(config, ports, &security, seed, Box::new(Egresses(egresses)))
         .expect("the configuration is valid")
 }
 

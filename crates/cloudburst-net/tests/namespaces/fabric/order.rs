@@ -52,7 +52,7 @@ fn record(captures: &[Capture], ways: &mut BTreeMap<u64, usize>) -> Result<(), F
 fn symbol_number(packet: &[u8]) -> Option<u64> {
     let headers = usize::from(packet.first()? & 15) * 4 + 8;
     let prefix = packet.get(headers..)?.first_chunk::<14>()?;
-    (prefix[0] == 0x25).then(|| prefix[8..].iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
+    (prefix[0] == 0x35).then(|| prefix[8..].iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
 }
 
 /// The most consecutive numbers that went one way, except for one run in a hundred: if a busy machine delays

@@ -6,7 +6,6 @@ use super::pulled::Pulled;
 use super::{ACK_REQUESTS, Pull, backoff};
 use crate::code::Code;
 use crate::config::BurstPolicy;
-use crate::wire::Capabilities;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 
@@ -109,13 +108,6 @@ impl AnyPolicy {
             }
             // The receiver could not count what a block still needs.
             BurstPolicy::Pulled { .. } => Self::default(),
-        }
-    }
-
-    /// Uses the default instead of a policy that peers with these capabilities do not support.
-    pub(in crate::proto::send) fn adapt(&mut self, capabilities: Capabilities) {
-        if self.pulled().is_some() && !capabilities.has(Capabilities::PULL) {
-            *self = Self::default();
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Reactions of a transfer to its receiver's reports.
 
 use super::{SentLog, Transfer};
-use crate::id::Incarnation;
 use crate::path::PathSet;
 use crate::proto::limits::{MAX_BACKOFF, MAX_RESTARTS};
 use crate::proto::send::recovery::Pull;
@@ -64,11 +63,6 @@ impl Transfer {
         }
     }
 
-    /// Whether packets of the message were sent to `remote` in a session that has ended.
-    pub(in crate::proto::send) fn was_sent_to(&self, remote: Incarnation) -> bool {
-        self.earlier_remotes.contains(&remote)
-    }
-
     /// Whether an answer to packet `acknowledged` is older than the last restart of the message.
     pub(in crate::proto::send) const fn is_outdated(&self, acknowledged: u64) -> bool {
         acknowledged < self.restarted_at
@@ -93,26 +87,6 @@ impl Transfer {
         self.begin_at = None;
         self.begun = 0;
         self.done = 0;
-    }
-
-    /// Starts the message over in a new session, as if nothing had been sent: the old session has
-    /// ended, and nothing of the message was delivered in it. Returns whether it does; a peer is
-    /// not believed to restart again and again.
-    pub(in crate::proto::send) fn start_over(
-        &mut self,
-        old: Incarnation,
-        source: &mut Source,
-    ) -> bool {
-        self.earlier_remotes.push(old);
-        if self.restarts >= MAX_RESTARTS {
-            return false;
-        }
-        source.start_over();
-        self.restart();
-        self.restarted_at = 0;
-        self.started_at = None;
-        self.answered = false;
-        true
     }
 
     /// Handles a STOP for a block. If only that block had been missing, the receiver would have the

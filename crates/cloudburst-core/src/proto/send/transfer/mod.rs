@@ -12,7 +12,7 @@ use super::schedule::Rank;
 use super::source::Source;
 use crate::config::{Classes, Parameters};
 use crate::error::{LocalError, Receipt};
-use crate::id::{Incarnation, MessageId, PathId};
+use crate::id::{MessageId, PathId};
 use crate::path::PathSet;
 use crate::proto::layout::Layout;
 use crate::time::Instant;
@@ -63,9 +63,6 @@ pub(super) struct Transfer {
     busy: Busy,
     /// How many times the message has started over.
     restarts: u32,
-    /// The incarnations to which packets of it were sent in sessions that have ended. They may
-    /// still have delivered it.
-    earlier_remotes: Vec<Incarnation>,
     /// The number of the next packet when the receiver last forgot its blocks.
     restarted_at: u64,
 }
@@ -120,7 +117,6 @@ impl Transfer {
             done: 0,
             busy: Busy::new(),
             restarts: 0,
-            earlier_remotes: Vec::new(),
             restarted_at: 0,
         }
     }
@@ -212,7 +208,6 @@ impl Transfer {
         source: &mut Source,
         key: &DigestKey,
         paths: &PathSet,
-        capabilities: Capabilities,
     ) -> Option<&mut ActiveBlock> {
         if let Some(at) = self.active.iter().position(|block| block.recovery.allowance() > 0) {
             return self.active.get_mut(at);
@@ -220,7 +215,6 @@ impl Transfer {
         if !self.may_begin() {
             return None;
         }
-        self.policy.adapt(capabilities);
         let block = source.begin(self.begun as u32, key)?;
         self.begun += 1;
         let n = block.encoder.shape().source_symbols();
@@ -244,8 +238,7 @@ impl Transfer {
     ) -> Option<usize> {
         let n = source.layout.shape(index as usize)?.source_symbols();
         let index_set = source.code.index_set_len(n);
-        let pulled = self.policy.pulled().is_some() && capabilities.has(Capabilities::PULL);
-        let unscheduled = if pulled { UNSCHEDULED_LEN } else { 0 };
+        let unscheduled = if self.policy.pulled().is_some() { UNSCHEDULED_LEN } else { 0 };
         let header_tag = if capabilities.has(Capabilities::TRIM) { HEADER_TAG_LEN } else { 0 };
         Some(SYMBOL_OVERHEAD + unscheduled + header_tag + index_set + source.layout.symbol_size())
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::id::{MessageId, SessionId};
 use crate::path::{Order, Via};
 use crate::wire::keys::{SessionKeys, SessionSecrets};
-use crate::wire::{Arrivals, Capabilities, Role};
+use crate::wire::{Arrivals, Role};
 use bytes::Bytes;
 
 fn digest_key() -> DigestKey {
@@ -43,8 +43,7 @@ fn a_message_that_begins_again_is_still_known_by_its_digest() {
     let (mut source, mut transfer) = message(300_000);
     let mut digests = Vec::new();
     for index in 0..source.layout.blocks() as u32 {
-        let block =
-            transfer.block_to_send(&mut source, &key, &paths(), Capabilities::default()).unwrap();
+        let block = transfer.block_to_send(&mut source, &key, &paths()).unwrap();
         assert_eq!(block.index, index);
         block.recovery.revoke();
         digests.push(source.block(index).unwrap().digest);
@@ -57,8 +56,7 @@ fn a_message_that_begins_again_is_still_known_by_its_digest() {
     transfer.on_forgotten(7, &mut source);
     assert!(!transfer.is_partial());
     assert!(source.is(key.message(MessageId(9), &digests), &key));
-    let first =
-        transfer.block_to_send(&mut source, &key, &paths(), Capabilities::default()).unwrap().index;
+    let first = transfer.block_to_send(&mut source, &key, &paths()).unwrap().index;
     assert_eq!(first, 0, "it starts over with the first block");
     assert!(source.block(0).is_some() && source.block(1).is_none());
 }
@@ -67,7 +65,7 @@ fn a_message_that_begins_again_is_still_known_by_its_digest() {
 fn a_late_busy_does_not_stop_a_message_that_begins_again() {
     let key = digest_key();
     let (mut source, mut transfer) = message(900_000);
-    transfer.block_to_send(&mut source, &key, &paths(), Capabilities::default()).unwrap();
+    transfer.block_to_send(&mut source, &key, &paths()).unwrap();
     transfer.on_block_done(Instant::ZERO, 0, 7, &mut source);
     transfer.on_forgotten(7, &mut source);
     // It answers symbols that were sent before the sender learned that all blocks start over.
@@ -81,11 +79,7 @@ fn a_message_begins_again_when_its_receiver_lacks_a_block_that_was_done() {
     let (mut source, mut transfer) = message(300_000);
     let blocks = source.layout.blocks() as u32;
     for index in 0..blocks {
-        transfer
-            .block_to_send(&mut source, &key, &paths(), Capabilities::default())
-            .unwrap()
-            .recovery
-            .revoke();
+        transfer.block_to_send(&mut source, &key, &paths()).unwrap().recovery.revoke();
         if index + 1 < blocks {
             transfer.on_block_done(Instant::ZERO, index, 7, &mut source);
         }
@@ -93,10 +87,7 @@ fn a_message_begins_again_when_its_receiver_lacks_a_block_that_was_done() {
     // It has the last block but not the message: it has forgotten the others.
     transfer.on_block_done(Instant::ZERO, blocks - 1, 7, &mut source);
     assert!(!transfer.is_partial());
-    assert_eq!(
-        transfer.block_to_send(&mut source, &key, &paths(), Capabilities::default()).unwrap().index,
-        0
-    );
+    assert_eq!(transfer.block_to_send(&mut source, &key, &paths()).unwrap().index, 0);
     // Answers to earlier packets say nothing about what the receiver has now.
     assert!(transfer.is_outdated(6) && !transfer.is_outdated(7));
 }

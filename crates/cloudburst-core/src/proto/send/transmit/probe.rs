@@ -7,7 +7,7 @@ use crate::proto::observe::{Observation, emit};
 use crate::proto::send::{Outgoing, Sender};
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
-use crate::wire::{Capabilities, Kind, Prefix};
+use crate::wire::{Kind, Prefix};
 
 /// A probe that is to follow the last packets of a block.
 #[derive(Clone, Copy, Debug)]
@@ -55,10 +55,6 @@ impl Sender {
         let peer = self.peers.get_mut(&transfer.peer).filter(|peer| peer.liveness.is_verified())?;
         let low_watermark = peer.low_watermark().unwrap_or(source.id);
         let session = peer.session.as_mut()?;
-        let capabilities = session.capabilities;
-        if !capabilities.has(Capabilities::PROBE) {
-            return None;
-        }
         let partial = transfer.is_partial();
         let block = transfer.block_mut(due.block)?;
         let number = session.sealer.next_number();

@@ -62,7 +62,7 @@ impl Train {
         let session = peer.session.as_ref()?;
         let capabilities = session.capabilities;
         let digest = &session.digest;
-        let index = transfer.block_to_send(source, digest, &peer.paths, capabilities)?.index;
+        let index = transfer.block_to_send(source, digest, &peer.paths)?.index;
         let packet_len = transfer.packet_len(source, index, capabilities)?;
         let block = transfer.block_mut(index)?;
         let longest = (limits.bytes / packet_len).clamp(1, limits.packets);
@@ -103,7 +103,7 @@ impl Train {
         peer: &mut Peer,
     ) -> Option<Part> {
         let key = &peer.session.as_ref()?.digest;
-        let block = transfer.block_to_send(source, key, &peer.paths, self.capabilities)?;
+        let block = transfer.block_to_send(source, key, &peer.paths)?;
         let packets = self.capacity.min(block.recovery.allowance() as usize);
         self.capacity -= packets;
         peer.paths.charge_more(self.path, packets);
@@ -181,9 +181,8 @@ impl Train {
         Outgoing { source, transfer }: &mut Outgoing,
     ) -> Option<ProbeDue> {
         let ends = transfer.block_mut(part.block)?.recovery.ends_opening(config.probe);
-        let is_due = ends && self.capabilities.has(Capabilities::PROBE);
         let Self { path, via, .. } = *self;
-        is_due.then_some(ProbeDue { message: source.id, block: part.block, path, via })
+        ends.then_some(ProbeDue { message: source.id, block: part.block, path, via })
     }
 
     /// Records a part with its message and its peer. `requested` says that it requests an ACK.

@@ -80,7 +80,7 @@ fn symbol_number(packet: &[u8]) -> Option<u64> {
     let [kind, _, _, _, _, _, _, _, number @ ..] =
         packet.get(header + UDP_HEADER..)?.first_chunk::<14>()?;
     let number = number.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
-    (*kind == 0x25).then_some(number)
+    (*kind == 0x35).then_some(number)
 }
 
 /// Returns the lengths of all runs of consecutive numbers that took the same spine.

@@ -4,7 +4,6 @@ use super::paths::{HostPaths, PORT};
 use cloudburst_core::config::{Config, ConfigError, ListenPorts, Security};
 use cloudburst_core::proto::Transceiver;
 use cloudburst_core::rng::Seed;
-use cloudburst_core::time::Instant;
 
 /// The key that all hosts share.
 const KEY: [u8; 32] = [7; 32];
@@ -23,13 +22,6 @@ impl Recipe {
         let security = Security::pre_shared(KEY);
         let seed = Seed::new(self.seed);
         let paths = Box::new(self.paths);
-        Transceiver::new(
-            Instant::ZERO,
-            self.config.clone(),
-            ListenPorts::one(PORT),
-            &security,
-            seed,
-            paths,
-        )
+        Transceiver::new(self.config.clone(), ListenPorts::one(PORT), &security, seed, paths)
     }
 }
