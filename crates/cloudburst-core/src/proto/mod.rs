@@ -45,6 +45,7 @@ mod receive;
 mod round_trip;
 mod send;
 mod session;
+mod share;
 mod stats;
 mod steps;
 mod transceiver;

@@ -1,14 +1,18 @@
 //! Capacity for new messages: quotas, and a place in line for messages that were refused.
 
 use super::Receiver;
+use super::peers::{Host, Peer};
 use super::quota::{PeerKey, Usage};
 use crate::id::{MessageId, SessionId};
+use crate::proto::indexed::Indexed;
 use crate::proto::limits::{
     BACKLOG_SHARE, ENDING_BYTES, MAX_OVERTAKEN, MODEST_ENDINGS, WAITER_TIMEOUT,
 };
+use crate::proto::share::share;
 use crate::proto::steps::step;
 use crate::time::Instant;
 use crate::wire::Role;
+use core::hash::Hash;
 
 /// A message that was refused for lack of capacity. Its sender keeps retrying. Once enough messages
 /// have overtaken it, capacity that becomes free is kept for it.
@@ -18,8 +22,8 @@ pub(super) struct Waiter {
     id: MessageId,
     memory: usize,
     last_requested: Instant,
-    /// How many messages of the peer, and of all peers, had begun before.
-    before: [u64; 2],
+    /// How many messages of the peer, of the host, and of all peers, had begun before.
+    before: [u64; 3],
 }
 
 /// A message that is to begin.
@@ -35,6 +39,35 @@ pub(super) struct Candidate {
     pub(super) memory: usize,
 }
 
+/// A quota for one peer, for one host, or for all, as it is to a candidate.
+struct Quota {
+    usage: Usage,
+    limit: usize,
+    /// Whether endings count.
+    counts_endings: bool,
+    /// The capacity that is kept for a message that waits for it.
+    kept: usize,
+}
+
+impl Quota {
+    fn new(usage: Usage, limit: usize, counts_endings: bool, kept: usize) -> Self {
+        // Messages that the application does not take may stay for long. If they alone block the
+        // waiter, keeping others out would not help it.
+        let kept = if usage.backlog.iter().sum::<usize>() + kept > limit { 0 } else { kept };
+        Self { usage, limit, counts_endings, kept }
+    }
+
+    fn fits(&self, candidate: &Candidate) -> bool {
+        let taken = self.usage.memory + self.kept;
+        let endings = if self.counts_endings { self.usage.endings * ENDING_BYTES } else { 0 };
+        // One message always fits, whatever its bookkeeping takes: otherwise it would never arrive.
+        // Endings are forgotten only when all older messages have ended, so the oldest message fits
+        // however many endings there are.
+        taken == 0 && (endings < self.limit || candidate.oldest)
+            || taken + endings + candidate.memory + ENDING_BYTES <= self.limit
+    }
+}
+
 impl Waiter {
     const fn is(&self, candidate: &Candidate) -> bool {
         self.session.0 == candidate.session.0 && self.id.0 == candidate.id.0
@@ -44,106 +77,148 @@ impl Waiter {
         now.saturating_since(self.last_requested) <= WAITER_TIMEOUT
     }
 
-    /// The capacity that is kept for it once `begun` messages have overtaken it.
-    const fn kept(&self, begun: u64) -> usize {
-        if begun >= MAX_OVERTAKEN { self.memory + ENDING_BYTES } else { 0 }
+    /// The capacity that is kept for it from `candidate`, once `begun` messages have overtaken it.
+    const fn kept(&self, candidate: &Candidate, begun: u64) -> usize {
+        if begun >= MAX_OVERTAKEN && !self.is(candidate) { self.memory + ENDING_BYTES } else { 0 }
     }
+}
+
+impl Peer {
+    fn waiter(&self, now: Instant) -> Option<Waiter> {
+        self.waiter.filter(|waiter| waiter.is_waiting(now))
+    }
+}
+
+impl Host {
+    /// The message that has waited longest, and the memory of its peer.
+    fn first_waiter(&mut self, now: Instant) -> Option<(Waiter, usize)> {
+        let peers = &self.peers;
+        first(&mut self.admission_queue, |key| {
+            let peer = peers.get(&key)?;
+            Some((peer.waiter(now)?, peer.usage.memory))
+        })
+    }
+}
+
+/// What `waiting` finds for the first key of the queue for which it finds something. Those before it
+/// no longer wait.
+fn first<K: Copy + Eq + Hash + Ord, T>(
+    queue: &mut Indexed<K, u64>,
+    mut waiting: impl FnMut(K) -> Option<T>,
+) -> Option<T> {
+    while let Some(key) = queue.first() {
+        step();
+        if let Some(found) = waiting(key) {
+            return Some(found);
+        }
+        queue.remove(key);
+    }
+    None
 }
 
 impl Receiver {
     /// Whether a message may begin. One that is refused for lack of memory waits for it from now on.
     pub(super) fn admit(&mut self, now: Instant, candidate: &Candidate) -> bool {
-        if !self.has_backlog_capacity(&candidate.peer, candidate.role) {
+        let key = candidate.peer;
+        if !self.has_backlog_capacity(&key, candidate.role) {
             return false;
         }
-        let first = self.first_waiter(now);
-        let Some(peer) = self.peers.get_mut(&candidate.peer) else { return false };
-        let waiter = peer.waiter.filter(|waiter| waiter.is_waiting(now));
-        let kept =
-            |waiter: Option<Waiter>, begun: [u64; 2], at: usize, usage: &Usage, limit: usize| {
-                let other = waiter.filter(|waiter| !waiter.is(candidate));
-                let kept = other.map_or(0, |waiter| waiter.kept(begun[at] - waiter.before[at]));
-                // Messages that the application does not take may stay for long. If they alone
-                // block the waiter, keeping others out would not help it.
-                if usage.backlog.iter().sum::<usize>() + kept > limit { 0 } else { kept }
-            };
-        let begun = [peer.begun, self.begun];
-        let kept_own =
-            kept(waiter, begun, 0, &peer.usage, self.config.limits.decode_bytes_per_peer);
-        let kept_all = kept(first, begun, 1, &self.usage, self.config.limits.decode_bytes);
-        let fits = |usage: Usage, kept: usize, limit: usize| {
-            let taken = usage.memory + kept;
-            let endings = usage.endings * ENDING_BYTES;
-            // One message always fits, whatever its bookkeeping takes: otherwise it would never
-            // arrive. Endings are forgotten only when all older messages have ended, so the oldest
-            // message fits however many endings there are.
-            taken == 0 && (endings < limit || candidate.oldest)
-                || taken + endings + candidate.memory + ENDING_BYTES <= limit
+        let hosts = &mut self.hosts;
+        let of_all = first(&mut self.admission_queue, |host| {
+            let host = hosts.get_mut(&host)?;
+            Some((host.first_waiter(now)?.0, host.usage.memory))
+        });
+        let Some(host) = self.hosts.get_mut(&key.host()) else { return false };
+        let of_host = host.first_waiter(now);
+        let Some(peer) = host.peers.get(&key) else { return false };
+        // Nothing is kept from those who hold less than the peer or the host of the waiter.
+        let kept = |waiter: Option<(Waiter, usize)>, at: usize, holds: usize, begun: u64| {
+            let (waiter, _) = waiter.filter(|&(_, others)| holds >= others)?;
+            Some(waiter.kept(candidate, begun - waiter.before[at]))
         };
+        let kept_own = kept(peer.waiter(now).map(|own| (own, 0)), 0, 0, peer.begun);
+        let kept_host = kept(of_host, 1, peer.usage.memory, host.begun);
+        let kept_all = kept(of_all, 2, host.usage.memory, self.begun);
         // Many peers with many endings must not keep out peers with few.
-        let endings = if peer.usage.endings > MODEST_ENDINGS { self.usage.endings } else { 0 };
-        let all = Usage { endings, ..self.usage };
-        let has_own = fits(peer.usage, kept_own, self.config.limits.decode_bytes_per_peer);
-        let has_shared = fits(all, kept_all, self.config.limits.decode_bytes);
-        if has_own && has_shared {
+        let many = peer.usage.endings > MODEST_ENDINGS;
+        let taken =
+            |usage: &Usage| usage.memory + if many { usage.endings * ENDING_BYTES } else { 0 };
+        let all = self.config.limits.decode_bytes;
+        let of_host = share(all, taken(&self.usage) - taken(&host.usage));
+        let of_peer = share(of_host, taken(&host.usage) - taken(&peer.usage));
+        let own = self.config.limits.decode_bytes_per_peer;
+        let fits = |usage, limit, counts_endings, kept: Option<usize>| {
+            Quota::new(usage, limit, counts_endings, kept.unwrap_or(0)).fits(candidate)
+        };
+        let has_own =
+            fits(peer.usage, own, true, kept_own) && fits(peer.usage, of_peer, many, kept_own);
+        let has_host = fits(host.usage, of_host, many, kept_host);
+        let has_shared = fits(self.usage, all, many, kept_all);
+        let fits = has_own && has_host && has_shared;
+        if fits {
             self.on_admitted(candidate);
         } else {
-            self.on_refused(now, candidate, has_shared);
+            self.on_refused(now, candidate, has_host, has_shared);
         }
-        has_own && has_shared
+        fits
     }
 
     /// Whether more messages of a role may wait for the application. Each role has a share, so that
     /// a role whose messages are not taken leaves capacity for the others. The share does not depend on
     /// a message's length, because short messages must not overtake long ones.
-    pub(super) fn has_backlog_capacity(&self, peer: &PeerKey, role: Role) -> bool {
+    pub(super) fn has_backlog_capacity(&self, key: &PeerKey, role: Role) -> bool {
         let fits = |usage: &Usage, limit: usize| {
             let backlog = usage.backlog[role as usize];
-            backlog == 0 || backlog < limit / BACKLOG_SHARE
+            backlog == 0 || backlog < limit
         };
-        self.peers
-            .get(peer)
-            .is_none_or(|own| fits(&own.usage, self.config.limits.decode_bytes_per_peer))
-            && fits(&self.usage, self.config.limits.decode_bytes)
-    }
-
-    /// The message that has waited longest for shared capacity.
-    fn first_waiter(&mut self, now: Instant) -> Option<Waiter> {
-        while let Some(first) = self.admission_queue.first() {
-            step();
-            let waiter = self.peers.get(&first).and_then(|peer| peer.waiter);
-            if let Some(waiter) = waiter.filter(|waiter| waiter.is_waiting(now)) {
-                return Some(waiter);
-            }
-            self.admission_queue.remove(first);
-        }
-        None
+        let own = self.config.limits.decode_bytes_per_peer / BACKLOG_SHARE;
+        let all = self.config.limits.decode_bytes / BACKLOG_SHARE;
+        let Some(host) = self.hosts.get(&key.host()) else { return true };
+        let others = self.usage.backlog[role as usize] - host.usage.backlog[role as usize];
+        host.peers.get(key).is_none_or(|peer| fits(&peer.usage, own))
+            && fits(&host.usage, share(all, others))
+            && fits(&self.usage, all)
     }
 
     /// Handles the admission of a message: it stops waiting, and overtakes those that wait.
     fn on_admitted(&mut self, candidate: &Candidate) {
         self.begun += 1;
-        let Some(peer) = self.peers.get_mut(&candidate.peer) else { return };
+        let key = candidate.peer;
+        let Some(host) = self.hosts.get_mut(&key.host()) else { return };
+        host.begun += 1;
+        let Some(peer) = host.peers.get_mut(&key) else { return };
         peer.begun += 1;
         if peer.waiter.take_if(|waiter| waiter.is(candidate)).is_some() {
-            self.admission_queue.remove(candidate.peer);
+            host.admission_queue.remove(key);
+            // Hosts take turns.
+            let waited = self.admission_queue.remove(key.host()).is_some();
+            if waited && !host.admission_queue.is_empty() {
+                self.admission_queue.push_back(key.host());
+            }
         }
     }
 
     /// Handles a refusal for lack of capacity. One message of each peer waits: the oldest refused one
     /// of a session.
-    fn on_refused(&mut self, now: Instant, candidate: &Candidate, has_shared: bool) {
+    fn on_refused(
+        &mut self,
+        now: Instant,
+        candidate: &Candidate,
+        has_host: bool,
+        has_shared: bool,
+    ) {
         let Candidate { peer: key, session, id, memory, .. } = *candidate;
-        let Some(peer) = self.peers.get_mut(&key) else { return };
+        let Some(host) = self.hosts.get_mut(&key.host()) else { return };
+        let Some(peer) = host.peers.get_mut(&key) else { return };
         if peer.waiter.take_if(|waiter| !waiter.is_waiting(now)).is_some() {
-            self.admission_queue.remove(key);
+            host.admission_queue.remove(key);
         }
         let waiter = peer.waiter.get_or_insert(Waiter {
             session,
             id,
             memory,
             last_requested: now,
-            before: [peer.begun, self.begun],
+            before: [peer.begun, host.begun, self.begun],
         });
         if waiter.session != session || waiter.id < id {
             return;
@@ -151,10 +226,13 @@ impl Receiver {
         waiter.id = id;
         waiter.memory = memory;
         waiter.last_requested = now;
-        if has_shared {
-            self.admission_queue.remove(key);
-        } else if !self.admission_queue.contains(key) {
-            self.admission_queue.push_back(key);
+        if has_host && has_shared {
+            host.admission_queue.remove(key);
+        } else if !host.admission_queue.contains(key) {
+            host.admission_queue.push_back(key);
+        }
+        if !has_shared && !self.admission_queue.contains(key.host()) {
+            self.admission_queue.push_back(key.host());
         }
     }
 }

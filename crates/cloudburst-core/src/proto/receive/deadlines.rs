@@ -1,6 +1,8 @@
 //! The receiver's deadlines: what it forgets, and when.
 
 use super::Receiver;
+use super::peers::SEARCH_LIMIT;
+use super::quota::HostKey;
 use crate::id::{MessageId, SessionId};
 use crate::proto::limits::{IDLE_AFTER, STALE_AFTER};
 use crate::proto::steps::step;
@@ -57,16 +59,18 @@ impl Receiver {
         self.idle.first_rank().map(|heard| heard + IDLE_AFTER)
     }
 
-    /// Makes capacity for another session. Forgets the session that has been idle longest, if it has
-    /// been idle for so long that its peer checks it before using it again.
-    pub(super) fn evict_idle_session(&mut self, now: Instant) -> bool {
-        let quiet = self.idle.first_rank().map(|heard| now.saturating_since(heard));
-        let stale = quiet.is_some_and(|quiet| quiet > STALE_AFTER + IDLE_GRAIN);
-        if stale {
-            step();
-            self.forget_longest_idle();
-        }
-        stale
+    /// Makes capacity for another session. Forgets the session that has been idle longest, of `host` if
+    /// given, if it has been idle for so long that its peer checks it before using it again.
+    pub(super) fn evict_idle_session(&mut self, now: Instant, host: Option<HostKey>) -> bool {
+        let is_of = |name: &SessionId| {
+            let session = self.sessions.get(name);
+            host.is_none_or(|host| session.is_some_and(|session| session.key().host() == host))
+        };
+        let stale = |heard: Instant| now.saturating_since(heard) > STALE_AFTER + IDLE_GRAIN;
+        let longest = self.idle.iter().take(SEARCH_LIMIT).take_while(|&(_, heard)| stale(heard));
+        let evicted = longest.map(|(name, _)| name).find(is_of);
+        step();
+        evicted.inspect(|name| self.forget(*name)).is_some()
     }
 
     fn forget_longest_idle(&mut self) {

@@ -57,8 +57,9 @@ impl Receiver {
         let capabilities = self.config.capabilities_with(capabilities);
         let mut session = Session::new(now, peer, incarnation, flow, capabilities);
         session.own.set_port(port);
-        if !self.sessions.contains_key(&name) && self.has_session_capacity(now) {
-            self.insert_session(name, session);
+        let host = session.key().host();
+        if !self.sessions.contains_key(&name) && self.has_session_capacity(now, host) {
+            self.insert_session(now, name, session);
         }
     }
 
@@ -302,11 +303,13 @@ impl Receiver {
         if pending.refused.is_some_and(|newest| number <= newest) {
             return Some(Err(OpenError::Replayed));
         }
-        let opened = match open(&mut pending.session.as_mut()?.session.opener) {
+        let session = &mut pending.session.as_mut()?.session;
+        let host = session.key().host();
+        let opened = match open(&mut session.opener) {
             Ok(opened) => opened,
             Err(error) => return Some(Err(error)),
         };
-        if !self.has_session_capacity(now) {
+        if !self.has_session_capacity(now, host) {
             // The peer is alive and will retry: it must not take this endpoint for another
             // incarnation.
             self.half_open.refuse(now, name, number);
@@ -319,23 +322,13 @@ impl Receiver {
         let incarnation = session.incarnation;
         let port = session.peer.port();
         let capabilities = session.capabilities;
-        self.insert_session(name, session);
+        self.insert_session(now, name, session);
         self.counters.sessions_confirmed += 1;
         emit(&self.observer, || Observation::SessionOpened { peer, sends: false });
         let flow = backward;
         let routes = Vec::new();
         let peering = Peering { peer, incarnation, flow, capabilities, port, ports, local, routes };
         Some(Ok((opened, Some(Box::new(peering)))))
-    }
-
-    /// Whether another session can be added. At the limit, one must have been idle for so long that
-    /// its peer checks it before using it again.
-    fn has_session_capacity(&mut self, now: Instant) -> bool {
-        // Capacity for accepted sessions, and for as many adopted ones.
-        let full = self.sessions.len() >= self.config.limits.max_peers.saturating_mul(2);
-        let has_capacity = !full || self.evict_idle_session(now);
-        self.counters.peers_refused += u64::from(!has_capacity);
-        has_capacity
     }
 }
 

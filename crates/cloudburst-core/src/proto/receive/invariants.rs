@@ -2,7 +2,7 @@
 
 use super::Receiver;
 use super::deadlines::IDLE_GRAIN;
-use super::quota::{PeerKey, Usage};
+use super::quota::{HostKey, PeerKey, Usage};
 use crate::wire::Role;
 use foldhash::{HashMap, HashMapExt};
 
@@ -32,22 +32,34 @@ impl Receiver {
         assert!(self.sessions.len() <= most, "{} sessions of {most}", self.sessions.len());
     }
 
-    /// The sums of each peer and of all peers equal those of their sessions.
+    /// The sums of each peer, of each host and of all peers equal those of their sessions.
     fn check_sums(&self) {
         let mut all = Usage::default();
+        let mut hosts = HashMap::<HostKey, (usize, Usage)>::new();
         let mut peers = HashMap::<PeerKey, (usize, Usage)>::new();
         for session in self.sessions.values() {
             let usage = session.window.usage();
             all.replace(Usage::default(), usage);
-            let (sessions, sum) = peers.entry(session.key()).or_default();
-            *sessions += 1;
-            sum.replace(Usage::default(), usage);
+            let key = session.key();
+            for (sessions, sum) in
+                [peers.entry(key).or_default(), hosts.entry(key.host()).or_default()]
+            {
+                *sessions += 1;
+                sum.replace(Usage::default(), usage);
+            }
         }
         assert_eq!(self.usage, all, "all sessions together");
-        assert_eq!(self.peers.len(), peers.len(), "a peer has a session");
-        for (key, peer) in &self.peers {
-            assert_eq!(peers.get(key), Some(&(peer.sessions, peer.usage)), "{key:?}");
+        assert_eq!(self.hosts.len(), hosts.len(), "a host has a session");
+        for (key, host) in &self.hosts {
+            assert_eq!(hosts.get(key), Some(&(host.sessions, host.usage)), "{key:?}");
+            for (key, peer) in &host.peers {
+                let sum = peers.remove(key);
+                assert_eq!(sum, Some((peer.sessions, peer.usage)), "{key:?}");
+            }
+            let held = |name| self.sessions.get(name).is_some_and(|it| it.key().host() == *key);
+            assert!(host.superseded.keys().all(held), "{key:?}: superseded sessions are held");
         }
+        assert_eq!(peers.len(), 0, "a peer is at its host");
     }
 
     /// Each message has a deadline, and each session without messages an entry among the idle ones.
@@ -89,8 +101,12 @@ impl Receiver {
             inbox.check_invariants(waiting, self.config.limits.receive_messages);
         }
         for (key, _) in self.admission_queue.iter() {
-            let waits = self.peers.get(&key).is_some_and(|peer| peer.waiter.is_some());
-            assert!(waits, "{key:?} waits for capacity");
+            assert!(self.hosts.contains_key(&key), "{key:?} waits for capacity");
+        }
+        for (key, _) in self.hosts.values().flat_map(|host| host.admission_queue.iter()) {
+            let host = self.hosts.get(&key.host());
+            let peer = host.and_then(|host| host.peers.get(&key));
+            assert!(peer.is_some_and(|peer| peer.waiter.is_some()), "{key:?} waits for capacity");
         }
     }
 }

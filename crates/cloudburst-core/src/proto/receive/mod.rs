@@ -30,10 +30,10 @@ use self::answers::Outbound;
 pub use self::counters::ReceiverCounters;
 use self::handshake::{HandshakeReply, Unconfirmed};
 use self::inbox::Inbox;
-use self::peers::Peer;
+use self::peers::Host;
 use self::pool::Pool;
 use self::pulls::PullQueue;
-use self::quota::{PeerKey, Usage};
+use self::quota::{HostKey, Usage};
 use self::recycler::Recycler;
 use self::round_robin::RoundRobin;
 use self::session::Session;
@@ -114,11 +114,11 @@ pub(crate) struct Receiver {
     /// By role, so that an application that takes no requests still gets its messages. Those of
     /// responses and withdrawals stay empty.
     inboxes: [Inbox; Role::COUNT],
-    peers: HashMap<PeerKey, Peer>,
+    hosts: HashMap<HostKey, Host>,
     /// The state held for all sessions.
     usage: Usage,
-    /// Peers with a message that waits for shared capacity, oldest first.
-    admission_queue: Indexed<PeerKey, u64>,
+    /// Hosts with a message that waits for shared capacity, in turn.
+    admission_queue: Indexed<HostKey, u64>,
     /// How many messages have begun.
     begun: u64,
     recycler: Recycler,
@@ -175,7 +175,7 @@ impl Receiver {
             opened: 0,
             ephemeral,
             inboxes: Default::default(),
-            peers: HashMap::new(),
+            hosts: HashMap::new(),
             usage: Usage::default(),
             admission_queue: Indexed::default(),
             begun: 0,

@@ -1,10 +1,18 @@
-//! State of each peer, across its sessions.
+//! State of each peer, across its sessions, and of each host, across its peers.
 
 use super::Receiver;
 use super::admission::Waiter;
-use super::quota::Usage;
+use super::quota::{HostKey, PeerKey, Usage};
 use super::session::Session;
 use crate::id::SessionId;
+use crate::proto::indexed::Indexed;
+use crate::proto::share::share;
+use crate::time::Instant;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// How many sessions are looked at for one that gives way.
+pub(super) const SEARCH_LIMIT: usize = 64;
 
 /// The state of all sessions of one peer.
 #[derive(Debug, Default)]
@@ -17,8 +25,25 @@ pub(super) struct Peer {
     pub(super) waiter: Option<Waiter>,
 }
 
+/// The peers at one host. Quotas of hosts bound those who make up peers.
+#[derive(Debug, Default)]
+pub(super) struct Host {
+    pub(super) sessions: usize,
+    pub(super) usage: Usage,
+    /// Messages that have begun.
+    pub(super) begun: u64,
+    // Nearly always one.
+    pub(super) peers: BTreeMap<PeerKey, Peer>,
+    /// Peers with a message that waits for capacity of the host, or for that of all, oldest first.
+    pub(super) admission_queue: Indexed<PeerKey, u64>,
+    /// The newest session under each name.
+    names: BTreeMap<SocketAddr, SessionId>,
+    /// Sessions of incarnations under whose name another one has opened a session since, and when.
+    pub(super) superseded: BTreeMap<SessionId, Instant>,
+}
+
 impl Receiver {
-    /// Changes the state of a session, and with it the sums of its peer and of all peers.
+    /// Changes the state of a session, and with it the sums of its peer, its host, and all peers.
     pub(super) fn update<T>(
         &mut self,
         name: SessionId,
@@ -34,33 +59,87 @@ impl Receiver {
             self.idle.set(name, is_idle.then_some(session.last_heard));
         }
         if before != after {
+            let key = session.key();
             self.usage.replace(before, after);
-            if let Some(peer) = self.peers.get_mut(&session.key()) {
-                peer.usage.replace(before, after);
+            if let Some(host) = self.hosts.get_mut(&key.host()) {
+                host.usage.replace(before, after);
+                if let Some(peer) = host.peers.get_mut(&key) {
+                    peer.usage.replace(before, after);
+                }
             }
         }
         Some(result)
     }
 
     /// Adds a session that remembers nothing yet.
-    pub(super) fn insert_session(&mut self, name: SessionId, session: Session) {
+    pub(super) fn insert_session(&mut self, now: Instant, name: SessionId, session: Session) {
         self.idle.set(name, Some(session.last_heard));
-        self.peers.entry(session.key()).or_default().sessions += 1;
+        let key = session.key();
+        let host = self.hosts.entry(key.host()).or_default();
+        host.sessions += 1;
+        host.peers.entry(key).or_default().sessions += 1;
+        let incarnation = session.incarnation;
+        if let Some(old) = host.names.insert(session.peer, name)
+            && self.sessions.get(&old).is_some_and(|old| old.incarnation != incarnation)
+        {
+            host.superseded.insert(old, now);
+        }
         self.sessions.insert(name, session);
     }
 
-    /// Forgets an idle session, and its peer with the last one.
+    /// Forgets an idle session, and its peer and host with the last one.
     pub(super) fn forget(&mut self, name: SessionId) {
         let Some(session) = self.sessions.remove(&name) else { return };
+        self.idle.remove(name);
         let usage = session.window.usage();
         self.usage.replace(usage, Usage::default());
-        if let Some(peer) = self.peers.get_mut(&session.key()) {
-            peer.usage.replace(usage, Usage::default());
-            peer.sessions -= 1;
-            if peer.sessions == 0 {
-                self.admission_queue.remove(session.key());
-                self.peers.remove(&session.key());
-            }
+        let key = session.key();
+        let Some(host) = self.hosts.get_mut(&key.host()) else { return };
+        host.usage.replace(usage, Usage::default());
+        host.sessions -= 1;
+        host.superseded.remove(&name);
+        if host.names.get(&session.peer) == Some(&name) {
+            host.names.remove(&session.peer);
         }
+        let Some(peer) = host.peers.get_mut(&key) else { return };
+        peer.usage.replace(usage, Usage::default());
+        peer.sessions -= 1;
+        if peer.sessions == 0 {
+            host.admission_queue.remove(key);
+            host.peers.remove(&key);
+        }
+        if host.sessions == 0 {
+            self.admission_queue.remove(key.host());
+            self.hosts.remove(&key.host());
+        }
+    }
+
+    /// Whether another session of this host can be added. At the limit, one gives way that its peer
+    /// does not use without a check.
+    pub(super) fn has_session_capacity(&mut self, now: Instant, host: HostKey) -> bool {
+        // Capacity for accepted sessions, and for as many adopted ones.
+        let limit = self.config.limits.max_peers.saturating_mul(2);
+        let own = self.hosts.get(&host).map_or(0, |host| host.sessions);
+        let all = self.sessions.len();
+        let fits = |others| own + others < limit && own < share(limit, others).max(1);
+        let has_capacity = fits(all - own)
+            || self.evict_superseded_session(host)
+            || self.evict_idle_session(now, Some(host))
+            || all > own && fits(all - own - 1) && self.evict_idle_session(now, None);
+        self.counters.peers_refused += u64::from(!has_capacity);
+        has_capacity
+    }
+
+    /// Forgets an idle session of this host whose incarnation is gone, as far as can be seen: another
+    /// has its name, and nothing has arrived in it since.
+    // Only at the limit. Otherwise whoever claims the port of a neighbour would end its session.
+    fn evict_superseded_session(&mut self, host: HostKey) -> bool {
+        let Some(host) = self.hosts.get(&host) else { return false };
+        let is_gone = |(name, since): (&SessionId, &Instant)| {
+            let session = self.sessions.get(name)?;
+            (session.window.is_idle() && session.last_heard <= *since).then_some(*name)
+        };
+        let gone = host.superseded.iter().take(SEARCH_LIMIT).find_map(is_gone);
+        gone.inspect(|name| self.forget(*name)).is_some()
     }
 }

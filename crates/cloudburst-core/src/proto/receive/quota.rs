@@ -2,7 +2,20 @@
 
 use crate::id::Incarnation;
 use crate::wire::Role;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// A host, as far as addresses tell: an IPv4 address, or a /64 of IPv6, all of which one host may own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct HostKey(Ipv6Addr);
+
+impl HostKey {
+    pub(super) const fn of(ip: IpAddr) -> Self {
+        match ip.to_canonical() {
+            IpAddr::V4(ip) => Self(ip.to_ipv6_mapped()),
+            IpAddr::V6(ip) => Self(Ipv6Addr::from_bits(ip.to_bits() & !(u64::MAX as u128))),
+        }
+    }
+}
 
 /// The holder of a quota: one incarnation of an endpoint, at one IP address.
 ///
@@ -16,7 +29,13 @@ pub(super) struct PeerKey {
     pub(super) ip: IpAddr,
 }
 
-/// State that is held for a session, for a peer, or for all peers.
+impl PeerKey {
+    pub(super) const fn host(&self) -> HostKey {
+        HostKey::of(self.ip)
+    }
+}
+
+/// State that is held for a session, for a peer, for a host, or for all peers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     /// Bytes that messages being received may take.

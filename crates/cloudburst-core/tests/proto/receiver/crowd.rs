@@ -9,7 +9,7 @@ use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Contents, Event, ReceiverCounters, Transceiver, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
-use cloudburst_core::wire::handshake::{Hello, HelloKey, shake_hands};
+use cloudburst_core::wire::handshake::{Hello, HelloKey, OpenFields, shake_hands};
 use cloudburst_core::wire::keys::FlowKeys;
 use cloudburst_core::wire::seal::{Opener, Sealer, TAG_LEN};
 use cloudburst_core::wire::{Answer, Kind, Prefix, Report, Role, SymbolHeader, Verdict, answer};
@@ -84,8 +84,12 @@ impl Crowd {
     }
 
     /// Delivers a handshake packet of the peer `who`. Returns the answer.
-    pub(super) fn greet(&mut self, who: u32, mut packet: Vec<u8>) -> Option<Vec<u8>> {
-        let via = Via { egress: 0, local: None, remote: address(who) };
+    pub(super) fn greet(&mut self, who: u32, packet: Vec<u8>) -> Option<Vec<u8>> {
+        self.greet_at(address(who), packet)
+    }
+
+    fn greet_at(&mut self, remote: SocketAddr, mut packet: Vec<u8>) -> Option<Vec<u8>> {
+        let via = Via { egress: 0, local: None, remote };
         self.receiver.handle_datagram(self.now, via, &mut packet);
         packet.clear();
         while self.poll_transmit(&mut packet).is_none() {
@@ -111,13 +115,18 @@ impl Crowd {
 
     /// The same with the incarnation of `claimed`.
     pub(super) fn meet_as(&mut self, who: u32, claimed: u32, nonce: u64) -> Voice {
-        let fields = open_fields(incarnation(claimed));
+        self.meet_at(address(who), claimed, nonce)
+    }
+
+    /// The same at any address.
+    pub(super) fn meet_at(&mut self, address: SocketAddr, claimed: u32, nonce: u64) -> Voice {
+        let fields = OpenFields { port: address.port(), ..open_fields(incarnation(claimed)) };
         let (_, keys) =
-            shake_hands(&KEY, nonce, &fields, |packet| self.greet(who, packet).unwrap());
+            shake_hands(&KEY, nonce, &fields, |packet| self.greet_at(address, packet).unwrap());
         let flow = keys.forward;
         let sealer = Sealer::new(flow.symbols.clone());
         let opener = Opener::new(flow.answers.clone());
-        Voice { address: address(who), role: Role::Plain, flow, sealer, opener }
+        Voice { address, role: Role::Plain, flow, sealer, opener }
     }
 
     pub(super) fn meet(&mut self, who: u32) -> Voice {

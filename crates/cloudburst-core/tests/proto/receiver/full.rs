@@ -74,6 +74,60 @@ fn a_message_that_meets_a_full_receiver_arrives_when_there_is_room() {
     assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
 }
 
+fn with_peers(max_peers: usize) -> Crowd {
+    let tuning = Tuning { max_peers: Some(max_peers), ..Tuning::default() };
+    Crowd::unpaced(Config { tuning, ..Config::default() })
+}
+
+#[test]
+fn a_host_that_makes_up_incarnations_leaves_sessions_to_others() {
+    let mut crowd = with_peers(40);
+    let opened = (0..200).filter(|&life| {
+        let own_port = ([10, 0, 0, 1], 8000 + life as u16).into();
+        let mut voice = crowd.meet_at(own_port, life, life.into());
+        crowd.delivers(&mut voice, Says::whole(0, 10))
+    });
+    assert_eq!(opened.count(), 70, "seven eighths of 80");
+    for who in 2..10 {
+        let mut other = crowd.meet(who);
+        assert!(crowd.delivers(&mut other, Says::whole(0, 10)), "host {who}");
+    }
+}
+
+#[test]
+fn addresses_of_one_ipv6_prefix_are_one_host() {
+    let mut crowd = with_peers(8);
+    let opened = |crowd: &mut Crowd, net: u16, host: u16| {
+        let at = ([0x2001, 0xdb8, 0, net, 0, 0, 0, host], 7000).into();
+        let mut voice = crowd.meet_at(at, u32::from(host), host.into());
+        crowd.delivers(&mut voice, Says::whole(0, 10))
+    };
+    assert_eq!((0..40).filter(|&host| opened(&mut crowd, 1, host)).count(), 14);
+    assert!(opened(&mut crowd, 2, 100) && opened(&mut crowd, 3, 100));
+}
+
+#[test]
+fn in_a_crash_loop_the_next_life_has_the_session_of_an_earlier_one() {
+    let mut crowd = with_peers(4);
+    for life in 0..100 {
+        let mut voice = crowd.meet_as(1, 100 + life, life.into());
+        assert!(crowd.delivers(&mut voice, Says::whole(0, 10)), "life {life}");
+    }
+}
+
+#[test]
+fn a_living_session_does_not_give_way_to_one_that_claims_its_name() {
+    let mut crowd = with_peers(4);
+    let mut first = crowd.meet_as(1, 1, 1);
+    assert!(crowd.delivers(&mut first, Says::whole(0, 10)));
+    for life in 0..50 {
+        let mut voice = crowd.meet_as(1, 100 + life, 100 + u64::from(life));
+        let _ = crowd.say(&mut voice, Says::whole(0, 10));
+        crowd.wait(SECOND / 50);
+        assert!(crowd.delivers(&mut first, Says::whole(u64::from(life) + 1, 10)), "after {life}");
+    }
+}
+
 #[test]
 fn a_session_confirmed_alive_is_not_evicted_before_its_peer_can_use_it() {
     let mut crowd = Crowd::unpaced(Config {

@@ -81,17 +81,43 @@ fn the_quota_of_a_peer_is_free_when_its_sessions_are_forgotten() {
     }
 }
 
-/// Incarnations cost nothing, so quotas separate honest peers only, and the limit of all peers
-/// together bounds a liar.
+/// Incarnations cost nothing, so they share the quota of their host.
 #[test]
-fn a_peer_that_makes_up_incarnations_takes_what_all_share_and_no_more() {
+fn a_host_that_makes_up_incarnations_leaves_memory_to_others() {
+    let mut crowd = Crowd::unpaced(Config {
+        max_message: 10_000,
+        tuning: Tuning {
+            decode_bytes: Some(400_000),
+            decode_bytes_per_peer: Some(100_000),
+            ..Tuning::default()
+        },
+        ..Config::default()
+    });
+    let mut lives: Vec<Voice> =
+        (0..20).map(|life| crowd.meet_as(1, 100 + life, life.into())).collect();
+    let begun: Vec<u64> = lives.iter_mut().map(|session| begin_all(&mut crowd, session)).collect();
+    let all: u64 = begun.iter().sum();
+    assert!((27..=30).contains(&all), "nearly all: {all} of 12,000 bytes in 400,000");
+    let mut modest = crowd.meet_as(1, 99, 99);
+    assert!(delivers(&mut crowd, &mut modest, 0), "one incarnation more has a share of the host's");
+    let mut other = crowd.meet(2);
+    assert!(begin_all(&mut crowd, &mut other) >= 3);
+    assert_eq!(begin_all(&mut crowd, &mut lives[0]), begun[0], "no more");
+    assert!(delivers(&mut crowd, &mut other, 1_000));
+    assert!(crowd.receiver.receive_memory() <= 400_000);
+}
+
+#[test]
+fn a_message_that_waits_is_not_kept_out_by_a_host_that_waits_with_many() {
     let mut crowd = Crowd::unpaced(small());
-    let begun: Vec<u64> = (0..5)
-        .map(|life| {
-            let mut session = crowd.meet_as(1, 100 + life, life.into());
-            begin_all(&mut crowd, &mut session)
-        })
-        .collect();
-    assert_eq!(begun, [3, 3, 2, 0, 0]);
-    assert!(crowd.receiver.receive_memory() <= 100_000);
+    let mut lives: Vec<Voice> =
+        (0..20).map(|life| crowd.meet_as(1, 100 + life, life.into())).collect();
+    for round in 0..40 {
+        // All of them are refused again and again, and overtaken.
+        for session in &mut lives {
+            begin_all(&mut crowd, session);
+        }
+        let mut other = crowd.meet(2 + round);
+        assert!(delivers(&mut crowd, &mut other, 0), "host {round}");
+    }
 }
