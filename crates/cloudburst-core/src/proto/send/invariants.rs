@@ -99,6 +99,9 @@ impl Sender {
         let unfinished = peer.unfinished();
         let mut waiting = peer.liveness.waiting.iter();
         assert!(waiting.all(|(id, _)| unfinished.contains(&id)), "{at}: a retry of nothing");
+        let mut retries = peer.liveness.waiting.iter();
+        let has_begun = |id| self.messages[&id].transfer.has_begun();
+        assert!(retries.all(|(id, _)| has_begun(id)), "{at}: a retry of what has not begun");
     }
 
     fn check_message(&self, id: MessageId, Outgoing { source, transfer }: &Outgoing) {

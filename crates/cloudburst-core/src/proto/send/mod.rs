@@ -337,12 +337,6 @@ impl Sender {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         peer.push_message(id);
         self.seek_session(now, address);
-        if let Some(peer) = self.peers.get_mut(&address)
-            && peer.liveness.is_unresponsive()
-        {
-            peer.liveness.waiting.push_back(id);
-            self.reschedule_peer(address);
-        }
         self.reschedule(id);
     }
 

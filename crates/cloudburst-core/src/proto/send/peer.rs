@@ -260,7 +260,8 @@ impl Peer {
 
     /// Whether a message may send bursts, as far as the peer's liveness is concerned.
     pub(super) fn lets_burst(&self, transfer: &Transfer) -> bool {
-        self.liveness.is_responsive() || self.liveness.is_unresponsive() && transfer.is_endless()
+        let is_endless = transfer.is_endless() && transfer.has_begun();
+        self.liveness.is_responsive() || self.liveness.is_unresponsive() && is_endless
     }
 
     /// Why no session was established by a deadline, as far as that is known.

@@ -25,8 +25,12 @@ impl Sender {
         }
         let rto = peer.rtt.rto();
         if peer.liveness.becomes_unresponsive(now, rto) {
+            // A message that has not begun waits until the peer answers: if it has restarted, the
+            // message is certainly not delivered, and goes to the new incarnation.
             for id in peer.unfinished() {
-                peer.liveness.waiting.push_back(id);
+                if self.messages.get(&id).is_some_and(|message| message.transfer.has_begun()) {
+                    peer.liveness.waiting.push_back(id);
+                }
             }
             self.reschedule_all_of(address);
         }

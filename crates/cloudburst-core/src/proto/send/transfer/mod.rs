@@ -320,6 +320,11 @@ impl Transfer {
         self.policy.is_endless() && !self.is_busy()
     }
 
+    /// Whether a packet of it was sent: its receiver may have delivered it.
+    pub(super) const fn has_begun(&self) -> bool {
+        self.started_at.is_some()
+    }
+
     /// Ensures that there is a symbol to send to an unresponsive peer. Returns whether there is.
     pub(super) fn has_retry(&mut self) -> bool {
         if !self.is_ready()
