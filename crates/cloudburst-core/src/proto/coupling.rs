@@ -1,6 +1,6 @@
 //! Couples the halves of an endpoint: relays information between them and orders their output.
 
-use super::calls::{CancelledCall, Prepared, refusal, response, withdrawal};
+use super::calls::{Prepared, refusal, response, withdrawal};
 use super::{
     CallId, Event, ReceiverEvent, SendOptions, Sender, SenderEvent, Transceiver, Transmit,
 };
@@ -160,15 +160,15 @@ impl Transceiver {
         Ok(())
     }
 
-    /// Forgets a call, and stops the burst of its request. If the callee has the request, it is
+    /// Forgets a call, and stops the burst of its request. If the callee may have the request, it is
     /// told that the caller no longer waits. A response that arrives later is dropped.
     pub fn cancel_call(&mut self, now: Instant, call: CallId) {
-        let Some(CancelledCall { request, delivered }) = self.calls.forget(call) else { return };
-        self.sender.cancel(request);
-        // Only a request that is known to be delivered is withdrawn: the withdrawal then never
-        // overtakes it, and requests that were never seen need no record.
-        if let Some((peer, until)) = delivered {
-            withdraw(&mut self.sender, now, call, peer, until);
+        let Some(cancelled) = self.calls.forget(call) else { return };
+        // A callee that has the request before its STOP arrives would go on with it.
+        let may_have_arrived = self.sender.may_have_arrived(cancelled.request);
+        self.sender.cancel(cancelled.request);
+        if cancelled.delivered || may_have_arrived {
+            withdraw(&mut self.sender, now, call, cancelled.callee, cancelled.until);
         }
     }
 

@@ -1,14 +1,15 @@
 //! Requests, responses and plain messages: distinguished, and independent of each other.
 
 use crate::common::peer::Liar;
-use crate::common::{Pair, Setup, Side, message};
+use crate::common::{Pair, Setup, Side, lossy, message};
 use bytes::Bytes;
 use cloudburst_core::config::{Config, Tuning};
 use cloudburst_core::error::CallFailure;
 use cloudburst_core::error::{Outcome, Rejection, StartError};
 use cloudburst_core::id::{PathId, SessionId};
-use cloudburst_core::proto::{CallId, SendOptions};
+use cloudburst_core::proto::{CallId, IncomingRequest, SendOptions};
 use cloudburst_core::wire::{Kind, Prefix, RejectReason, Role, WireError};
+use cloudburst_netem::LinkConfig;
 use core::time::Duration;
 
 fn call(pair: &mut Pair, bytes: &Bytes) -> CallId {
@@ -21,7 +22,7 @@ fn call(pair: &mut Pair, bytes: &Bytes) -> CallId {
 
 #[test]
 fn a_request_is_answered_by_the_response_to_it() {
-    let mut pair = Pair::new(Setup { link: crate::common::lossy(0.2), ..Setup::default() });
+    let mut pair = Pair::new(Setup { link: lossy(0.2), ..Setup::default() });
     let bytes: Vec<Bytes> = (0..10).map(|seed| message(40_000, seed)).collect();
     let calls: Vec<CallId> = bytes.iter().map(|bytes| call(&mut pair, bytes)).collect();
     pair.run(|pair| pair.b.requests.len() == calls.len());
@@ -167,7 +168,7 @@ fn taken(pair: &mut Pair, patience: Duration) -> CallId {
 
 #[test]
 fn a_callee_learns_that_nobody_waits_for_its_response() {
-    let mut pair = Pair::new(Setup { link: crate::common::lossy(0.2), ..Setup::default() });
+    let mut pair = Pair::new(Setup { link: lossy(0.2), ..Setup::default() });
     let start = pair.now;
     let id = taken(&mut pair, Duration::from_secs(10));
     pair.a.endpoint.cancel_call(pair.now, id);
@@ -239,7 +240,52 @@ fn a_request_that_is_withdrawn_leaves_the_queue() {
 }
 
 #[test]
-fn only_delivered_requests_without_a_response_are_withdrawn() {
+fn no_handler_goes_on_whenever_its_call_is_dropped() {
+    let mut taken = 0;
+    for seed in 0..40 {
+        for step in 0..25 {
+            let link = LinkConfig { jitter: Duration::from_micros(60), ..lossy(0.1) };
+            let mut pair = Pair::new(Setup { seed, link, ..Setup::default() });
+            pair.deliver("a session");
+            let id = call(&mut pair, &message(if seed % 2 == 0 { 100 } else { 4_000 }, seed));
+            pair.run_for(Duration::from_micros(10 * step));
+            pair.a.endpoint.cancel_call(pair.now, id);
+            pair.run_for(Duration::from_secs(1));
+            let requests: Vec<_> = pair.b.requests.iter().map(IncomingRequest::id).collect();
+            assert_eq!(pair.b.withdrawn, requests, "seed {seed}, step {step}");
+            taken += requests.len();
+            pair.b.endpoint.check_invariants();
+        }
+    }
+    assert!(taken > 200, "{taken} were handled");
+}
+
+#[test]
+fn a_withdrawal_that_overtakes_its_request_takes_effect() {
+    let b = Config {
+        tuning: Tuning { receive_messages: Some(1), ..Tuning::default() },
+        ..Config::default()
+    };
+    let mut pair = Pair::new(Setup { b, ..Setup::default() });
+    pair.b.takes = false;
+    pair.deliver("a session");
+    // While a message has not ended, those after it are not below the low watermark.
+    pair.send(message(100, 1));
+    // The request is on its way for long, and what comes after it is not.
+    let slow = LinkConfig { delay: Duration::from_millis(5), ..Setup::default().link };
+    pair.set_links(Side::A, None, &slow);
+    let id = call(&mut pair, &message(100, 1));
+    pair.run_for(Duration::from_micros(10));
+    pair.set_links(Side::A, None, &Setup::default().link);
+    pair.a.endpoint.cancel_call(pair.now, id);
+    pair.run_for(Duration::from_millis(20));
+    assert_eq!(pair.b.endpoint.recv_request(pair.now), None);
+    assert_eq!(pair.b.counters().calls.requests_withdrawn, 1);
+    assert_eq!(pair.b.counters().receiver.messages_delivered, 3, "the request was complete");
+}
+
+#[test]
+fn requests_that_cannot_have_arrived_and_calls_that_have_ended_are_not_withdrawn() {
     let mut pair = Pair::new(Setup::default());
     let id = taken(&mut pair, Duration::from_secs(10));
     let now = pair.now;
@@ -248,12 +294,14 @@ fn only_delivered_requests_without_a_response_are_withdrawn() {
     pair.settle();
     let sent = pair.a.counters().sender.symbols_sent;
     pair.a.endpoint.cancel_call(pair.now, id);
-    (0..4).for_each(|path| pair.set_down(path, true));
-    let id = call(&mut pair, &message(100, 2));
-    pair.run_for(Duration::from_micros(10));
+    assert_eq!(pair.a.endpoint.unfinished(), 0, "it was answered");
+
+    let slow = Config { capacity: 1_000_000.into(), ..Config::default() };
+    let mut pair = Pair::new(Setup { a: slow, ..Setup::default() });
+    let id = call(&mut pair, &message(40_000, 2));
+    pair.run(|pair| pair.a.counters().sender.symbols_sent > 2);
     pair.a.endpoint.cancel_call(pair.now, id);
-    assert_eq!(pair.a.endpoint.unfinished(), 0);
-    assert_eq!(pair.a.counters().sender.symbols_sent, sent + 1, "the request");
+    assert_eq!(pair.a.endpoint.unfinished(), 0, "not all of it was sent");
 }
 
 #[test]

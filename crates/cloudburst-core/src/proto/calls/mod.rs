@@ -9,5 +9,4 @@ mod table;
 
 pub use frame::{CallId, IncomingRequest, Prepared, RequestId, overload, response};
 pub(super) use frame::{answered, refusal, with_timeout, withdrawal};
-pub(super) use table::CancelledCall;
 pub use table::{CallCounters, CallTable, Served};

@@ -16,6 +16,10 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+/// The maximum number of withdrawals that are remembered because they may have overtaken their requests.
+// The oldest is displaced. Overtaking takes milliseconds, and its price is that a handler runs on.
+const MAX_EARLY: usize = if cfg!(feature = "small-limits") { 8 } else { 1_024 };
+
 /// Counters of the calls that an endpoint has made and served since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -86,6 +90,10 @@ pub struct CallTable {
     /// Others of which the callers have stopped. A token stays in use until its request is released.
     given_up: HashSet<RequestId>,
     withdrawn: VecDeque<RequestId>,
+    /// Requests that were withdrawn and not there: they may still arrive. All are in `early_order`, oldest first,
+    /// with others that have arrived since.
+    early: HashSet<RequestId>,
+    early_order: VecDeque<RequestId>,
     counters: CallCounters,
     /// Of calls that got an answer, from when they began.
     pub(in crate::proto) answered: LatencyHistogram,
@@ -118,9 +126,11 @@ struct Waiting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::proto) struct CancelledCall {
     pub(in crate::proto) request: MessageId,
-    /// If the callee has the request: the callee, and the time until which the caller would have
-    /// waited.
-    pub(in crate::proto) delivered: Option<(SocketAddr, Instant)>,
+    pub(in crate::proto) callee: SocketAddr,
+    /// The time until which the caller would have waited.
+    pub(in crate::proto) until: Instant,
+    /// Whether the callee has the request.
+    pub(in crate::proto) delivered: bool,
 }
 
 impl CallTable {
@@ -136,6 +146,8 @@ impl CallTable {
             open: Indexed::default(),
             given_up: HashSet::new(),
             withdrawn: VecDeque::new(),
+            early: HashSet::new(),
+            early_order: VecDeque::new(),
             counters: CallCounters::default(),
             answered: LatencyHistogram::default(),
             served: LatencyHistogram::default(),
@@ -169,9 +181,9 @@ impl CallTable {
 
     /// Forgets a call whose caller no longer waits. Returns `None` if the call has ended.
     pub(in crate::proto) fn forget(&mut self, id: CallId) -> Option<CancelledCall> {
-        let Waiting { peer, request, until, delivered, .. } = self.remove(id)?;
+        let Waiting { peer: callee, request, until, delivered, .. } = self.remove(id)?;
         self.counters.calls_cancelled += 1;
-        Some(CancelledCall { request, delivered: delivered.then_some((peer, until)) })
+        Some(CancelledCall { request, callee, until, delivered })
     }
 
     /// The calls whose requests are no longer under way, so that their callees may have them, with
@@ -248,6 +260,10 @@ impl CallTable {
             self.counters.malformed += 1;
             return None;
         };
+        if self.early.remove(&request.id()) {
+            self.counters.requests_withdrawn += 1;
+            return None;
+        }
         if request.deadline <= now {
             self.counters.requests_expired += 1;
             return None;
@@ -309,11 +325,18 @@ impl CallTable {
     }
 
     /// Handles the withdrawal of a request by its caller. If the application has the request, it
-    /// learns of it.
+    /// learns of it. If nobody has it, the withdrawal may have overtaken it.
     pub(in crate::proto) fn on_withdrawn(&mut self, id: RequestId, was_queued: bool) {
         let was_open = self.open.remove(id).is_some();
         if was_open {
             self.on_given_up(id);
+        } else if !was_queued && !self.given_up.contains(&id) && self.early.insert(id) {
+            self.early_order.push_back(id);
+            if self.early_order.len() > MAX_EARLY
+                && let Some(oldest) = self.early_order.pop_front()
+            {
+                self.early.remove(&oldest);
+            }
         }
         self.counters.requests_withdrawn += u64::from(was_queued || was_open);
     }
@@ -380,6 +403,7 @@ impl CallTable {
         for (id, _) in self.timers.iter() {
             assert!(self.waiting.contains_key(&id), "{id:?} has ended");
         }
+        assert!(self.early_order.len() <= MAX_EARLY && self.early.len() <= self.early_order.len());
         for id in &self.given_up {
             assert!(!self.open.contains(*id), "the caller of {id:?} waits and does not");
         }
@@ -440,6 +464,10 @@ mod tests {
         (calls, call.id())
     }
 
+    fn forgotten(delivered: bool) -> CancelledCall {
+        CancelledCall { request: MessageId(3), callee: callee(), until: DUE, delivered }
+    }
+
     fn delivered() -> Outcome {
         let waited = Duration::ZERO;
         let completed_in = Duration::ZERO;
@@ -486,8 +514,7 @@ mod tests {
     #[test]
     fn a_forgotten_call_gets_no_result_and_its_request_is_returned_for_cancelling() {
         let (mut calls, id) = calls();
-        let forgotten = CancelledCall { request: MessageId(3), delivered: None };
-        assert_eq!(calls.forget(id), Some(forgotten));
+        assert_eq!(calls.forget(id), Some(forgotten(false)));
         assert_eq!(calls.forget(id), None);
         calls.on_request_ended(MessageId(3), &delivered());
         calls.check_invariants();
@@ -498,8 +525,7 @@ mod tests {
     fn a_forgotten_call_returns_the_callee_that_has_its_request() {
         let (mut calls, id) = calls();
         calls.on_request_ended(MessageId(3), &delivered());
-        let delivered = Some((callee(), DUE));
-        assert_eq!(calls.forget(id), Some(CancelledCall { request: MessageId(3), delivered }));
+        assert_eq!(calls.forget(id), Some(forgotten(true)));
         calls.check_invariants();
     }
 
@@ -534,6 +560,20 @@ mod tests {
             assert_eq!(offered(&mut calls, DUE, &call).unwrap().id(), first);
             assert_eq!((calls.open_requests(), calls.is_open(first)), (1, true));
         }
+    }
+
+    #[test]
+    fn withdrawals_of_requests_that_are_not_there_are_bounded_and_take_effect_once() {
+        let (mut calls, _) = calls();
+        let requests: Vec<_> = (0..=MAX_EARLY).map(|_| calls.prepare(None, b"")).collect();
+        for call in &requests {
+            calls.on_withdrawn(RequestId { peer: callee(), call: call.id() }, false);
+            calls.check_invariants();
+        }
+        assert!(offered(&mut calls, Instant::ZERO, &requests[0]).is_some(), "it was displaced");
+        assert_eq!(offered(&mut calls, Instant::ZERO, &requests[1]), None);
+        assert!(offered(&mut calls, Instant::ZERO, &requests[1]).is_some());
+        assert_eq!(calls.counters().requests_withdrawn, 1);
     }
 
     #[test]

@@ -29,6 +29,15 @@ impl Sender {
         }
     }
 
+    /// Whether all of a message may have arrived, as far as this end knows before its end is reported.
+    pub(in crate::proto) fn may_have_arrived(&self, name: MessageId) -> bool {
+        let id = self.line.started.get(&name).copied().unwrap_or(name);
+        match self.messages.get(&id) {
+            Some(Outgoing { transfer, .. }) => transfer.may_be_whole(),
+            None => !self.is_waiting(name),
+        }
+    }
+
     /// Stops all bursts and connects at once, except messages that say that a call is over. Returns
     /// the calls whose responses this cut off, with their callers and the deadlines of the
     /// responses.

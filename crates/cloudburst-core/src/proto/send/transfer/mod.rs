@@ -128,6 +128,11 @@ impl Transfer {
         self.sent = ended.sent;
     }
 
+    /// Whether enough packets were sent for the receiver to have all of the message.
+    pub(super) fn may_be_whole(&self) -> bool {
+        self.packets >= self.layout.source_symbols()
+    }
+
     /// Clears everything but the memory that another transfer may use.
     pub(super) fn clear(&mut self) {
         self.active.clear();
