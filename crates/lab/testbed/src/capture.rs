@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::namespace::Namespace;
+use crate::wire::End;
 use nix::errno::Errno;
 use nix::libc::PACKET_HOST;
 use nix::sys::socket::{LinkAddr, recvfrom, setsockopt, sockopt};
@@ -30,19 +31,33 @@ impl Namespace {
     ///
     /// If the namespace cannot be entered, or a system call fails.
     pub fn capture(&self) -> Result<Capture, Error> {
-        let doing = || Error::io(format!("cannot capture packets in {}", self.name()));
-        let open = || -> io::Result<Socket> {
-            // Without the Ethernet header.
-            let socket = Socket::new(Domain::PACKET, Type::DGRAM, Some(i32::from(IPV4).into()))?;
-            setsockopt(&socket, sockopt::RcvBufForce, &BUFFER)?;
-            socket.set_nonblocking(true)?;
-            Ok(socket)
-        };
-        Ok(Capture { socket: self.run(open)?.map_err(doing())? })
+        let doing = format!("cannot capture packets in {}", self.name());
+        self.run(Capture::open)?.map_err(Error::io(doing))
+    }
+}
+
+impl End {
+    /// Starts a capture of the packets that arrive at this host.
+    ///
+    /// # Errors
+    ///
+    /// If a system call fails.
+    pub fn capture(&self) -> Result<Capture, Error> {
+        let doing = format!("cannot capture packets at {}", self.address());
+        self.run(Capture::open).map_err(Error::io(doing))
     }
 }
 
 impl Capture {
+    /// Captures in the namespace of the calling thread.
+    fn open() -> io::Result<Self> {
+        // Without the Ethernet header.
+        let socket = Socket::new(Domain::PACKET, Type::DGRAM, Some(i32::from(IPV4).into()))?;
+        setsockopt(&socket, sockopt::RcvBufForce, &BUFFER)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket })
+    }
+
     /// Returns the packets that arrived since the last call, in order; each begins with its IP
     /// header. Beyond a few thousand, later ones are missing.
     ///

@@ -52,8 +52,8 @@
 //! # Without switches
 //!
 //! [`Wire`] is two hosts on one wire; [`Gateway`] is clients and a server with a router between
-//! them that translates addresses, or is a firewall. They leave nothing behind, even if the program is
-//! killed.
+//! them that translates addresses, or is a firewall; [`Star`] is any number of hosts around a router. They
+//! leave nothing behind, even if the program is killed.
 //!
 //! # Limitations
 //!
@@ -74,6 +74,7 @@ mod gateway;
 mod namespace;
 mod plan;
 mod signals;
+mod star;
 mod state;
 mod topology;
 mod wire;
@@ -86,6 +87,7 @@ pub use fabric::{Fabric, Faults, Host, Removed, available};
 pub use gateway::Gateway;
 pub use namespace::Namespace;
 pub use signals::interrupted;
+pub use star::Star;
 pub use state::Failure;
 pub use topology::{Link, Node, Queues, Target, Topology, Trim, Weights};
 pub use wire::{End, Wire};
