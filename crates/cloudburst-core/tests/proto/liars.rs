@@ -70,9 +70,59 @@ fn symbols_that_contradict_the_first_one_are_ignored() {
         let payload = vec![0; usize::from(lie.symbol_size)];
         assert_eq!(peer.say(lie, true, &payload), [], "{lie:?}");
     }
-    assert_eq!(peer.endpoint.counters().receiver.nonsense, 5);
+    let counters = peer.endpoint.counters().receiver;
+    assert_eq!(
+        (counters.nonsense, counters.late_symbols),
+        (4, 1),
+        "larger symbols are an older cut"
+    );
     let answers = verdicts(peer.say_message(0, b"12345678", 16));
     assert!(matches!(answers[..], [Verdict::Delivered { .. }]));
+}
+
+#[test]
+fn a_message_that_is_cut_again_begins_again_with_smaller_symbols_only() {
+    let bytes = [7; 100];
+    for (pulled, probes) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut peer = Liar::meet(Config::default());
+        peer.pulled = pulled;
+        let mut header = peer.header(0, &bytes, 60, 0);
+        let large = peer.payload(&header, &bytes);
+        peer.say(&header, false, &large);
+        // Of two symbols of 60 bytes, one has arrived; of four of 30, none.
+        let small = peer.header(0, &bytes, 30, 0);
+        let first = if probes { Vec::new() } else { peer.payload(&small, &bytes) };
+        peer.say(&small, false, &first);
+        header.symbol = 1;
+        let late = peer.payload(&header, &bytes);
+        assert_eq!(peer.say(&header, true, &late), [], "the older cut is late");
+        let answers = peer.say_message(0, &bytes, 30);
+        assert!(matches!(answers.last().unwrap().verdict, Verdict::Delivered { .. }));
+        assert_eq!(&peer.messages()[0].bytes[..], bytes, "{pulled} {probes}");
+        // Delivered is delivered, whatever cut is sent next.
+        let repeated = verdicts(peer.say_message(0, &bytes, 20));
+        assert!(repeated.iter().all(|v| matches!(v, Verdict::Delivered { .. })), "{repeated:?}");
+        assert_eq!(peer.messages(), []);
+        assert_eq!(peer.endpoint.receive_memory(), 0);
+    }
+}
+
+#[test]
+fn thousands_of_cuts_up_and_down_hold_no_more_memory_than_one() {
+    let mut peer = Liar::meet(Config::default());
+    let bytes = vec![7; 100_000];
+    let mut most = 0;
+    for size in (800..9_000).rev() {
+        for size in [size, size + 700, size] {
+            let header = peer.header(0, &bytes, size, 0);
+            peer.say(&header, false, &vec![0; usize::from(size)]);
+        }
+        most = most.max(peer.endpoint.receive_memory());
+    }
+    assert!(most < 300_000, "{most} bytes for a message of 100,000");
+    let answers = verdicts(peer.say_message(0, &bytes, 790));
+    assert!(matches!(answers[..], [Verdict::Delivered { .. }]), "the last cut counts: {answers:?}");
+    assert_eq!(peer.messages().len(), 1);
 }
 
 #[test]

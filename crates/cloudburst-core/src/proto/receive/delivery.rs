@@ -182,14 +182,20 @@ impl Receiver {
         }
     }
 
-    /// Forgets a message as if it had never begun.
-    pub(super) fn forget_message(&mut self, name: SessionId, id: MessageId) {
-        let forgotten = self.update(name, |session| session.window.forget(id));
-        let Some(mut incoming) = forgotten.flatten() else { return };
+    /// Drops what was collected of a message, as if it had never begun. Returns its role, and whether
+    /// it was whole.
+    pub(super) fn drop_message(&mut self, name: SessionId, id: MessageId) -> Option<(Role, bool)> {
+        let mut incoming = self.update(name, |session| session.window.forget(id)).flatten()?;
         self.detach(name, id, &mut incoming);
         let role = incoming.role;
         let is_whole = incoming.is_whole();
         self.recycler.put_message(incoming);
+        Some((role, is_whole))
+    }
+
+    /// Forgets a message as if it had never begun.
+    pub(super) fn forget_message(&mut self, name: SessionId, id: MessageId) {
+        let Some((role, is_whole)) = self.drop_message(name, id) else { return };
         if is_whole {
             self.counters.messages_dropped += 1;
             // The next waiting message may be shorter.

@@ -11,6 +11,7 @@ use crate::time::Instant;
 use crate::wire::keys::DigestKey;
 use crate::wire::symbol::{SYMBOL_OVERHEAD, UNSCHEDULED_LEN};
 use crate::wire::{Prefix, Role, SymbolHeader};
+use core::cmp::Ordering;
 
 /// Bytes by which the buffer of a message may exceed twice its length.
 const ROUNDING: usize = 1024;
@@ -56,6 +57,15 @@ enum Block {
     Unseen,
     Decoding(Box<Decoder>),
     Done(Digest),
+}
+
+/// Which cut of its message into symbols a packet belongs to.
+// A sender whose symbols prove too long for the path cuts the message again, always into smaller ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    Same,
+    Newer,
+    Older,
 }
 
 /// The effect of a symbol on its message.
@@ -109,9 +119,17 @@ impl Incoming {
         bytes + decoders + blocks * size_of::<Block>() + size_of::<Self>() + pulling
     }
 
-    /// Whether a symbol with this prefix has the same flags as the first one of the message.
-    pub(super) fn agrees_with(&self, prefix: &Prefix) -> bool {
-        (self.role, self.pulled) == (prefix.role, prefix.pulled)
+    /// Compares a packet with the first one of the message. Returns `None` if they contradict each
+    /// other in more than the symbol size.
+    pub(super) fn cut_of(&self, prefix: &Prefix, header: &SymbolHeader) -> Option<Cut> {
+        let agrees = (self.role, self.pulled) == (prefix.role, prefix.pulled)
+            && header.length as usize == self.layout.length()
+            && Code::from_wire(header.code) == Some(self.code);
+        agrees.then(|| match usize::from(header.symbol_size).cmp(&self.layout.symbol_size()) {
+            Ordering::Equal => Cut::Same,
+            Ordering::Less => Cut::Newer,
+            Ordering::Greater => Cut::Older,
+        })
     }
 
     /// Symbols that block `index` needs; `None` if there is no such block or it is done.
@@ -144,8 +162,8 @@ impl Incoming {
         SYMBOL_OVERHEAD + unscheduled + self.code.index_set_len(n) + self.layout.symbol_size()
     }
 
-    /// Handles an authentic symbol. Returns `None` and changes nothing if it contradicts the
-    /// message's first symbol or is invalid.
+    /// Handles an authentic symbol of [the same cut](Cut::Same). Returns `None` and changes nothing
+    /// if it is invalid.
     pub(super) fn receive(
         &mut self,
         now: Instant,
@@ -155,15 +173,9 @@ impl Incoming {
         key: &DigestKey,
         pool: &mut Pool,
     ) -> Option<Step> {
-        let agrees = usize::from(header.symbol_size) == self.layout.symbol_size()
-            && header.length as usize == self.layout.length()
-            && Code::from_wire(header.code) == Some(self.code);
         let index = header.block as usize;
         let shape = self.layout.shape(index)?;
         let range = self.layout.bytes(index)?;
-        if !agrees {
-            return None;
-        }
         if self.blocks.is_empty() {
             self.blocks.resize_with(self.layout.blocks(), || Block::Unseen);
         }

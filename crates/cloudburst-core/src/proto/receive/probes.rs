@@ -16,14 +16,13 @@ impl Receiver {
         if self.take_late(now, symbol) {
             return false;
         }
+        if !self.reconcile(symbol) {
+            return false;
+        }
         let name = symbol.session;
         let id = symbol.header.message;
         let Some(session) = self.sessions.get_mut(&name) else { return false };
         match session.window.receiving(id) {
-            Some(incoming) if !incoming.agrees_with(&symbol.prefix) => {
-                self.counters.nonsense += 1;
-                return false;
-            }
             Some(incoming) if symbol.prefix.partial && !incoming.is_partial() => {
                 self.answer_to(symbol, Verdict::Forgotten);
                 return false;

@@ -3,7 +3,7 @@
 use super::Receiver;
 use super::admission::Candidate;
 use super::answers::{Counted, Verdict};
-use super::incoming::{Incoming, Step};
+use super::incoming::{Cut, Incoming, Step};
 use super::pulling::{Arrival, PullCredit};
 use super::routes::Routes;
 use super::symbols::Symbol;
@@ -24,24 +24,45 @@ impl Receiver {
             return self.take_first(now, symbol);
         };
         self.last_symbol = Some(now);
-        let step = if !incoming.agrees_with(&symbol.prefix) {
-            None
-        } else if symbol.prefix.partial && !incoming.is_partial() {
+        let Symbol { header, index_set, payload, prefix, .. } = symbol;
+        if incoming.cut_of(prefix, header) != Some(Cut::Same) {
+            if self.reconcile(symbol) {
+                self.take_first(now, symbol);
+            }
+            return;
+        }
+        if prefix.partial && !incoming.is_partial() {
             // Late symbols, sent before the sender knew of completed blocks, have begun the message
             // anew.
             return self.answer_to(symbol, Verdict::Forgotten);
-        } else {
-            let Symbol { header, index_set, payload, .. } = symbol;
-            incoming.receive(
-                now,
-                header,
-                index_set,
-                payload,
-                &session.digest,
-                &mut self.recycler.pool,
-            )
-        };
+        }
+        let key = &session.digest;
+        let step = incoming.receive(now, header, index_set, payload, key, &mut self.recycler.pool);
         self.after(now, step, symbol);
+    }
+
+    /// Compares a packet with its message, if that is being received. One of a newer cut discards
+    /// what was collected, and begins the message again. Returns whether the packet counts.
+    pub(super) fn reconcile(&mut self, symbol: &Symbol<'_>) -> bool {
+        let id = symbol.header.message;
+        let Some(session) = self.sessions.get_mut(&symbol.session) else { return false };
+        let Some(incoming) = session.window.receiving(id) else { return true };
+        match incoming.cut_of(&symbol.prefix, &symbol.header) {
+            Some(Cut::Same) => true,
+            Some(Cut::Newer) => {
+                self.drop_message(symbol.session, id);
+                true
+            }
+            Some(Cut::Older) => {
+                self.counters.late_symbols += 1;
+                session.counts.late_symbols += 1;
+                false
+            }
+            None => {
+                self.counters.nonsense += 1;
+                false
+            }
+        }
     }
 
     /// Handles a symbol of a message that is not being received: its first, or a late one.
