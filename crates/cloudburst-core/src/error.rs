@@ -103,8 +103,8 @@ pub enum LocalError {
     /// The send buffers or queues of this host are full.
     #[error("the local send buffers are full")]
     NoBuffer,
-    /// The packets exceed the MTU of the path to the peer.
-    #[error("they exceed the MTU of the path to the peer")]
+    /// The packets exceed the MTU of the interface.
+    #[error("they exceed the MTU of the interface")]
     TooLarge,
     /// Anything else.
     #[error("the operating system reported another error")]
@@ -179,6 +179,13 @@ pub enum Indeterminate {
     /// As [`Deadline`](Self::Deadline), and the last packets to the peer did not leave this host.
     #[error("no STOP came before the deadline, and this host could not send the last packets: {0}")]
     Local(LocalError),
+    /// As [`Deadline`](Self::Deadline), and packets of this many bytes do not reach the peer, though
+    /// shorter ones do: the MTU of the path is below what is supported.
+    #[error(
+        "no STOP came before the deadline: packets of {0} bytes do not reach the peer, and short ones do: \
+         the MTU of the path is smaller"
+    )]
+    Mtu(usize),
     /// The receiver restarted, forgot the session, or was replaced by another endpoint on its port
     /// while the message was under way.
     #[error("the receiver restarted, or was replaced, while the message was under way")]

@@ -120,6 +120,9 @@ const COUNTERS: &[Series<Counters, u64>] = &[
     (family("cloudburst_rate_lowered_total", Unit::Count, "", "Times that the adaptive rate was lowered."), &[
         ("", |c| c.sender.rate_lowered),
     ]),
+    (family("cloudburst_path_mtu_lowered_total", Unit::Count, "", "Times that packets to a peer became shorter, because the path proved to carry less."), &[
+        ("", |c| c.sender.mtu_lowered),
+    ]),
     (family("cloudburst_calls_total", Unit::Count, "outcome", "Calls that ended, by outcome."), &[
         ("answered", |c| c.calls.calls_answered),
         ("rejected", |c| c.calls.calls_rejected),
@@ -188,6 +191,9 @@ const GAUGES: &[Series<View, f64>] = &[
     (family("cloudburst_sessions", Unit::Count, "direction", "Peers with a session, by which end sends the messages."), &[
         ("send", |v| v.peers.iter().filter(|peer| peer.sent.session_since.is_some()).count() as f64),
         ("receive", |v| v.peers.iter().filter(|peer| peer.received.session_since.is_some()).count() as f64),
+    ]),
+    (family("cloudburst_path_mtu_bytes", Unit::Bytes, "", "Smallest MTU of a path to a peer, of the peers with a session that the endpoint sends in."), &[
+        ("", |v| v.peers.iter().filter(|peer| peer.sent.session_since.is_some()).map(|peer| peer.sent.mtu).min().unwrap_or(0) as f64),
     ]),
     (family("cloudburst_rate_bits_per_second", Unit::BitsPerSecond, "", "Rate at which symbols may be sent."), &[
         ("", |v| v.counters.sender.rate as f64),

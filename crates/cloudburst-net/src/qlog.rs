@@ -201,6 +201,9 @@ fn described(event: Observation) -> Option<(&'static str, Value)> {
             let state = if degraded { "degraded" } else { "alive" };
             ("path_changed", of_path(peer, path, "state", json!(state)))
         }
+        Observation::MtuChanged { peer, mtu } => {
+            ("mtu_changed", json!({ "peer": peer, "mtu": mtu }))
+        }
         Observation::RateChanged { bits_per_second } => {
             ("rate_changed", json!({ "bits_per_second": bits_per_second }))
         }

@@ -42,6 +42,8 @@ use core::time::Duration;
 pub(crate) const MAX_BLOCKS_IN_FLIGHT: usize = 8;
 /// Bytes of UDP payload that every path carries: the smallest MTU less 100 bytes for headers.
 const MIN_PAYLOAD: usize = 476;
+/// Bytes of a packet as long as nothing is known of its path: those of Ethernet.
+pub(crate) const USUAL_MTU: usize = 1_500;
 
 /// All settings of an endpoint. Every limit is mandatory: no value means "no limit".
 ///
@@ -66,11 +68,12 @@ const MIN_PAYLOAD: usize = 476;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Bytes of the longest IP packet to send (MTU), 576 to 65,535. The default of 1,500 leaves 1,472
-    /// bytes of UDP payload over IPv4 and 1,452 over IPv6, and fewer under an outer header. If it
-    /// exceeds the MTU of the path, Linux learns the latter from ICMP and then sends full-size packets
-    /// in fragments, the loss of one of which loses the packet; where ICMP is filtered, all full-size
-    /// packets are lost.
+    /// Bytes of the longest IP packet to send, 576 to 65,535. An upper bound, 9,000 by default: the MTU
+    /// of the path to each peer is discovered, without ICMP and without fragments, between 1,280 and
+    /// what the interface allows. Packets have up to 1,500 bytes at first, fewer as soon as the path
+    /// proves to carry less, and more once 256 KiB were delivered and a longer one has arrived. Lower
+    /// it where packets must stay short: those of a path that carries less than 1,280 bytes, or in
+    /// switches whose queues hold bytes.
     pub mtu: usize,
     /// The link's capacity in bits per second (LINK_CAP of Algorithm 1). Default [`Capacity::Auto`]: an
     /// endpoint with sockets uses the speed that its interface reports; 10 Gb/s for loopback; 1 Gb/s, with a
@@ -137,7 +140,7 @@ impl Default for Config {
     fn default() -> Self {
         const MIB: usize = 1 << 20;
         Self {
-            mtu: 1500,
+            mtu: 9_000,
             capacity: Capacity::Auto,
             rate: Rate::default(),
             order: Order::default(),
@@ -172,10 +175,11 @@ impl Config {
         }
     }
 
-    /// Returns the largest symbol under `code`, in bytes, for a packet with `headers` bytes of IP, UDP
-    /// and outer headers. Without an outer header, `headers` is 28 over IPv4 and 48 over IPv6.
+    /// Returns the largest symbol under `code`, in bytes, that a new peer is sent, in a packet with
+    /// `headers` bytes of IP, UDP and outer headers. Without an outer header, `headers` is 28 over IPv4
+    /// and 48 over IPv6.
     pub fn max_symbol(&self, code: Code, headers: usize) -> usize {
-        max_symbol(self.mtu, self.fabric.trim_dscp.is_some(), code, headers)
+        max_symbol(self.mtu.min(USUAL_MTU), self.fabric.trim_dscp.is_some(), code, headers)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The validated settings that an endpoint works with.
 
 use super::{
-    BurstPolicy, Classes, Config, ConfigError, EcnMode, Limits, ListenPorts, PullOrder, max_symbol,
+    BurstPolicy, Classes, Config, ConfigError, EcnMode, Limits, ListenPorts, PullOrder, USUAL_MTU,
+    max_symbol,
 };
 use crate::code::Code;
 use crate::path::Order;
@@ -13,6 +14,7 @@ use core::time::Duration;
 /// the type that it came from.
 #[derive(Clone, Debug)]
 pub(crate) struct Parameters {
+    /// An upper bound.
     pub(crate) mtu: usize,
     /// Bits per second.
     pub(crate) capacity: u64,
@@ -76,9 +78,15 @@ impl Parameters {
         })
     }
 
-    /// Returns the largest symbol under `code`; see [`Config::max_symbol`].
-    pub(crate) fn max_symbol(&self, code: Code, headers: usize) -> usize {
-        max_symbol(self.mtu, self.trimmable, code, headers)
+    /// Returns the largest symbol under `code` in packets of `mtu` bytes, `headers` of them of IP, UDP
+    /// and outer headers.
+    pub(crate) fn max_symbol(&self, mtu: usize, code: Code, headers: usize) -> usize {
+        max_symbol(mtu, self.trimmable, code, headers)
+    }
+
+    /// Returns the bytes of a packet as long as nothing is known of its path.
+    pub(crate) fn usual_mtu(&self) -> usize {
+        self.mtu.min(USUAL_MTU)
     }
 
     /// Returns the capabilities that this endpoint declares.

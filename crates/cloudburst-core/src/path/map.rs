@@ -57,6 +57,14 @@ pub trait PathResolver: Send + Sync {
         0
     }
 
+    /// Returns the bytes of the longest IP packet that the interface and the route of `via` take, as
+    /// far as the system knows. `None`: unknown, and no packet will have more than 1,500 bytes.
+    ///
+    /// It is asked when packets prove too long or longer ones are to be tried, so it may change.
+    fn mtu(&self, _via: Via) -> Option<usize> {
+        None
+    }
+
     /// Returns the relation of `address` to this endpoint.
     ///
     /// The answer may change: addresses of a host come and go.

@@ -259,6 +259,12 @@ impl PathSet {
         self.used
     }
 
+    /// Returns the numbers of the paths in use.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = PathId> {
+        let numbered = self.paths.iter().zip(0..);
+        numbered.filter(|(path, _)| !path.removed).map(|(_, number)| PathId(number))
+    }
+
     /// Returns whether every path in use has had an arrival, and none is degraded. In the recycled
     /// order, paths that were never drawn do not count.
     pub fn all_healthy(&self) -> bool {

@@ -86,3 +86,8 @@ pub(super) const MAX_SENT_TIMES: usize = 16_384;
 /// Packet trains of one message that may await accounting. The oldest are dropped, and their
 /// packets never count as missing.
 pub(super) const MAX_SENT_TRAINS: usize = 128;
+
+/// The smallest MTU that a path is taken to have: that of IPv6 (RFC 8200, section 5).
+pub(super) const MIN_MTU: usize = 1_280;
+/// Bytes of an ANSWER that every path carries, beside the longest headers.
+pub(super) const MAX_ANSWER: usize = MIN_MTU - 48 - 20;

@@ -108,6 +108,14 @@ pub enum Observation {
         /// The rate of symbols from now on.
         bits_per_second: u64,
     },
+    /// The packets to a peer are longer or shorter from now on: the MTU of the path is another one, or
+    /// better known.
+    MtuChanged {
+        /// The peer.
+        peer: SocketAddr,
+        /// Bytes of the longest IP packets.
+        mtu: usize,
+    },
     /// A send has ended.
     SendEnded {
         /// The peer.

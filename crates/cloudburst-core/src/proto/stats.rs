@@ -49,6 +49,8 @@ pub struct SentTo {
     /// Smoothed round-trip time, over all paths (RFC 6298, section 2); `None` before the first
     /// answer.
     pub round_trip: Option<Duration>,
+    /// Bytes of the longest IP packets of messages to it: the MTU of the path, as far as discovered.
+    pub mtu: usize,
     /// When the session in use was opened; `None` if there is none.
     pub session_since: Option<Instant>,
     /// When the last authentic packet of the peer's receiving half arrived.

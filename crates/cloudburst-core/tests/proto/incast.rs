@@ -144,6 +144,7 @@ impl Switch {
                     addr: address(number),
                     ports: 1,
                     shared: None,
+                    interface_mtu: 1_500,
                 },
             )
         };

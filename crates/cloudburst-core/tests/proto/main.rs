@@ -29,6 +29,7 @@ mod malformed;
 mod many;
 mod memory;
 mod mixed_trains;
+mod mtu;
 mod on_path;
 mod outages;
 mod path_maps;

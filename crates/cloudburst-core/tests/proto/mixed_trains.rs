@@ -57,6 +57,7 @@ impl Star {
                 addr: address(number),
                 ports: 1,
                 shared: None,
+                interface_mtu: 1_500,
             };
             Host::new(now, recipe)
         };

@@ -117,6 +117,7 @@ impl Fabric {
                 addr: address(number, 0),
                 ports: load.paths,
                 shared: None,
+                interface_mtu: 1_500,
             };
             Host::new(now, recipe)
         };

@@ -178,6 +178,13 @@ pub enum SendError {
          last packets: {0}; {advice}", advice = after_local(*.0)
     )]
     PartlySent(LocalError),
+    /// As [`Deadline`](Self::Deadline), and packets of this many bytes do not reach the peer, though
+    /// shorter ones do: the MTU of the path is below what is discovered.
+    #[error(
+        "perhaps not delivered: no STOP came before the deadline: packets of {0} bytes do not reach the \
+         peer, and short ones do: the MTU of the path is smaller; set `mtu` to what the path carries"
+    )]
+    PathMtu(usize),
     /// The receiver restarted, or forgot the session, or another one on its port took its place,
     /// while the message was under way.
     #[error(
@@ -237,6 +244,7 @@ impl SendError {
                 | Self::Deadline
                 | Self::Busy
                 | Self::PartlySent(_)
+                | Self::PathMtu(_)
                 | Self::NoResponse
         )
     }
@@ -261,6 +269,7 @@ impl SendError {
             Self::Deadline
                 | Self::Busy
                 | Self::PartlySent(_)
+                | Self::PathMtu(_)
                 | Self::PeerRestarted
                 | Self::CancelledLate
                 | Self::Closed
@@ -315,6 +324,7 @@ impl From<Indeterminate> for SendError {
             Indeterminate::Deadline => Self::Deadline,
             Indeterminate::Busy => Self::Busy,
             Indeterminate::Local(error) => Self::PartlySent(error),
+            Indeterminate::Mtu(bytes) => Self::PathMtu(bytes),
             Indeterminate::PeerRestarted => Self::PeerRestarted,
             Indeterminate::Cancelled => Self::CancelledLate,
         }
@@ -356,6 +366,7 @@ impl From<SendError> for io::Error {
             | SendError::Deadline
             | SendError::Busy
             | SendError::PartlySent(_)
+            | SendError::PathMtu(_)
             | SendError::NoResponse => io::ErrorKind::TimedOut,
             SendError::OtherVersion { .. } => io::ErrorKind::Unsupported,
             SendError::PeerRestarted => io::ErrorKind::ConnectionReset,
@@ -454,6 +465,7 @@ mod tests {
             (SendError::Deadline, true, true),
             (SendError::Busy, true, true),
             (SendError::PartlySent(LocalError::Denied), true, true),
+            (SendError::PathMtu(1_280), true, true),
             (SendError::PeerRestarted, false, true),
             (SendError::CancelledLate, false, true),
             (SendError::Closed, false, true),
@@ -490,6 +502,7 @@ mod tests {
             Indeterminate::Deadline,
             Indeterminate::Busy,
             Indeterminate::Local(local),
+            Indeterminate::Mtu(1_280),
             Indeterminate::PeerRestarted,
             Indeterminate::Cancelled,
         ] {

@@ -10,11 +10,16 @@ use std::net::SocketAddr;
 pub struct HostPaths {
     egresses: u16,
     own: Vec<SocketAddr>,
+    mtu: usize,
 }
 
 impl PathResolver for HostPaths {
     fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
         Egresses(self.egresses).paths(peer, ports)
+    }
+
+    fn mtu(&self, _via: Via) -> Option<usize> {
+        Some(self.mtu)
     }
 
     fn naming(&self, address: SocketAddr) -> Naming {
@@ -42,6 +47,8 @@ pub struct Recipe {
     /// An egress and an address that other hosts may share. The source port decides which of the
     /// hosts gets a packet to a shared address.
     pub shared: Option<(u16, SocketAddr)>,
+    /// The MTU of its interface, as its system reports it. No packet is refused for its length.
+    pub interface_mtu: usize,
 }
 
 impl Recipe {
@@ -59,7 +66,11 @@ impl Recipe {
         let ports =
             (0..self.ports).map(|port| SocketAddr::new(self.addr.ip(), self.addr.port() + port));
         let shared = self.shared.map(|(_, address)| address);
-        HostPaths { egresses: self.egresses, own: egresses.chain(ports).chain(shared).collect() }
+        HostPaths {
+            egresses: self.egresses,
+            own: egresses.chain(ports).chain(shared).collect(),
+            mtu: self.interface_mtu,
+        }
     }
 
     /// The egress that packets to `address` arrive on.

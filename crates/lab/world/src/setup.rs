@@ -102,6 +102,7 @@ impl Setup {
             addr: address(host, 0),
             ports: self.egresses,
             shared: None,
+            interface_mtu: 1_500,
         }
     }
 }

@@ -65,6 +65,7 @@ fn a_session_continues_after_losing_whole_epochs_of_packets() {
             addr: address(host),
             ports: 1,
             shared: None,
+            interface_mtu: 1_500,
         };
         Host::new(start, recipe)
     });

@@ -6,7 +6,7 @@ use super::routes::copies;
 use crate::config::max_payload;
 use crate::id::{MessageId, PathId, SessionId};
 use crate::path::Via;
-use crate::proto::limits::MAX_COUNTED_PATHS;
+use crate::proto::limits::{MAX_ANSWER, MAX_COUNTED_PATHS, MIN_MTU};
 use crate::proto::observe::emit_reports;
 use crate::proto::send::headers;
 use crate::proto::{Contents, Transmit, marking};
@@ -179,8 +179,10 @@ impl Receiver {
         let start = buffer.len();
         let marking = marking::control(&self.config);
         if first.is_plain() {
-            let capacity =
-                max_payload(self.config.mtu, headers(&via) + self.resolver.overhead(via));
+            let capacity = max_payload(
+                self.config.mtu.min(MIN_MTU),
+                headers(&via) + self.resolver.overhead(via),
+            );
             let mut len = least;
             let mut joined = ArrayVec::<Report, MAX_JOINED>::new();
             joined.push(first.report);
@@ -229,7 +231,8 @@ impl Receiver {
         batch: Transmit,
         buffer: &mut Vec<u8>,
     ) -> Transmit {
-        let Transmit { contents, via, segment_size: capacity, marking, .. } = batch;
+        let Transmit { contents, via, segment_size, marking, .. } = batch;
+        let capacity = segment_size.min(MAX_ANSWER);
         // A STOP costs no call of its own here: the last datagram of a segmented batch may be
         // shorter. A call of 1.5 KB with a response of 5 KB takes 35 us instead of 50.
         self.overdue = true;

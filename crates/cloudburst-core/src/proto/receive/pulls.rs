@@ -43,7 +43,7 @@ pub(super) struct PullQueue {
 
 impl PullQueue {
     pub(super) fn new(config: &Parameters) -> Self {
-        let packet = config.mtu + FRAME;
+        let packet = config.usual_mtu() + FRAME;
         let downlink = match &config.downlink {
             Some(downlink) => downlink.join(packet),
             None => Downlink::new((config.capacity as f64 * config.rate) as u64).join(packet),

@@ -163,41 +163,50 @@ impl Sender {
         let Some(session) = &peer.session else { return };
         transfer.answered = true;
         let next = session.sealer.next_number();
+        let rto = peer.rtt.rto();
         match verdict {
-            Verdict::BlockDone { .. } | Verdict::Forgotten
+            // Of symbols that the receiver has forgotten, or of an older cut.
+            Verdict::BlockDone { .. }
+            | Verdict::Nack { .. }
+            | Verdict::Pull { .. }
+            | Verdict::Forgotten
                 if transfer.is_outdated(acknowledged) => {}
             Verdict::Delivered { digest, arrivals } => {
                 if !source.is(digest, &session.digest) {
                     return self.counters.false_stops += 1;
                 }
-                transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
+                transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths, rto);
                 let receipt = transfer.receipt(now);
-                return self.finish(id, Outcome::Delivered(receipt));
+                self.finish(id, Outcome::Delivered(receipt));
+                return self.watch_deliveries(now, address);
             }
             Verdict::BlockDone { digest, arrivals } => {
                 if !source.has_block(block, digest) {
                     return self.counters.false_stops += 1;
                 }
                 transfer.on_block_done(now, block, next, source);
-                transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
-                transfer.on_progress(now, peer.rtt.rto());
+                transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths, rto);
+                transfer.on_progress(now, rto);
             }
             Verdict::Nack { needed, arrivals } => {
-                transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
-                transfer.on_progress(now, peer.rtt.rto());
+                transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths, rto);
+                transfer.on_progress(now, rto);
                 transfer.on_feedback(block, acknowledged, u32::from(needed));
             }
             Verdict::Pull { credit, fin, arrivals } => {
-                transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
-                transfer.on_progress(now, peer.rtt.rto());
+                transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths, rto);
+                transfer.on_progress(now, rto);
                 let pull = Pull { acknowledged, credit, fin };
-                transfer.on_pull(now, block, pull, next, peer.rtt.rto());
+                transfer.on_pull(now, block, pull, next, rto);
             }
             Verdict::Busy => transfer.on_busy(now, peer.unfinished_count()),
             Verdict::Forgotten => transfer.on_forgotten(next, source),
             Verdict::Reject(reason) => {
                 return self.finish(id, Outcome::Rejected(Rejection::ByPeer(reason)));
             }
+        }
+        if transfer.vanishes() {
+            self.watch_vanishing(now, id);
         }
         self.reschedule(id);
     }

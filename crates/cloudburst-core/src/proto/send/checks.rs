@@ -13,6 +13,7 @@
 
 use super::hellos::{HelloOf, HelloRank};
 use super::{Sender, Timer};
+use crate::id::PathId;
 use crate::proto::limits::{HANDSHAKE_FOR, IDLE_AFTER};
 use crate::time::Instant;
 use crate::wire::handshake::HELLO_LEN;
@@ -24,16 +25,18 @@ use std::net::SocketAddr;
 /// The maximum number of checks under way.
 const MAX_CHECKS: usize = if cfg!(feature = "small-limits") { 16 } else { 4_096 };
 /// The maximum number of checks of one peer under way.
-const MAX_OF_PEER: usize = 8;
+const MAX_OF_PEER: usize = 16;
+/// The shortest wait for an answer: a host may be busy with something else for some milliseconds.
+const MIN_WAIT: Duration = Duration::from_millis(2);
 /// The longest wait for an answer.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// What a check finds out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Whether a packet of this many bytes, headers not included, arrives. The HELLO has that length.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the discovery of path MTUs begins these"))]
-    Mtu(usize),
+    /// Whether a packet of `len` bytes, headers not included, arrives by `path`. The HELLO has that
+    /// length.
+    Mtu { len: usize, path: PathId },
     /// Nothing more than whether the peer holds the session: the packet itself matters, because it
     /// shows the peer where this endpoint is now, and keeps translators and firewalls on the way from
     /// forgetting it.
@@ -45,7 +48,7 @@ impl Purpose {
     const fn copies(self) -> u32 {
         match self {
             // As RFC 8899, section 5.1.2: MAX_PROBES.
-            Self::Mtu(_) => 3,
+            Self::Mtu { .. } => 3,
             // An interface that has just got its address may take a second until packets leave.
             Self::KeepAlive => 12,
         }
@@ -54,8 +57,16 @@ impl Purpose {
     /// Bytes of the HELLO.
     pub(super) const fn hello_len(self) -> usize {
         match self {
-            Self::Mtu(len) if len > HELLO_LEN => len,
-            Self::Mtu(_) | Self::KeepAlive => HELLO_LEN,
+            Self::Mtu { len, .. } if len > HELLO_LEN => len,
+            Self::Mtu { .. } | Self::KeepAlive => HELLO_LEN,
+        }
+    }
+
+    /// The path that the HELLO takes; `None` for another one each time.
+    pub(super) const fn path(self) -> Option<PathId> {
+        match self {
+            Self::Mtu { path, .. } => Some(path),
+            Self::KeepAlive => None,
         }
     }
 
@@ -104,7 +115,10 @@ impl Check {
 
     /// How long to wait for an answer to the last copy.
     pub(super) fn wait(&self, rto: Duration) -> Duration {
-        (rto * 2).saturating_mul(1 << self.sent.saturating_sub(1).min(16)).min(MAX_WAIT)
+        (rto * 2)
+            .max(MIN_WAIT)
+            .saturating_mul(1 << self.sent.saturating_sub(1).min(16))
+            .min(MAX_WAIT)
     }
 
     fn is_outdated(&self, now: Instant) -> bool {
@@ -170,6 +184,9 @@ impl Sender {
         }
         let round_trip = (check.sent == 1).then(|| now.saturating_since(check.sent_at));
         if let Some(peer) = self.peers.get_mut(&address) {
+            if let Some(round_trip) = round_trip {
+                peer.rtt.sample(round_trip);
+            }
             let resumed = peer.confirm_alive(now, check.began_at);
             self.reschedule_peer(address);
             self.resume(now, address, resumed);
@@ -224,14 +241,15 @@ impl Sender {
     /// Tells the owner of a purpose how its check of a peer has ended.
     fn on_check_ended(
         &mut self,
-        _now: Instant,
+        now: Instant,
         address: SocketAddr,
         purpose: Purpose,
         end: CheckEnd,
     ) {
         tracing::trace!(peer = %address, ?purpose, ?end, "check ended");
         match purpose {
-            Purpose::Mtu(_) | Purpose::KeepAlive => {}
+            Purpose::Mtu { len, path } => self.on_mtu_probe_ended(now, address, len, path, end),
+            Purpose::KeepAlive => {}
         }
     }
 
@@ -261,6 +279,10 @@ mod tests {
 
     const PEER: SocketAddr =
         SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)), 7);
+
+    const fn mtu(len: usize) -> Purpose {
+        Purpose::Mtu { len, path: PathId(1) }
+    }
 
     struct Pair {
         now: Instant,
@@ -340,7 +362,7 @@ mod tests {
     #[test]
     fn a_hello_that_arrives_is_answered_and_ends_its_check() {
         let mut pair = Pair::new();
-        assert!(pair.check(Purpose::Mtu(1_400)) && pair.check(Purpose::Mtu(1_400)));
+        assert!(pair.check(mtu(1_400)) && pair.check(mtu(1_400)));
         assert_eq!(pair.under_way(), 1, "one for each purpose");
         pair.pass();
         assert_eq!((pair.under_way(), &pair.hellos[..]), (0, &[1_400][..]));
@@ -352,7 +374,7 @@ mod tests {
     fn a_check_without_an_answer_is_lost_after_a_few_copies() {
         let mut pair = Pair::new();
         pair.mtu = 1_399;
-        assert!(pair.check(Purpose::Mtu(1_400)));
+        assert!(pair.check(mtu(1_400)));
         pair.run();
         assert_eq!((pair.under_way(), &pair.hellos[..]), (0, &[1_400; 3][..]));
         pair.mtu = 0;
@@ -367,7 +389,7 @@ mod tests {
     #[test]
     fn checks_are_bounded_and_need_a_session() {
         let mut pair = Pair::new();
-        let checks = (0..20).filter(|more| pair.check(Purpose::Mtu(1_000 + more))).count();
+        let checks = (0..20).filter(|more| pair.check(mtu(1_000 + more))).count();
         assert_eq!(checks, MAX_OF_PEER);
         assert!(!pair.ends[0].sender.check(
             pair.now,

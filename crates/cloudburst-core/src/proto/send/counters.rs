@@ -44,6 +44,8 @@ pub struct SenderCounters {
     pub forged: u64,
     /// ANSWER packets whose number was seen before or is older than the window.
     pub replayed: u64,
+    /// How often packets to a peer became shorter, because the path proved to carry less.
+    pub mtu_lowered: u64,
     /// Not a count: the present rate, in bits per second.
     pub rate: u64,
     /// How often the rate was lowered (`Rate::Adaptive`).

@@ -89,6 +89,11 @@ impl Sender {
                 (Some(_), _) => Outcome::Unknown(match transfer.local_error() {
                     Some(error) => Indeterminate::Local(error),
                     None if transfer.is_busy() => Indeterminate::Busy,
+                    None if transfer.vanishes()
+                        && let Some(mtu) = peer.and_then(Peer::too_narrow) =>
+                    {
+                        Indeterminate::Mtu(mtu)
+                    }
                     None => Indeterminate::Deadline,
                 }),
                 (None, true) => Outcome::Rejected(Rejection::NotStarted),
@@ -106,6 +111,7 @@ impl Sender {
         } else {
             transfer.on_timeout(now, peer.paths.all_healthy(), u32::MAX);
         }
+        self.watch_vanishing(now, id);
         self.reschedule(id);
     }
 

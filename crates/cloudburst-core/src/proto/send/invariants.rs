@@ -76,6 +76,7 @@ impl Sender {
             let timer = self.timers.rank(Timer::Peer(at));
             assert!(timer.is_some_and(|timer| timer <= due), "{at}: nothing wakes it at {due:?}");
         }
+        peer.mtu.check_invariants();
         assert_eq!(self.idle.rank(at), peer.idle_since(), "{at}: its rank among idle peers");
         let attempt = self.hellos.due.rank(HelloOf::Handshake(at)).map(|rank| rank.attempt);
         assert_eq!(attempt, peer.liveness.attempt_to_send(), "{at}: pending HELLOs");

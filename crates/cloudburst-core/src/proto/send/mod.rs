@@ -12,6 +12,7 @@ mod hellos;
 mod invariants;
 mod liveness;
 mod options;
+mod path_mtu;
 mod peer;
 mod peers;
 mod recovery;
@@ -53,7 +54,7 @@ use crate::rate::{Pacer, RateLimit};
 use crate::rng::{Ratchet, SplitMix64};
 use crate::time::Instant;
 use crate::wire::Role;
-use crate::wire::symbol::{MAX_MESSAGE_ID, UNSCHEDULED_LEN};
+use crate::wire::symbol::MAX_MESSAGE_ID;
 use bytes::Bytes;
 use core::time::Duration;
 use foldhash::{HashMap, HashMapExt};
@@ -190,9 +191,9 @@ impl Sender {
         let capacity = config.capacity;
         Self {
             pacer: Pacer::new(capacity, config.rate),
-            limit: config
-                .adaptive_rate
-                .then(|| Box::new(RateLimit::new(capacity as f64 * config.rate, config.mtu))),
+            limit: config.adaptive_rate.then(|| {
+                Box::new(RateLimit::new(capacity as f64 * config.rate, config.usual_mtu()))
+            }),
             hellos: Hellos::new(capacity, config.rate / LIVENESS_SHARE),
             checks: Checks::default(),
             retries_due: Indexed::default(),
@@ -292,12 +293,9 @@ impl Sender {
         self.bytes += len;
 
         let code = options.code.unwrap_or(self.config.code);
-        let headers = self.peers.get(&peer).map_or(0, |peer| peer.headers);
         let policy = options.policy_for(len.saturating_sub(role.header_len()), &self.config);
         let policy = AnyPolicy::new(policy, code, self.config.capacity);
-        // If the peer turns out not to pull, its symbols are two bytes shorter than they could be.
-        let more = if policy.pulled().is_some() { UNSCHEDULED_LEN } else { 0 };
-        let max_symbol = self.config.max_symbol(code, headers) - more;
+        let max_symbol = self.max_symbol(peer, code, &policy);
         let mut source = Source::new(id, role, bytes, code, max_symbol);
         let mut transfer = Transfer::new(
             accepted_at,

@@ -1,6 +1,7 @@
 //! The state of one peer at a sender: paths, session, handshake, round-trip time.
 
 use super::liveness::{Liveness, Resume};
+use super::path_mtu::PathMtu;
 use super::rtt::Rtt;
 use super::transfer::{SentLog, Transfer};
 use crate::error::{LocalError, Outcome, Rejection};
@@ -40,6 +41,7 @@ pub(super) struct Peer {
     /// How many times its paths were regenerated because it did not answer.
     pub(super) path_generation: u32,
     pub(super) rtt: Rtt,
+    pub(super) mtu: PathMtu,
     /// The number of rate changes when the packets that are evidence about the paths were sent.
     pub(super) rate_changes: u64,
     /// The counts; the rest of it is filled in by [`stats`](Self::stats).
@@ -81,7 +83,13 @@ pub(super) struct OpenSession {
 impl Peer {
     /// A peer that is known by `port`, to which packets leave from `local` and have `headers` bytes
     /// of headers.
-    pub(super) fn new(paths: PathSet, headers: usize, port: u16, local: Option<IpAddr>) -> Self {
+    pub(super) fn new(
+        paths: PathSet,
+        headers: usize,
+        mtu: PathMtu,
+        port: u16,
+        local: Option<IpAddr>,
+    ) -> Self {
         Self {
             paths,
             headers,
@@ -93,6 +101,7 @@ impl Peer {
             ports: 1,
             path_generation: 0,
             rtt: Rtt::new(),
+            mtu,
             rate_changes: 0,
             counts: SentTo::default(),
             not_sent: None,
@@ -138,6 +147,7 @@ impl Peer {
         self.counts.session_since = Some(now);
         // Packet numbers start over.
         self.missing.clear();
+        self.mtu.on_new_session();
         self.session = Some(OpenSession {
             remote: incarnation,
             capabilities,
@@ -287,7 +297,17 @@ impl Peer {
 
     /// The traffic sent to it, and the outcomes.
     pub(super) fn stats(&self) -> SentTo {
-        SentTo { round_trip: self.rtt.smoothed(), unfinished: self.messages.len(), ..self.counts }
+        SentTo {
+            round_trip: self.rtt.smoothed(),
+            mtu: self.mtu.size,
+            unfinished: self.messages.len(),
+            ..self.counts
+        }
+    }
+
+    /// Bytes of the shortest packets that are tried, if they do not arrive though shorter ones do.
+    pub(super) fn too_narrow(&self) -> Option<usize> {
+        self.mtu.is_too_narrow.then_some(self.mtu.size)
     }
 
     /// Messages that are not finished, the oldest first: they have waited longest.

@@ -1,5 +1,6 @@
 //! The peers of a sender: meeting them, their ports and paths, their timers, forgetting them.
 
+use super::path_mtu::PathMtu;
 use super::peer::Peer;
 use super::transmit::headers;
 use super::{Sender, Timer};
@@ -213,7 +214,8 @@ impl Sender {
             return Err(self.full());
         }
         let headers = longest_headers(&paths, &*self.resolver);
-        self.peers.insert(address, Peer::new(paths, headers, address.port(), local));
+        let mtu = PathMtu::new(self.config.usual_mtu());
+        self.peers.insert(address, Peer::new(paths, headers, mtu, address.port(), local));
         // What waits may have had no peer to go to.
         self.line.reopen(address);
         self.reschedule_peer(address);

@@ -17,6 +17,7 @@ impl Sender {
         {
             let granted = transfer.on_timeout(now, peer.paths.all_healthy(), credit);
             peer.liveness.on_granted(granted);
+            self.watch_vanishing(now, id);
             self.reschedule(id);
         }
         self.reschedule_peer(address);
@@ -31,7 +32,7 @@ impl Sender {
         while self.retries.ready_at() <= now {
             let address = self.retries_due.pop_first()?;
             let transmit =
-                self.next_retry(address).and_then(|id| self.transmit_train(now, id, buffer));
+                self.next_retry(now, address).and_then(|id| self.transmit_train(now, id, buffer));
             // Peers take turns.
             self.reschedule_peer(address);
             if let Some(transmit) = transmit {
@@ -43,17 +44,18 @@ impl Sender {
     }
 
     /// The message to an unresponsive peer that sends one symbol now. Messages take turns.
-    fn next_retry(&mut self, address: SocketAddr) -> Option<MessageId> {
+    fn next_retry(&mut self, now: Instant, address: SocketAddr) -> Option<MessageId> {
         let peer = self.peers.get_mut(&address).filter(|peer| peer.liveness.is_unresponsive())?;
         let (id, _) = peer.liveness.take_retry()?;
         let Outgoing { transfer, .. } = self.messages.get_mut(&id)?;
         // A message that bursts, or has nothing to send, as it waits for a PULL, waits no longer.
-        if transfer.is_endless() || !transfer.has_retry() {
+        if transfer.is_endless() || !transfer.has_retry(now) {
             self.reschedule(id);
             return None;
         }
         peer.liveness.on_granted(1);
         peer.liveness.waiting.push_back(id);
+        self.watch_vanishing(now, id);
         Some(id)
     }
 
@@ -81,6 +83,7 @@ impl Sender {
                     transfer.on_timeout(now, all_healthy, u32::MAX);
                 }
             }
+            self.watch_vanishing(now, id);
             self.reschedule(id);
         }
     }

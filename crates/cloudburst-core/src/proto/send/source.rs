@@ -27,6 +27,9 @@ pub(super) struct Source {
     blocks: Vec<SourceBlock>,
     /// Digests of all blocks that were ever begun, by block number.
     digests: Vec<Digest>,
+    /// Digests of the message as it was cut before, of each cut all of whose blocks had begun. The
+    /// receiver may have completed any of them.
+    earlier_cuts: Vec<Digest>,
     /// Memory of blocks that have ended, for reuse.
     memory: Vec<Vec<u8>>,
 }
@@ -63,8 +66,9 @@ impl Source {
         let layout = Layout::fit(bytes.len(), max_symbol);
         let blocks = Vec::new();
         let digests = Vec::new();
+        let earlier_cuts = Vec::new();
         let memory = Vec::new();
-        Self { id, role, layout, code, bytes, blocks, digests, memory }
+        Self { id, role, layout, code, bytes, blocks, digests, earlier_cuts, memory }
     }
 
     /// The length of the application's data, without the header of a call.
@@ -137,8 +141,25 @@ impl Source {
 
     /// Forgets all blocks that were begun, and their digests, which depend on the session.
     pub(super) fn start_over(&mut self) {
+        self.earlier_cuts.clear();
+        self.forget_blocks();
+    }
+
+    fn forget_blocks(&mut self) {
         self.memory.extend(self.blocks.drain(..).map(|block| block.encoder.into_memory()));
         self.digests.clear();
+    }
+
+    /// Cuts the message again, into symbols of at most `max_symbol` bytes, which are smaller than the
+    /// present ones. `key` is that of the session, if packets may have been sent in one.
+    pub(super) fn cut_again(&mut self, max_symbol: usize, key: Option<&DigestKey>) {
+        if let Some(key) = key
+            && self.digests.len() == self.layout.blocks()
+        {
+            self.earlier_cuts.push(key.message(self.id, &self.digests));
+        }
+        self.forget_blocks();
+        self.layout = Layout::fit(self.bytes.len(), max_symbol);
     }
 
     /// Whether `digest` is that of block `index`, which was begun.
@@ -146,9 +167,12 @@ impl Source {
         self.digests.get(index as usize) == Some(&digest)
     }
 
-    /// Whether `digest` is that of the whole message: only then does its receiver have all of it.
+    /// Whether `digest` is that of the whole message, in a cut that was sent: only then does its
+    /// receiver have all of it.
     pub(super) fn is(&self, digest: Digest, key: &DigestKey) -> bool {
-        self.digests.len() == self.layout.blocks() && key.message(self.id, &self.digests) == digest
+        let is_begun = self.digests.len() == self.layout.blocks();
+        is_begun && key.message(self.id, &self.digests) == digest
+            || self.earlier_cuts.contains(&digest)
     }
 
     /// The header fields that all symbols of a block have in common. `low_watermark` is the oldest

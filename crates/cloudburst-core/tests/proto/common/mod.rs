@@ -62,6 +62,8 @@ pub struct Setup {
     pub key_b: Security,
     /// Both directions of each link.
     pub link: LinkConfig,
+    /// The MTU of the interfaces of both.
+    pub interface_mtu: usize,
 }
 
 impl Default for Setup {
@@ -76,6 +78,7 @@ impl Default for Setup {
             key_a: Security::pre_shared(KEY),
             key_b: Security::pre_shared(KEY),
             link: LinkConfig { delay: Duration::from_micros(50), ..LinkConfig::default() },
+            interface_mtu: 1_500,
         }
     }
 }
@@ -97,6 +100,7 @@ impl Setup {
             addr: side.address(0),
             ports: 1_000,
             shared: None,
+            interface_mtu: self.interface_mtu,
         }
     }
 }

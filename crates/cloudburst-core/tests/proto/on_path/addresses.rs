@@ -44,6 +44,7 @@ fn neighbours(divert: Divert) -> Triangle {
         addr: SocketAddr::from(([10, 0, 0, 1], 8000)),
         ports: 4,
         shared: None,
+        interface_mtu: 1_500,
     };
     triangle.hosts[C] = Host::new(triangle.now, recipe);
     triangle

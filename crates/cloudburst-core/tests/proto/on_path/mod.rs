@@ -144,6 +144,7 @@ impl Triangle {
                 addr: address(number),
                 ports: 4,
                 shared: None,
+                interface_mtu: 1_500,
             };
             Host::new(now, recipe)
         };

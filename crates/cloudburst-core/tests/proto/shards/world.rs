@@ -113,7 +113,18 @@ impl World {
         let shared = listen.is_shared.then(|| (SHARED_EGRESS, service()));
         let security = Security::pre_shared(KEY);
         let secret = [seed as u8; 32];
-        let recipe = Recipe { config, listen, security, secret, egresses, addr, ports: 10, shared };
+        let interface_mtu = 1_500;
+        let recipe = Recipe {
+            config,
+            listen,
+            security,
+            secret,
+            egresses,
+            addr,
+            ports: 10,
+            shared,
+            interface_mtu,
+        };
         self.hosts.push(Host::new(self.now, recipe));
     }
 

@@ -1,9 +1,9 @@
 //! Reactions of a transfer to its receiver's reports.
 
-use super::{SentLog, Transfer};
+use super::{SentLog, Transfer, Vanishing};
 use crate::path::PathSet;
 use crate::proto::limits::{MAX_BACKOFF, MAX_RESTARTS};
-use crate::proto::send::recovery::Pull;
+use crate::proto::send::recovery::{AnyPolicy, Pull};
 use crate::proto::send::source::Source;
 use crate::time::Instant;
 use crate::wire::Answer;
@@ -16,6 +16,7 @@ impl Transfer {
     /// unfinished messages to it.
     pub(in crate::proto::send) fn on_busy(&mut self, now: Instant, unfinished: usize) {
         self.busy.stretch(unfinished);
+        self.vanishing.on_arrival();
         // Without a block under way, the BUSY is out of date, and a backoff would leave nothing to
         // retry with.
         if self.busy.until().is_none() && !self.active.is_empty() {
@@ -63,7 +64,7 @@ impl Transfer {
         }
     }
 
-    /// Whether an answer to packet `acknowledged` is older than the last restart of the message.
+    /// Whether an answer to packet `acknowledged` is older than when the message last began again.
     pub(in crate::proto::send) const fn is_outdated(&self, acknowledged: u64) -> bool {
         acknowledged < self.restarted_at
     }
@@ -80,6 +81,10 @@ impl Transfer {
 
     fn restart(&mut self) {
         self.restarts += 1;
+        self.begin_again();
+    }
+
+    fn begin_again(&mut self) {
         self.busy.cut_short();
         self.active.clear();
         self.sent.clear();
@@ -112,19 +117,42 @@ impl Transfer {
     }
 
     /// Records how many symbols have arrived on each path, according to an answer to packet
-    /// `acknowledged`, and tells `paths` what is new.
+    /// `acknowledged`, and tells `paths` what is new. `rto` is that of the peer.
     pub(in crate::proto::send) fn on_arrivals(
         &mut self,
         now: Instant,
         acknowledged: u64,
         arrivals: ArrivalsView<'_>,
         paths: &mut PathSet,
+        rto: Duration,
     ) {
         // PULLs acknowledge no packet, but have as much capacity for arrivals as if they did.
         let none = acknowledged == NONE_ACKNOWLEDGED && self.policy.pulled().is_none();
         let symbol = if none { MIN_SYMBOL_SIZE } else { self.layout.symbol_size() };
         let capacity = arrivals_capacity(symbol);
-        self.sent.on_report(now, acknowledged, capacity, arrivals.iter(), paths);
+        if self.sent.on_report(now, acknowledged, capacity, arrivals.iter(), paths) {
+            self.vanishing.on_arrival();
+        } else {
+            self.vanishing.on_nothing_arrived(now, rto);
+        }
+    }
+
+    /// Whether its packets have vanished for so long that they may be too long for the path.
+    pub(in crate::proto::send) const fn vanishes(&self) -> bool {
+        self.vanishing.is_persistent()
+    }
+
+    /// The policy of the block that begins next.
+    pub(in crate::proto::send) const fn policy(&self) -> &AnyPolicy {
+        &self.policy
+    }
+
+    /// Begins again with the symbols of a new cut of `source`. `next` is the number of the next packet.
+    pub(in crate::proto::send) fn cut_again(&mut self, next: u64, source: &Source) {
+        self.layout = source.layout;
+        self.restarted_at = next;
+        self.vanishing = Vanishing::default();
+        self.begin_again();
     }
 
     /// Takes what is known of packets that were missing when the message was delivered, because

@@ -4,9 +4,11 @@
 mod busy;
 mod feedback;
 mod sent_log;
+mod vanishing;
 
 use self::busy::Busy;
 pub(super) use self::sent_log::SentLog;
+use self::vanishing::Vanishing;
 use super::recovery::{AnyPolicy, PERSISTENT, Recovery};
 use super::schedule::Rank;
 use super::source::Source;
@@ -20,6 +22,7 @@ use crate::wire::Capabilities;
 use crate::wire::keys::{DigestKey, HEADER_TAG_LEN};
 use crate::wire::symbol::{SYMBOL_OVERHEAD, UNSCHEDULED_LEN};
 use core::cmp::Reverse;
+use core::time::Duration;
 use std::net::SocketAddr;
 
 #[derive(Debug)]
@@ -38,6 +41,8 @@ pub(super) struct Transfer {
     /// over in a new session.
     pub(super) answered: bool,
     sent: SentLog,
+    /// Evidence that its packets are too long for the path.
+    vanishing: Vanishing,
     /// The class of the last packet, counted from the most urgent one.
     level: u8,
     /// Whether a block ever had no answer for several RTOs in a row: more urgent classes may
@@ -63,7 +68,8 @@ pub(super) struct Transfer {
     busy: Busy,
     /// How many times the message has started over.
     restarts: u32,
-    /// The number of the next packet when the receiver last forgot its blocks.
+    /// The number of the next packet when the message last began again: the receiver had forgotten its
+    /// blocks, or it was cut again.
     restarted_at: u64,
 }
 
@@ -102,6 +108,7 @@ impl Transfer {
             not_sent: None,
             answered: false,
             sent: SentLog::default(),
+            vanishing: Vanishing::default(),
             level: 0,
             starved: false,
             layout: source.layout,
@@ -265,6 +272,7 @@ impl Transfer {
         self.level = level;
         self.starved |= self.is_starving();
         self.sent.on_sent(path, packets, next);
+        self.vanishing.on_sent(packets, self.layout.source_symbols());
         self.packets += packets;
         self.started_at.get_or_insert(now);
     }
@@ -300,6 +308,15 @@ impl Transfer {
     /// the deadline. For `all_healthy`, see
     /// [`PathSet::all_healthy`](crate::path::PathSet::all_healthy).
     pub(super) fn on_timeout(&mut self, now: Instant, all_healthy: bool, limit: u32) -> u32 {
+        let granted = self.grant_due(now, all_healthy, limit);
+        if granted > 0 {
+            // The wait was one or more RTOs.
+            self.vanishing.on_nothing_arrived(now, Duration::ZERO);
+        }
+        granted
+    }
+
+    fn grant_due(&mut self, now: Instant, all_healthy: bool, limit: u32) -> u32 {
         let Some(until) = self.busy.until() else {
             if limit > 0 && self.begin_at.is_some_and(|at| at <= now) {
                 self.policy.on_timeout();
@@ -331,7 +348,8 @@ impl Transfer {
     }
 
     /// Ensures that there is a symbol to send to an unresponsive peer. Returns whether there is.
-    pub(super) fn has_retry(&mut self) -> bool {
+    pub(super) fn has_retry(&mut self, now: Instant) -> bool {
+        self.vanishing.on_nothing_arrived(now, Duration::ZERO);
         if !self.is_ready()
             && let Some(block) = self.active.first_mut()
         {

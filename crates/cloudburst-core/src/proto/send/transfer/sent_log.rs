@@ -105,7 +105,8 @@ impl SentLog {
     }
 
     /// Records how many symbols have arrived on each path, according to an answer to packet
-    /// `acknowledged` that has capacity for `capacity` paths, and tells `paths` what is new.
+    /// `acknowledged` that has capacity for `capacity` paths, and tells `paths` what is new. Returns
+    /// whether any are new.
     pub(in crate::proto::send) fn on_report(
         &mut self,
         now: Instant,
@@ -113,7 +114,7 @@ impl SentLog {
         capacity: usize,
         arrivals: impl ExactSizeIterator<Item = Arrivals>,
         paths: &mut PathSet,
-    ) {
+    ) -> bool {
         let mut is_new = false;
         let listed = arrivals.len();
         for Arrivals { path, count, marked } in arrivals {
@@ -142,6 +143,7 @@ impl SentLog {
                 paths.account(now, change.path, change.due, change.missing);
             }
         }
+        is_new
     }
 
     /// Returns what is new about each path, now that all arrivals are known, packet `acknowledged`

@@ -22,7 +22,7 @@ fn paths() -> PathSet {
 fn message(len: usize) -> (Source, Transfer) {
     let config = Parameters::default();
     let peer = SocketAddr::from(([10, 0, 0, 1], 1));
-    let max_symbol = config.max_symbol(config.code, 28);
+    let max_symbol = config.max_symbol(1_500, config.code, 28);
     let bytes = Bytes::from(vec![7; len]);
     let source = Source::new(MessageId(9), Role::Plain, bytes, config.code, max_symbol);
     let transfer = Transfer::new(

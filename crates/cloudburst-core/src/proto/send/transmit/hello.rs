@@ -104,7 +104,9 @@ impl Sender {
         let check = self.checks.0.get_mut(&id)?;
         let peer = self.peers.get_mut(&id.peer)?;
         let session = peer.session.as_mut()?;
-        let Opportunity { path, via, .. } = peer.paths.take_any_opportunity(1);
+        let chosen = check.purpose.path().and_then(|path| peer.paths.take_path(path));
+        let Opportunity { path, via, .. } =
+            chosen.unwrap_or_else(|| peer.paths.take_any_opportunity(1));
         // The answer to the first copy returns by the way it came, and those to further ones by other
         // ways, as in a handshake.
         let count = check.on_sent(now).try_into().unwrap_or(u8::MAX);

@@ -94,12 +94,17 @@ impl Sender {
     pub(crate) fn not_sent(&mut self, transmit: &Transmit, error: LocalError) {
         match transmit.contents {
             Contents::Symbols { train } => {
+                let mut too_long = None;
                 for (_, id) in self.parts_sent.iter().filter(|(of, _)| *of == train) {
                     if let Some(Outgoing { transfer, .. }) = self.messages.get_mut(id)
                         && transfer.last_train == train
                     {
                         transfer.not_sent = Some((transfer.packets, error));
+                        too_long = (error == LocalError::TooLarge).then_some(transfer.peer);
                     }
+                }
+                if let Some(peer) = too_long {
+                    self.on_too_long(peer);
                 }
             }
             Contents::Handshake(address) => {
@@ -186,7 +191,8 @@ impl Sender {
     /// How long a train may be: what one system call carries, and no more than the link sends
     /// within [`QUANTUM_TIME`].
     fn train_limits(&self) -> TrainLimits {
-        let in_time = self.pacer.bytes_within(QUANTUM_TIME).max(SHORTEST_TRAIN * self.config.mtu);
+        let in_time =
+            self.pacer.bytes_within(QUANTUM_TIME).max(SHORTEST_TRAIN * self.config.usual_mtu());
         TrainLimits { packets: self.config.train, bytes: in_time.min(MAX_TRAIN_BYTES) }
     }
 
@@ -227,6 +233,9 @@ impl Sender {
             self.probes_due.push_back(probe);
         }
         message.transfer.last_train = self.trains;
+        if message.transfer.vanishes() {
+            self.watch_vanishing(now, id);
+        }
         if self.parts_sent.len() == MAX_PARTS {
             self.parts_sent.pop_front();
         }
