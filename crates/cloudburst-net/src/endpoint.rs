@@ -10,6 +10,7 @@ use crate::sending::Sending;
 use crate::settings::Settings;
 use bytes::Bytes;
 use cloudburst_core::burst::{Engine, PacketIo};
+use cloudburst_core::config::Security;
 use cloudburst_core::error::Receipt;
 use cloudburst_core::naming::Naming;
 use cloudburst_core::path::PathStats;
@@ -152,7 +153,7 @@ impl Endpoint {
         self.inner.engine.refused_from().map(crate::io::canonical)
     }
 
-    /// The latencies of messages so far: a copy of about 54 KB. Taking it delays sending and receiving by a
+    /// The latencies so far: a copy of about 108 KB. Taking it delays sending and receiving by a
     /// few microseconds each.
     pub fn latencies(&self) -> Latencies {
         self.inner.engine.latencies()
@@ -192,6 +193,17 @@ impl Endpoint {
     /// ```
     pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
         self.inner.engine.paths(crate::io::canonical(peer))
+    }
+
+    /// Changes the keys while the endpoint is in use: handshakes that begin from now on use those of
+    /// `security`. Open sessions and everything under way go on, also in sessions that were opened under a
+    /// key which is no longer accepted: to end those, restart the endpoint.
+    ///
+    /// To replace a key without a failed message, do each of these steps on all endpoints of the group before
+    /// you begin the next one: accept the new key ([`Security::also_accept`]), begin with it and accept the old
+    /// one, drop the old one.
+    pub fn set_security(&self, security: impl Into<Security>) {
+        self.inner.engine.set_security(&security.into());
     }
 
     /// Replaces the paths, also for messages under way: removed paths carry no more packets, and

@@ -6,6 +6,7 @@ use super::role::Driving;
 use super::sending::Flush;
 use super::shared::{Shared, contain, lock, spawn};
 use super::state::{OnAnswer, OnConnect, OnEnd, OnWithdrawn, State};
+use crate::config::Security;
 use crate::error::StartError;
 use crate::id::{ConnectId, MessageId};
 use crate::path::{OrderError, PathResolver, PathStats};
@@ -319,6 +320,12 @@ impl<I: PacketIo> Engine<I> {
     /// The sockets.
     pub fn io(&self) -> &I {
         &self.shared.io
+    }
+
+    /// Changes the keys. See [`Transceiver::set_security`].
+    pub fn set_security(&self, security: &Security) {
+        self.shared.lock().endpoint.set_security(self.shared.io.now(), security);
+        self.shared.pump();
     }
 
     /// Replaces the path map. See [`Transceiver::set_path_resolver`].

@@ -31,7 +31,8 @@ impl Security {
     /// first key.
     ///
     /// This allows keys to be rotated without an outage: first let all endpoints accept the new key,
-    /// then let all initiate with it and accept the old one, then drop the old one.
+    /// then let all initiate with it and accept the old one, then drop the old one. A living endpoint
+    /// changes its keys by [`Transceiver::set_security`](crate::proto::Transceiver::set_security).
     pub fn also_accept(mut self, key: impl Into<PresharedKey>) -> Self {
         self.keys.push(key.into());
         self

@@ -250,6 +250,13 @@ impl Transceiver {
         Ok(())
     }
 
+    /// Uses the keys of `security` in handshakes that begin from now on. Open sessions, and what is under way
+    /// in them, go on.
+    pub fn set_security(&mut self, now: Instant, security: &Security) {
+        self.sender.set_security(now, security);
+        self.receiver.set_security(security);
+    }
+
     /// Handles everything that is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.sender.handle_timeout(now);

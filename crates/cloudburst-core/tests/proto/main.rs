@@ -43,6 +43,7 @@ mod receipt;
 mod receiver;
 mod restart;
 mod roles;
+mod rotation;
 mod shards;
 mod slow_application;
 mod stale;

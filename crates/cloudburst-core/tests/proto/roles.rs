@@ -292,7 +292,6 @@ fn requests_that_cannot_have_arrived_and_calls_that_have_ended_are_not_withdrawn
     let options = SendOptions::default();
     pair.b.endpoint.reply(now, &pair.b.requests[0].clone(), Some(b""), &options).unwrap();
     pair.settle();
-    let sent = pair.a.counters().sender.symbols_sent;
     pair.a.endpoint.cancel_call(pair.now, id);
     assert_eq!(pair.a.endpoint.unfinished(), 0, "it was answered");
 

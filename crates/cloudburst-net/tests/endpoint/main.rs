@@ -15,6 +15,7 @@ mod failures;
 mod faults;
 mod filters;
 mod given_sockets;
+mod keys;
 mod marks;
 #[cfg(feature = "metrics")]
 mod metrics;

@@ -4,6 +4,7 @@ use super::Receiver;
 use super::answers::Report;
 use super::session::Session;
 use super::symbols::discovery;
+use crate::config::Security;
 use crate::id::{PathId, SessionId};
 use crate::naming::{Naming, alias};
 use crate::path::Via;
@@ -12,7 +13,8 @@ use crate::proto::observe::{Observation, emit};
 use crate::proto::session::{Chooser, Discovery, Peering, more_ports, ports};
 use crate::time::Instant;
 use crate::wire::handshake::{
-    ANY_RETURN_PATH, Accept, AcceptFields, Hello, Open, OpenFields, Retry, Versions, other_hello,
+    ANY_RETURN_PATH, Accept, AcceptFields, Hello, HelloKey, Open, OpenFields, Retry, Versions,
+    other_hello,
 };
 use crate::wire::keys::{FlowKeys, SessionKeys};
 use crate::wire::packet::VERSION;
@@ -24,15 +26,16 @@ use std::net::{IpAddr, SocketAddr};
 // peers' messages arrived with three of four spines dead, and 2.1 s with all paths in turn.
 const RETURN_EVERY: usize = 4;
 
-/// The reply to a handshake packet. Each `usize` is the index of a pre-shared key.
+/// The reply to a handshake packet, with the key of that packet: the endpoint may have others when the reply
+/// leaves.
 #[derive(Debug)]
 pub(super) enum HandshakeReply {
-    Retry(usize, Retry),
-    Accept(usize, Accept),
+    Retry(HelloKey, Retry),
+    Accept(HelloKey, Accept),
     /// An ANSWER in a session, which says that the session is still held.
     Alive(SessionId, u64),
     /// The supported versions, in reply to a packet of another one.
-    Versions(usize, Versions),
+    Versions(HelloKey, Versions),
 }
 
 /// A session of which no packet has arrived yet.
@@ -114,7 +117,7 @@ impl Receiver {
             return None;
         } else {
             let Hello { path, nonce, .. } = hello;
-            HandshakeReply::Retry(key, self.retry(now, via, path, nonce, return_path))
+            HandshakeReply::Retry(self.key(key), self.retry(now, via, path, nonce, return_path))
         };
         self.reply(via, return_path, reply);
         found
@@ -142,7 +145,7 @@ impl Receiver {
         let reply = if !self.identity.token_key.holds(&open.token, millis(now), open.nonce, ip) {
             let Open { path, nonce, .. } = open;
             let retry = self.retry(now, via, path, nonce, return_path);
-            HandshakeReply::Retry(key, Retry { token_refused: true, ..retry })
+            HandshakeReply::Retry(self.key(key), Retry { token_refused: true, ..retry })
         } else if let Some(known) = self.half_open.known((ip, open.nonce)) {
             let Some((key, accept)) = known.accept(open.path) else { return };
             HandshakeReply::Accept(key, accept)
@@ -159,8 +162,17 @@ impl Receiver {
         self.counters.malformed += 1;
         if let Some((key, nonce)) = other_hello(&self.identity.hello_keys, packet) {
             let versions = Versions { nonce, versions: [VERSION].into_iter().collect() };
-            self.reply(via, 0, HandshakeReply::Versions(key, versions));
+            self.reply(via, 0, HandshakeReply::Versions(self.key(key), versions));
         }
+    }
+
+    /// Uses other keys in handshakes that begin from now on.
+    pub(in crate::proto) fn set_security(&mut self, security: &Security) {
+        self.identity.set_security(security);
+    }
+
+    fn key(&self, index: usize) -> HelloKey {
+        self.identity.hello_keys[index].clone()
     }
 
     /// Counts a handshake under another key. It is not answered, and its source may be forged.
@@ -211,7 +223,8 @@ impl Receiver {
             local: via.local.filter(|ip| !is_own || *ip == fields.addressed.ip().to_canonical()),
         };
         let opened_by = (via.remote.ip(), open.nonce);
-        self.half_open.insert(now, name, opened_by, unconfirmed, key, message);
+        let key = self.key(key);
+        self.half_open.insert(now, name, opened_by, unconfirmed, key.clone(), message);
         Some(HandshakeReply::Accept(key, Accept { path: open.path, nonce: open.nonce, message }))
     }
 
@@ -274,11 +287,10 @@ impl Receiver {
         reply: HandshakeReply,
         buffer: &mut Vec<u8>,
     ) -> Option<Via> {
-        let keys = &self.identity.hello_keys;
         match reply {
-            HandshakeReply::Retry(key, retry) => retry.write(&keys[key], buffer),
-            HandshakeReply::Accept(key, accept) => accept.write(&keys[key], buffer),
-            HandshakeReply::Versions(key, versions) => versions.write(&keys[key], buffer),
+            HandshakeReply::Retry(key, retry) => retry.write(&key, buffer),
+            HandshakeReply::Accept(key, accept) => accept.write(&key, buffer),
+            HandshakeReply::Versions(key, versions) => versions.write(&key, buffer),
             HandshakeReply::Alive(name, nonce) => {
                 let session = self.sessions.get_mut(&name)?;
                 let class = marking::control(&self.config).class;

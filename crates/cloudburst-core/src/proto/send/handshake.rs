@@ -4,6 +4,7 @@ use super::hellos::{HelloOf, HelloRank};
 use super::liveness::Resume;
 use super::peers::with_port;
 use super::{Outgoing, Sender};
+use crate::config::Security;
 use crate::error::{Indeterminate, Outcome};
 use crate::id::Incarnation;
 use crate::naming::{Naming, is_alias};
@@ -382,6 +383,21 @@ impl Sender {
         self.openings.remove(&opening.nonce);
         opening.renew(now, nonce);
         peer.liveness.seek(now);
+    }
+
+    /// Uses other keys in handshakes that begin from now on. Those under way are bound to the key that they
+    /// began with, which the peers may not have any more, so they begin again.
+    pub(in crate::proto) fn set_security(&mut self, now: Instant, security: &Security) {
+        if !self.identity.set_security(security) {
+            return;
+        }
+        let mut under_way: Vec<SocketAddr> = self.openings.values().copied().collect();
+        // Sorted, so that the order does not change from run to run.
+        under_way.sort_unstable();
+        for address in under_way {
+            self.renew_handshake(now, address);
+            self.begin_handshake(now, address);
+        }
     }
 
     /// Draws the nonce of a handshake with a peer, under which the handshake is found from now on.

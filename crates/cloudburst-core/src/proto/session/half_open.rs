@@ -5,7 +5,7 @@ use crate::id::{PathId, SessionId};
 use crate::proto::indexed::Indexed;
 use crate::proto::limits::{HALF_OPEN_FOR, MAX_HALF_OPEN};
 use crate::time::Instant;
-use crate::wire::handshake::{ACCEPT_MESSAGE_LEN, Accept};
+use crate::wire::handshake::{ACCEPT_MESSAGE_LEN, Accept, HelloKey};
 use foldhash::HashMap;
 use std::net::IpAddr;
 
@@ -23,8 +23,8 @@ pub(in crate::proto) struct Pending<T> {
     pub(in crate::proto) refused: Option<u64>,
     opened_by: HandshakeKey,
     message: [u8; ACCEPT_MESSAGE_LEN],
-    /// The index of the key that the handshake is under.
-    key: usize,
+    /// The key that the handshake is under: the endpoint may have others by now.
+    key: HelloKey,
 }
 
 #[derive(Debug)]
@@ -39,10 +39,10 @@ pub(in crate::proto) struct HalfOpen<T> {
 impl<T> Pending<T> {
     /// The ACCEPT that answers an OPEN that arrived on `path`, and its key. Returns `None` if the
     /// session was confirmed, because its initiator then has an ACCEPT.
-    pub(in crate::proto) fn accept(&self, path: PathId) -> Option<(usize, Accept)> {
+    pub(in crate::proto) fn accept(&self, path: PathId) -> Option<(HelloKey, Accept)> {
         self.session.as_ref()?;
         let (_, nonce) = self.opened_by;
-        Some((self.key, Accept { path, nonce, message: self.message }))
+        Some((self.key.clone(), Accept { path, nonce, message: self.message }))
     }
 }
 
@@ -76,7 +76,7 @@ impl<T> HalfOpen<T> {
         id: SessionId,
         opened_by: HandshakeKey,
         session: T,
-        key: usize,
+        key: HelloKey,
         message: [u8; ACCEPT_MESSAGE_LEN],
     ) {
         if self.pending.len() >= MAX_HALF_OPEN {

@@ -44,6 +44,15 @@ impl Identity {
         }
     }
 
+    /// Uses other keys in handshakes that begin from now on. Returns whether those that this endpoint
+    /// begins have another one.
+    pub(in crate::proto) fn set_security(&mut self, security: &Security) -> bool {
+        let before = *self.preshared(0);
+        self.preshared = security.keys().into();
+        self.hello_keys = self.preshared.iter().map(|key| HelloKey::new(key.bytes())).collect();
+        before != *self.preshared(0)
+    }
+
     /// The key of handshakes that this endpoint begins.
     pub(in crate::proto) fn hello_key(&self) -> &HelloKey {
         &self.hello_keys[0]
