@@ -516,3 +516,16 @@ fn with_trimming_the_last_message_ends_sooner() {
         assert!(with.last() < without.last(), "{:?} {:?}", with.last(), without.last());
     }
 }
+
+#[test]
+fn many_senders_wait_for_their_pulls_through_a_queue_of_four_and_hardly_any_asks_for_them() {
+    for order in [PullOrder::RoundRobin, PullOrder::ShortestFirst] {
+        for bytes in [20_000, 93_000] {
+            let totals = run(Incast { queue: 4, order, ..incast(64, bytes) });
+            assert!(totals.last() <= totals.floor.mul_f64(1.04), "{:?}", totals.last());
+            // Others go first with those that are nearly done, for longer than the last pulls suggest.
+            let retries = if order == PullOrder::RoundRobin { 0 } else { totals.needed / 50 };
+            assert!(totals.retries <= retries as u64, "{} retries", totals.retries);
+        }
+    }
+}

@@ -25,6 +25,7 @@ mod late_packets;
 mod liars;
 mod liars_pull;
 mod loss;
+mod loss_bursts;
 mod malformed;
 mod many;
 mod memory;

@@ -329,6 +329,8 @@ impl Receiver {
         }
         let Unconfirmed { mut session, backward, ports, local } =
             *self.half_open.get_mut(now, name)?.session.take()?;
+        // The time from its ACCEPT. Without a sample, stalls of the first message would last 10 ms.
+        session.pull_round_trip.sample(now.saturating_since(session.last_heard));
         session.last_heard = now;
         let peer = session.peer;
         let incarnation = session.incarnation;

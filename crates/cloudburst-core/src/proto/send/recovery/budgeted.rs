@@ -2,6 +2,7 @@
 //! receiver reports missing (section III-D).
 
 use super::{AnyPolicy, Policy};
+use crate::time::Instant;
 use arrayvec::ArrayVec;
 
 /// ACK requests whose position in the burst is remembered.
@@ -37,7 +38,7 @@ impl Policy for Budgeted {
         self.opening
     }
 
-    fn on_ack_request(&mut self, number: u64, sent: u32) {
+    fn on_ack_request(&mut self, _: Instant, number: u64, sent: u32) {
         if self.requests.is_full() {
             self.requests.remove(0);
         }
@@ -71,7 +72,7 @@ mod tests {
     fn a_nack_grants_missing_symbols_plus_the_share_that_was_lost_before() {
         let mut policy = block(0.25);
         assert_eq!(policy.opening(), 10);
-        policy.on_ack_request(9, 10);
+        policy.on_ack_request(Instant::ZERO, 9, 10);
         assert_eq!(policy.on_feedback(9, 2), 14, "2 needed, 6 of 10 arrived: 2 / 0.6");
         assert_eq!(policy.on_feedback(9, 8), 28, "no more than half counts as lost");
         assert_eq!(policy.on_feedback(8, 2), 0, "packet 8 requested no ACK");
@@ -80,7 +81,8 @@ mod tests {
     #[test]
     fn only_the_last_requests_are_remembered() {
         let mut policy = block(0.0);
-        (0..1_000).for_each(|number| policy.on_ack_request(number, number as u32 + 1));
+        (0..1_000)
+            .for_each(|number| policy.on_ack_request(Instant::ZERO, number, number as u32 + 1));
         assert_eq!(policy.on_feedback(983, 1), 0);
         (984..1_000).for_each(|number| assert!(policy.on_feedback(number, 1) > 0));
     }

@@ -139,7 +139,7 @@ impl Recovery {
         let requests_ack = self.policy.requests_ack(self.allowance()) || self.unanswered > 0;
         self.sent += 1;
         if requests_ack {
-            self.policy.on_ack_request(number, self.sent);
+            self.policy.on_ack_request(now, number, self.sent);
         }
         self.wait_if_spent(now, rto);
         requests_ack
@@ -169,8 +169,8 @@ impl Recovery {
     }
 
     /// Records that packet `number` is a probe.
-    pub(super) fn on_probe_sent(&mut self, number: u64) {
-        self.policy.on_ack_request(number, self.sent);
+    pub(super) fn on_probe_sent(&mut self, now: Instant, number: u64) {
+        self.policy.on_ack_request(now, number, self.sent);
     }
 
     /// Handles a NACK in answer to packet `acknowledged`: the receiver needs `needed` more symbols.
@@ -183,7 +183,7 @@ impl Recovery {
 
     /// Handles a PULL. `next` is the number of the next packet.
     pub(super) fn on_pull(&mut self, now: Instant, pull: Pull, next: u64, rto: Duration) {
-        let Some(more) = self.policy.on_pull(pull, next) else { return };
+        let Some(more) = self.policy.on_pull(now, pull, next) else { return };
         self.unanswered = 0;
         self.grant_up_to(self.granted.saturating_add(more));
         self.wait_if_spent(now, rto);

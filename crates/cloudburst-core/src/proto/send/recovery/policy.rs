@@ -6,6 +6,7 @@ use super::pulled::Pulled;
 use super::{ACK_REQUESTS, Pull, backoff};
 use crate::code::Code;
 use crate::config::BurstPolicy;
+use crate::time::Instant;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 
@@ -55,7 +56,7 @@ pub(in crate::proto::send) trait Policy {
     }
 
     /// Packet `number` requests an ACK. `sent` symbols have been sent by then.
-    fn on_ack_request(&mut self, _number: u64, _sent: u32) {}
+    fn on_ack_request(&mut self, _now: Instant, _number: u64, _sent: u32) {}
 
     /// A NACK answers packet `acknowledged`: the receiver needs `needed` more symbols. Returns how
     /// many it grants in all.
@@ -65,7 +66,7 @@ pub(in crate::proto::send) trait Policy {
 
     /// A PULL has arrived. `next` is the number of the next packet. Returns how many more symbols
     /// it grants; `None` if the receiver was not asked to pull.
-    fn on_pull(&mut self, _pull: Pull, _next: u64) -> Option<u32> {
+    fn on_pull(&mut self, _now: Instant, _pull: Pull, _next: u64) -> Option<u32> {
         None
     }
 

@@ -3,8 +3,12 @@
 
 use super::{AnyPolicy, Policy, Pull, backoff};
 use crate::proto::limits::{MAX_BACKOFF, MAX_BLOCKS_IN_FLIGHT};
+use crate::time::Instant;
 use crate::wire::answer::NONE_ACKNOWLEDGED;
 use core::time::Duration;
+
+/// The wait for a PULL, as a multiple of the last one.
+const GAPS: u32 = 4;
 
 #[derive(Clone, Copy, Debug)]
 pub(in crate::proto::send) struct Pulled {
@@ -16,6 +20,10 @@ pub(in crate::proto::send) struct Pulled {
     pull: Option<Pull>,
     /// The number of the next packet when the credit last rose.
     raised_at: u64,
+    /// When the credit last rose, or else the last ACK request left.
+    raised: Instant,
+    /// The time for which the credit did not rise before it last rose.
+    gap: Duration,
 }
 
 impl Pulled {
@@ -23,7 +31,14 @@ impl Pulled {
     /// a link of `capacity` bits per second.
     pub(super) fn new(window: Option<u16>, capacity: u64) -> Self {
         let window = window.map_or_else(|| window_for(capacity), u32::from);
-        Self { window, opening: window, pull: None, raised_at: 0 }
+        Self {
+            window,
+            opening: window,
+            pull: None,
+            raised_at: 0,
+            raised: Instant::ZERO,
+            gap: MAX_BACKOFF,
+        }
     }
 }
 
@@ -52,7 +67,14 @@ impl Policy for Pulled {
     }
 
     fn reset(&mut self) {
-        *self = Self { opening: self.window, pull: None, raised_at: 0, ..*self };
+        *self = Self {
+            opening: self.window,
+            pull: None,
+            raised_at: 0,
+            raised: Instant::ZERO,
+            gap: MAX_BACKOFF,
+            ..*self
+        };
     }
 
     fn opening(&self) -> u32 {
@@ -74,7 +96,13 @@ impl Policy for Pulled {
         left <= 1 && self.pull.is_none_or(|pull| pull.fin)
     }
 
-    fn on_pull(&mut self, pull: Pull, next: u64) -> Option<u32> {
+    fn on_ack_request(&mut self, now: Instant, _: u64, _: u32) {
+        if self.pull.is_none() {
+            self.raised = now;
+        }
+    }
+
+    fn on_pull(&mut self, now: Instant, pull: Pull, next: u64) -> Option<u32> {
         let known = self.pull.map_or(0, |pull| pull.credit);
         let is_newer =
             pull.acknowledged != NONE_ACKNOWLEDGED && pull.acknowledged >= self.raised_at;
@@ -86,6 +114,8 @@ impl Policy for Pulled {
         let more = pull.credit.saturating_sub(known);
         if more > 0 {
             self.raised_at = next;
+            self.gap = now.saturating_since(self.raised);
+            self.raised = now;
         }
         self.pull = Some(pull);
         Some(more)
@@ -100,8 +130,10 @@ impl Policy for Pulled {
             None => backoff(rto, unanswered),
             // The receiver's own timers expire first.
             Some(Pull { fin: true, .. }) => backoff(rto * 2, unanswered),
-            // The receiver serves others first, or has no capacity.
-            Some(_) => MAX_BACKOFF,
+            // The receiver may serve others first.
+            // A wait of 100 ms costs that much wherever the last PULLs or the STOP are lost. With one of
+            // two RTOs, 64 senders whose receiver pulls the shortest message first send 17 % more.
+            Some(_) => backoff((rto * 2).max(self.gap.saturating_mul(GAPS)), unanswered),
         }
     }
 }
@@ -128,6 +160,10 @@ mod tests {
         Pulled::new(Some(4), 0)
     }
 
+    const fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
     const fn pull(acknowledged: u64, credit: u32) -> Pull {
         Pull { acknowledged, credit, fin: false }
     }
@@ -136,29 +172,53 @@ mod tests {
     fn the_credit_of_pulls_counts_once_in_any_order() {
         let mut pulled = block();
         assert!(pulled.requests_ack(1));
-        let mut more = |credit| pulled.on_pull(pull(NONE_ACKNOWLEDGED, credit), 20);
+        let mut more = |credit| pulled.on_pull(at(1), pull(NONE_ACKNOWLEDGED, credit), 20);
         assert_eq!([1, 4, 2, 4, 7].map(&mut more), [1, 3, 0, 0, 3].map(Some));
         assert!(!pulled.requests_ack(1));
-        assert_eq!(pulled.wait(Duration::from_millis(1), 0), MAX_BACKOFF);
-        assert_eq!(pulled.on_pull(Pull { fin: true, ..pull(NONE_ACKNOWLEDGED, 8) }, 20), Some(1));
+        assert_eq!(
+            pulled.on_pull(at(1), Pull { fin: true, ..pull(NONE_ACKNOWLEDGED, 8) }, 20),
+            Some(1)
+        );
         assert!(pulled.requests_ack(1));
-        assert_eq!(pulled.wait(Duration::from_millis(1), 0), Duration::from_millis(2));
+    }
+
+    #[test]
+    fn the_wait_for_a_pull_is_as_long_as_the_last_ones_suggest() {
+        let mut pulled = block();
+        let rto = Duration::from_millis(1);
+        let wait = |pulled: &Pulled| pulled.wait(rto, 0).as_millis();
+        assert_eq!(wait(&pulled), 1);
+        pulled.on_ack_request(at(10), 3, 4);
+        pulled.on_pull(at(11), pull(3, 0), 20);
+        assert_eq!(wait(&pulled), 100, "it is not known when its turn is");
+        for (time, expected) in [(30, 80), (31, 4), (31, 2), (60, 100)] {
+            let credit = pulled.pull.map_or(0, |pull| pull.credit) + 1;
+            pulled.on_pull(at(time), pull(NONE_ACKNOWLEDGED, credit), 20);
+            assert_eq!(wait(&pulled), expected, "a PULL after {time} ms");
+        }
+        let fin = Pull { fin: true, ..pull(NONE_ACKNOWLEDGED, 9) };
+        pulled.on_pull(at(90), fin, 20);
+        assert_eq!(wait(&pulled), 2, "no other is to come");
     }
 
     #[test]
     fn a_receiver_that_forgot_the_message_restarts_its_credit() {
         let mut pulled = block();
-        assert_eq!(pulled.on_pull(pull(3, 9), 20), Some(9));
-        assert_eq!(pulled.on_pull(pull(19, 0), 30), Some(0), "packet 19 is older than the credit");
-        assert_eq!(pulled.on_pull(pull(20, 0), 30), Some(0));
-        assert_eq!(pulled.on_pull(pull(NONE_ACKNOWLEDGED, 2), 30), Some(2));
+        assert_eq!(pulled.on_pull(at(1), pull(3, 9), 20), Some(9));
+        assert_eq!(
+            pulled.on_pull(at(1), pull(19, 0), 30),
+            Some(0),
+            "packet 19 is older than the credit"
+        );
+        assert_eq!(pulled.on_pull(at(1), pull(20, 0), 30), Some(0));
+        assert_eq!(pulled.on_pull(at(1), pull(NONE_ACKNOWLEDGED, 2), 30), Some(2));
     }
 
     #[test]
     fn blocks_share_the_window_and_the_next_has_what_was_pulled_before_it_began() {
         let mut message = Pulled::new(Some(12), 0);
         assert_eq!(message.begin(8, 8, false).opening(), 8);
-        assert_eq!(message.on_pull(pull(3, 2), 20), Some(2));
+        assert_eq!(message.on_pull(at(1), pull(3, 2), 20), Some(2));
         let block = message.begin(8, 8, false);
         assert_eq!((block.opening(), block.pulled()), (4, Some(2)));
         assert_eq!((message.slots(2), message.pulled()), (0, Some(0)), "it waits for a PULL");

@@ -58,7 +58,7 @@ impl Transfer {
         if block as usize == self.begun && self.begun < self.layout.blocks() {
             // For later blocks nothing is recorded: a receiver that pulls one has pulled this one
             // too, and PULLs are repeated.
-            self.policy.on_pull(pull, next);
+            self.policy.on_pull(now, pull, next);
         } else if let Some(block) = self.block_mut(block) {
             block.recovery.on_pull(now, pull, next, rto);
         }

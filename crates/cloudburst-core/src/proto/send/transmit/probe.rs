@@ -78,7 +78,7 @@ impl Sender {
         header.write(&prefix, session.header_key.as_ref(), &[], buffer);
         let len = buffer.len();
         session.sealer.seal(buffer, 0, len);
-        block.recovery.on_probe_sent(number);
+        block.recovery.on_probe_sent(now, number);
         let address = transfer.peer;
         if peer.liveness.on_ack_request(now) {
             self.reschedule_peer(address);
