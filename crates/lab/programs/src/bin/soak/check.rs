@@ -200,8 +200,8 @@ impl Checker {
             }
             _ => {}
         }
-        // Measured by the sender's own clock.
-        let late = took.saturating_sub(deadline);
+        // Measured by the sender's own clock, which may run on while it is stopped.
+        let late = took.saturating_sub(deadline + self.stopped(key, from, at));
         self.latest = self.latest.max(late);
         if late > self.patience.as_millis() as u64 {
             self.violate(key, &format!("the outcome came {late} ms after the deadline"));
@@ -211,11 +211,25 @@ impl Checker {
         }
     }
 
+    /// For how many milliseconds the sender of a message was stopped.
+    fn stopped(&self, key: Key, from: u64, until: u64) -> u64 {
+        let Some(node) = self.lives.get(&key.life).map(|life| life.node) else { return 0 };
+        let stops =
+            self.spans.iter().filter(|span| span.name == "stop" && span.nodes.contains(&node));
+        let stopped = stops.map(|span| span.until.min(until).saturating_sub(span.from.max(from)));
+        stopped.sum::<u64>() / 1_000
+    }
+
     /// Checks that something was in the way of a message that failed for lack of time.
     fn check_cause(&mut self, record: &Record, from: u64) {
         let Record { key, node, at, .. } = *record;
         let own = self.lives.get(&key.life).map_or(node, |life| life.node);
         let concerns = |span: &&Span| span.nodes.contains(&node) || span.nodes.contains(&own);
+        // A callee that is killed takes the request with it.
+        let killed = |span: &Span| span.kills && span.nodes.contains(&node) && span.until >= from;
+        if record.name() == "NoResponse" && self.spans.iter().any(killed) {
+            return;
+        }
         let spans = self.spans.iter().filter(concerns);
         let undisturbed = spans.map(|span| span.until).max().unwrap_or(0).max(from);
         let quiet = at.saturating_sub(undisturbed);

@@ -1,7 +1,7 @@
 //! What is done to nodes and the network, in an order drawn from the seed.
 
 use crate::flood::Flood;
-use crate::nodes::{ATTACKER, Nodes, PORT, Process, ROLES, TRANSLATED, translated};
+use crate::nodes::{ATTACKER, MTU, Nodes, PORT, Process, ROLES, TRANSLATED, translated};
 use crate::record::Key;
 use cloudburst_core::rng::SplitMix64;
 use cloudburst_testbed::{Error, Star};
@@ -197,7 +197,6 @@ impl Faults {
         let (_, name, _) = KINDS[kind as usize];
         let now = nodes.now();
         let span = nodes.checker().on_fault(now, name, &[node], kills);
-        println!("soak: {:9.3} s {name} of node {node} for {lasts:.1?}", now as f64 / 1e6);
         let port = Star::port(node);
         let undo = match kind {
             Kind::Kill => {
@@ -209,6 +208,7 @@ impl Faults {
                 Undo::Start
             }
             Kind::Restart => {
+                println!("soak: {:9.3} s {name} of node {node}", now as f64 / 1e6);
                 self.leave(nodes, kind, node, span);
                 self.count(kind).fired += 1;
                 return Ok(());
@@ -243,7 +243,7 @@ impl Faults {
             }
             Kind::Mtu => {
                 lasts = lasts.max(self.longest / 4);
-                let mtu = [1_280, 1_400][self.random.below(2) as usize];
+                let mtu = [1_280, 1_400, 1_500][self.random.below(3) as usize];
                 nodes.star.router.command("ip", &format!("link set {port} mtu {mtu}"))?;
                 Undo::Mtu { failed: too_long(nodes)? }
             }
@@ -285,6 +285,7 @@ impl Faults {
                 Undo::Flood(Flood::start(&nodes.star, ATTACKER, target, seed)?)
             }
         };
+        println!("soak: {:9.3} s {name} of node {node} for {lasts:.1?}", now as f64 / 1e6);
         self.count(kind).fired += 1;
         let until = nodes.now() + lasts.as_micros() as u64;
         self.active.push(Active { kind, node, until, span, undo });
@@ -385,7 +386,7 @@ impl Faults {
                 counted
             }
             Undo::Mtu { failed } => {
-                nodes.star.router.command("ip", &format!("link set {port} mtu 1500"))?;
+                nodes.star.router.command("ip", &format!("link set {port} mtu {MTU}"))?;
                 too_long(nodes)? - failed
             }
             Undo::Resume { since, clock } => {

@@ -95,6 +95,8 @@ pub fn run(args: NodeArgs) -> Result<(), Box<dyn std::error::Error>> {
         capacity: 300_000_000.into(),
         memory: 256 << 20,
         max_message: 1 << 20,
+        // Responses end by it, too.
+        deadline: Duration::from_secs(DEADLINES[3]),
         ..Config::default()
     };
     let endpoint = Endpoint::builder()

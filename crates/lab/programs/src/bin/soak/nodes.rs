@@ -21,6 +21,8 @@ pub const PORT: u16 = 7000;
 /// The node whose address the router translates, and its last byte behind the router.
 pub const TRANSLATED: u8 = 7;
 const PIPE: i32 = 1 << 20;
+/// That of all links, unless it is lowered.
+pub const MTU: u32 = 9_000;
 
 /// What a node is for. Node N is on host N.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +89,11 @@ impl Nodes {
         let filter = "table inet silent { chain out { type filter hook output priority 0; \
                       icmp type destination-unreachable icmp code frag-needed drop; }; }";
         star.router.command("nft", filter)?;
+        for (host, number) in star.hosts.iter().zip(1..) {
+            host.command("ip", &format!("link set wire mtu {MTU}"))?;
+            let port = Star::port(number);
+            star.router.command("ip", &format!("link set {port} mtu {MTU}"))?;
+        }
         Ok(Self {
             star,
             checker,
