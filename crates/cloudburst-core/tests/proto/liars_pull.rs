@@ -15,6 +15,7 @@ use cloudburst_core::wire::handshake::{Hello, HelloKey};
 use cloudburst_core::wire::seal::Sealer;
 use cloudburst_core::wire::{Answer, Kind, Prefix, Report, Verdict};
 use core::time::Duration;
+use std::collections::BTreeMap;
 
 fn options() -> SendOptions {
     let policy = BurstPolicy::Pulled { window: Some(4) };
@@ -181,6 +182,28 @@ fn a_sender_that_ignores_windows_delays_nobody_else() {
     liar.endpoint.handle_timeout(liar.now);
     liar.endpoint.check_invariants();
     assert_eq!(liar.endpoint.receive_memory(), 0);
+}
+
+#[test]
+fn a_claim_of_symbols_that_never_arrive_has_few_pulled_in_vain() {
+    let mut liar = Liar::meet(Config::default());
+    liar.pulled = true;
+    let mut header = liar.header(0, &[7; 1_000_000], 1_400, 1_024);
+    header.unscheduled = 1_024;
+    liar.say(&header, true, &[]);
+    let until = liar.now + Duration::from_millis(9);
+    let mut credits = BTreeMap::new();
+    while let Some(at) = liar.endpoint.poll_timeout().filter(|&at| at < until) {
+        liar.now = liar.now.max(at);
+        liar.endpoint.handle_timeout(liar.now);
+        for (_, answer) in liar.answers() {
+            if let Verdict::Pull { credit, .. } = answer.verdict {
+                credits.insert(answer.block, credit);
+            }
+        }
+        liar.endpoint.check_invariants();
+    }
+    assert_eq!(credits.values().sum::<u32>(), 32, "{credits:?}");
 }
 
 #[test]

@@ -12,6 +12,9 @@ use core::time::Duration;
 const RECENT: usize = 32;
 /// The largest window that a sender is believed to have, in symbols.
 const MAX_WINDOW: u32 = 1_024;
+/// The window that a sender is believed to have before any of its symbols has arrived: the largest
+/// default.
+const MAX_UNPROVEN: u32 = 32;
 /// The maximum number of symbols of a block that count as lost when it stalls: the largest default
 /// window. A sender that answers no pull must not have many symbols pulled in vain.
 const MAX_STALLED: u32 = 32;
@@ -37,6 +40,8 @@ pub(super) struct Pulling {
     next: u32,
     /// Symbols that the sender sends unscheduled, over all blocks.
     window: u32,
+    /// Symbols that have arrived, of all blocks.
+    arrived: u32,
     /// The block and the first symbol that answer the timed pull, and the time of that pull.
     timed: Option<(u32, u32, Instant)>,
     /// The start of the current wait: the last arrival, pull or stall.
@@ -138,6 +143,7 @@ impl Pulling {
             self.timed = None;
         }
         self.begin_up_to(index, layout);
+        self.arrived = self.arrived.saturating_add(1);
         let lost_before = self.lost();
         for block in &mut self.blocks {
             if block.index == index {
@@ -260,9 +266,12 @@ impl Pulling {
         let expected = self.expected_losses();
         let may_begin = (self.next as usize) < layout.blocks() && !self.blocks.is_full();
         let wants = may_begin || self.blocks.iter().any(|block| block.wants(expected));
+        // A window is believed as far as symbols arrive. One probe could otherwise have a whole message
+        // pulled in vain.
+        let window = self.window.clamp(1, MAX_UNPROVEN.saturating_add(self.arrived));
         // Symbols whose loss is not yet known take no room in the network, but would fill the window:
         // with half of all packets lost, 93 KB took 5.3 ms over four paths, and 3.6 ms this way.
-        let may_pull = wants && self.outstanding() < self.losses().make_up(self.window.max(1));
+        let may_pull = wants && self.outstanding() < self.losses().make_up(window);
         let begun: u32 = self.blocks.iter().map(|block| block.needed).sum();
         let left = layout.blocks() - (self.next as usize).min(layout.blocks());
         let symbols = left * layout.source_symbols() / layout.blocks();
