@@ -133,20 +133,17 @@ impl Switch {
     pub(crate) fn new(configs: Vec<Config>, port: LinkConfig, one_port: bool) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         let host = |(number, config)| {
-            Host::new(
-                now,
-                Recipe {
-                    config: Config { capacity: RATE.into(), ..config },
-                    listen: ListenPorts::one(7000),
-                    security: Security::pre_shared(KEY),
-                    secret: [number as u8 + 1; 32],
-                    egresses: 1,
-                    addr: address(number),
-                    ports: 1,
-                    shared: None,
-                    interface_mtu: 1_500,
-                },
-            )
+            Host::new(Recipe {
+                config: Config { capacity: RATE.into(), ..config },
+                listen: ListenPorts::one(7000),
+                security: Security::pre_shared(KEY),
+                secret: [number as u8 + 1; 32],
+                egresses: 1,
+                addr: address(number),
+                ports: 1,
+                shared: None,
+                interface_mtu: 1_500,
+            })
         };
         let link = |seed, queue, rate| {
             let config = LinkConfig { delay: DELAY, rate, queue, ..LinkConfig::default() };

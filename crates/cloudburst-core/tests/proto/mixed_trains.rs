@@ -59,7 +59,7 @@ impl Star {
                 shared: None,
                 interface_mtu: 1_500,
             };
-            Host::new(now, recipe)
+            Host::new(recipe)
         };
         let mut hosts: Vec<Host> = (0..=peers).map(host).collect();
         let delay = Duration::from_micros(50);

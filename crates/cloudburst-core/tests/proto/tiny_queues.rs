@@ -119,7 +119,7 @@ impl Fabric {
                 shared: None,
                 interface_mtu: 1_500,
             };
-            Host::new(now, recipe)
+            Host::new(recipe)
         };
         let client = |number| Client {
             rng: SplitMix64::new(seed << 8 | number as u64),

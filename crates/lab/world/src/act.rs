@@ -114,7 +114,7 @@ impl World {
     fn restart(&mut self, host: usize) {
         // After that many lives, the host stays as it is.
         if self.hosts[host].life() < u8::MAX {
-            self.hosts[host].restart(self.now);
+            self.hosts[host].restart();
             self.log.on_restarted(host, self.hosts[host].life());
         }
     }

@@ -122,16 +122,12 @@ fn all_arrive(world: &mut World, sent: Vec<Name>) {
     let mut again = Vec::new();
     for name in lost {
         let sent = world.log.messages.find(name).expect("it was sent");
+        // By the first message after an unnoticed restart, the sender finds out, and cannot know
+        // whether the former incarnation took it.
         let restarted = sent.outcome == Some(Outcome::Unknown(Indeterminate::PeerRestarted))
             && sent.to.is_some_and(|to| world.hosts[to].life() > 0);
-        // The sender only knows that the restart came before the answer that revealed it, so a
-        // message that was sent soon after the restart may end alike.
-        let soon = sent.to.is_some_and(|to| {
-            sent.sent_at.saturating_since(world.hosts[to].born()) < DELIVERY_LIMIT
-        });
-        let excused = restarted && (soon || !world.faults.unnoticed_restarts);
         assert!(
-            excused,
+            restarted,
             "nothing obstructed it, but it did not arrive in {DELIVERY_LIMIT:?}: {sent:?}"
         );
         let from = name.0;

@@ -15,8 +15,6 @@ pub struct Faults {
     pub replayed_handshakes: bool,
     /// Processes are stopped until sessions are stale, and old answers wait for them.
     pub long_pauses: bool,
-    /// The first message to a peer that has restarted unnoticed must arrive.
-    pub unnoticed_restarts: bool,
 }
 
 impl Faults {
@@ -27,6 +25,5 @@ impl Faults {
         forged_addresses: true,
         replayed_handshakes: true,
         long_pauses: true,
-        unnoticed_restarts: true,
     };
 }

@@ -39,8 +39,6 @@ pub struct Host {
     recipe: Recipe,
     /// The number of restarts.
     life: u8,
-    /// When this life began.
-    born: Instant,
     /// Messages and requests that the application has not taken yet, in order.
     untaken: VecDeque<Untaken>,
     alive: bool,
@@ -74,16 +72,16 @@ pub struct Departure {
 pub type Out<'a> = dyn FnMut(Transmit, &[u8]) + 'a;
 
 impl Host {
-    /// A host in its first life, which begins at `now`.
+    /// A host in its first life.
     ///
     /// # Panics
     ///
     /// If the endpoint refuses the configuration.
-    pub fn new(now: Instant, recipe: Recipe) -> Self {
-        Self::live(now, recipe, 0)
+    pub fn new(recipe: Recipe) -> Self {
+        Self::live(recipe, 0)
     }
 
-    fn live(now: Instant, recipe: Recipe, life: u8) -> Self {
+    fn live(recipe: Recipe, life: u8) -> Self {
         let mut secret = recipe.secret;
         secret[1] = life;
         let seed = Seed::new(secret);
@@ -101,7 +99,6 @@ impl Host {
             takes: true,
             recipe,
             life,
-            born: now,
             untaken: VecDeque::new(),
             alive: true,
             paused: false,
@@ -109,9 +106,9 @@ impl Host {
         }
     }
 
-    /// Kills the host and starts it again at `now`, as a new incarnation. Its state is lost.
-    pub fn restart(&mut self, now: Instant) {
-        *self = Self::live(now, self.recipe.clone(), self.life.wrapping_add(1));
+    /// Kills the host and starts it again, as a new incarnation. Its state is lost.
+    pub fn restart(&mut self) {
+        *self = Self::live(self.recipe.clone(), self.life.wrapping_add(1));
     }
 
     /// Kills the host for good: it sends nothing more, and packets to it are lost.
@@ -247,11 +244,6 @@ impl Host {
     /// The number of restarts.
     pub const fn life(&self) -> u8 {
         self.life
-    }
-
-    /// When this life began.
-    pub const fn born(&self) -> Instant {
-        self.born
     }
 
     /// Whether it has not been killed.

@@ -39,7 +39,7 @@ impl World {
         }
         Self {
             now,
-            hosts: hosts.map(|host| Host::new(now, setup.recipe(host))).collect(),
+            hosts: hosts.map(|host| Host::new(setup.recipe(host))).collect(),
             network,
             log: Log::new(&setup, faults, trace),
             setup,

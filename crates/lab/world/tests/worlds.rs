@@ -67,7 +67,7 @@ fn a_session_continues_after_losing_whole_epochs_of_packets() {
             shared: None,
             interface_mtu: 1_500,
         };
-        Host::new(start, recipe)
+        Host::new(recipe)
     });
     let plain = LinkConfig { delay: Duration::from_micros(50), ..LinkConfig::default() };
     let mut network = Network::new(1, plain.clone());

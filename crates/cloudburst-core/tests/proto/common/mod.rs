@@ -140,8 +140,8 @@ impl Pair {
         let now = Instant::from_nanos(1_000_000_000);
         let mut pair = Self {
             now,
-            a: Host::new(now, setup.recipe(Side::A)),
-            b: Host::new(now, setup.recipe(Side::B)),
+            a: Host::new(setup.recipe(Side::A)),
+            b: Host::new(setup.recipe(Side::B)),
             paths: setup.paths,
             network: Network::new(setup.seed, setup.link),
             tap: None,
@@ -199,8 +199,7 @@ impl Pair {
 
     /// Kills a side and starts it again as a new incarnation, without its former state.
     pub fn restart(&mut self, side: Side) {
-        let now = self.now;
-        self.host(side).restart(now);
+        self.host(side).restart();
     }
 
     /// Sends from A to B.

@@ -24,8 +24,7 @@ fn a_peer_behind_a_firewall_is_reached_where_its_packets_come_from() {
     assert!(paths.iter().filter(|path| !path.removed).all(|path| path.via.remote.port() == 7003));
     // When C has another session, all paths are tried again.
     triangle.attacker.divert = HONEST;
-    let now = triangle.now;
-    triangle.hosts[C].restart(now);
+    triangle.hosts[C].restart();
     assert!(matches!(triangle.outcome(C, address(A), 1_000), Outcome::Delivered(_)));
     assert!(matches!(triangle.outcome(A, address(C), 20_000), Outcome::Delivered(_)));
     let paths = triangle.hosts[A].endpoint.paths(address(C));
@@ -46,7 +45,7 @@ fn neighbours(divert: Divert) -> Triangle {
         shared: None,
         interface_mtu: 1_500,
     };
-    triangle.hosts[C] = Host::new(triangle.now, recipe);
+    triangle.hosts[C] = Host::new(recipe);
     triangle
 }
 
@@ -110,7 +109,7 @@ fn newcomers_take_the_names_of_translated_peers_that_nothing_is_sent_to() {
         },
         ..triangle.hosts[B].recipe().clone()
     };
-    triangle.hosts[B] = Host::new(triangle.now, recipe);
+    triangle.hosts[B] = Host::new(recipe);
     assert!(matches!(triangle.outcome(A, address(B), 1_000), Outcome::Delivered(_)));
     let name = triangle.hosts[B].inbox[0].peer;
     // Two incarnations of C come and go, both within 5 s of each other.
@@ -120,8 +119,7 @@ fn newcomers_take_the_names_of_translated_peers_that_nothing_is_sent_to() {
         listen: ListenPorts::one(7001),
         ..triangle.hosts[C].recipe().clone()
     };
-    let now = triangle.now;
-    triangle.hosts[C] = Host::new(now, Recipe { secret: [9; 32], ..recipe });
+    triangle.hosts[C] = Host::new(Recipe { secret: [9; 32], ..recipe });
     triangle.outcome(C, address(B), 1_000);
     // A continues in its session, which B holds.
     assert!(matches!(triangle.outcome(A, address(B), 2_000), Outcome::Delivered(_)));
@@ -136,7 +134,7 @@ fn a_standby_that_takes_over_an_address_does_not_deliver_again() {
     // C is a standby of B, and as old as B. It does not know that peers know it by that address.
     let mut triangle = Triangle::new(HONEST);
     let recipe = Recipe { addr: address(B), ..triangle.hosts[C].recipe().clone() };
-    triangle.hosts[C] = Host::new(triangle.now, recipe);
+    triangle.hosts[C] = Host::new(recipe);
     // Packets to B's address reach B. Its STOPs get lost, because its uplink is failing.
     triangle.attacker.divert = |hop, packet| match (hop.from, hop.to) {
         (A, C | B) => Hop { to: B, ..hop },
@@ -185,7 +183,7 @@ fn an_address_that_moves_there_and_back_has_nothing_delivered_twice() {
     // C is a standby of B, and as old as B.
     let mut triangle = Triangle::new(HONEST);
     let recipe = Recipe { addr: address(B), ..triangle.hosts[C].recipe().clone() };
-    triangle.hosts[C] = Host::new(triangle.now, recipe);
+    triangle.hosts[C] = Host::new(recipe);
     // Packets to B's address reach B. Its STOPs get lost.
     triangle.attacker.divert = |hop, packet| match (hop.from, hop.to) {
         (A, C | B) => Hop { to: B, ..hop },

@@ -121,8 +121,7 @@ fn an_alias_is_gone_with_its_session() {
     let mut triangle = Triangle::new(C_INSTEAD_OF_B);
     assert!(matches!(triangle.outcome(C, address(A), 1_000), Outcome::Delivered(_)));
     let borrower = triangle.hosts[A].inbox[0].peer;
-    let now = triangle.now;
-    triangle.hosts[A].restart(now);
+    triangle.hosts[A].restart();
     assert_eq!(triangle.send(A, borrower, 10), Err(StartError::Gone(borrower)));
 }
 

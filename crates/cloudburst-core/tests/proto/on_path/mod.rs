@@ -146,7 +146,7 @@ impl Triangle {
                 shared: None,
                 interface_mtu: 1_500,
             };
-            Host::new(now, recipe)
+            Host::new(recipe)
         };
         let link = LinkConfig { delay: Duration::from_micros(50), ..LinkConfig::default() };
         Self {

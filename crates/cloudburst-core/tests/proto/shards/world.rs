@@ -125,7 +125,7 @@ impl World {
             shared,
             interface_mtu,
         };
-        self.hosts.push(Host::new(self.now, recipe));
+        self.hosts.push(Host::new(recipe));
     }
 
     pub(crate) fn kill(&mut self, number: usize) {
