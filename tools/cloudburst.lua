@@ -53,6 +53,7 @@ local NONE_ACKNOWLEDGED = UInt64.new(0xffffffff, 0xffff)
 local TAG = 16
 local MAC = 16
 local MAX_VERSIONS = 15
+local MAX_DELIVERED = 128
 -- A block ends in its digest, which the last symbol holds all of.
 local MIN_SYMBOL_SIZE = 16
 local MAX_INDEX_SET = 16
@@ -66,7 +67,7 @@ local LENGTHS = {
 -- Bytes of the reports without their arrivals.
 local REPORT_LENGTHS = {
     [STOP_BLOCK] = 33, [STOP_MESSAGE] = 33, [NACK] = 19, [BUSY] = 16, [REJECT] = 17,
-    [FORGOTTEN] = 16, [ALIVE] = 9, [PULL] = 22, [ENDED] = 1,
+    [FORGOTTEN] = 16, [ALIVE] = 9, [PULL] = 22, [ENDED] = 8,
 }
 
 local f = {
@@ -121,6 +122,8 @@ local f = {
     needed = ProtoField.uint16("cbrst.needed", "Symbols needed"),
     credit = ProtoField.uint32("cbrst.credit", "Symbols asked for"),
     fin = ProtoField.bool("cbrst.fin", "No more unless some are lost", 8, nil, 0x01),
+    next = ProtoField.uint64("cbrst.next", "None delivered from"),
+    delivered = ProtoField.bytes("cbrst.delivered", "Delivered before, the last one first"),
     reason = ProtoField.uint8("cbrst.reason", "Reason", base.DEC, REASONS),
     arrivals = ProtoField.uint8("cbrst.arrivals", "Arrivals"),
     arrival_path = ProtoField.uint16("cbrst.arrival.path", "Arrived on path"),
@@ -177,6 +180,11 @@ local function measure_report(tvb, at)
         return nil, "a reason that is not defined"
     end
     if report <= NACK or report == PULL then len = len + 4 * tvb(at + len - 1, 1):uint() end
+    if report == ENDED then
+        local bytes = tvb(at + len - 1, 1):uint()
+        if bytes > MAX_DELIVERED then return nil, bytes .. " bytes of an ENDED" end
+        len = len + bytes
+    end
     return len
 end
 
@@ -443,7 +451,12 @@ local function answer(tvb, tree)
         if report == ALIVE then
             subtree:add(f.nonce, one(1, 8))
             info = info .. " nonce=" .. tostring(one(1, 8))
-        elseif report ~= ENDED then
+        elseif report == ENDED then
+            subtree:add(f.next, one(1, 6))
+            local bytes = one(7, 1):uint()
+            if bytes > 0 then subtree:add(f.delivered, one(8, bytes)) end
+            info = info .. " next=" .. tostring(one(1, 6):uint64())
+        else
             info = info .. report_on_message(one, subtree, report)
         end
         at = at + one:len()

@@ -12,7 +12,8 @@ use cloudburst_core::wire::keys::SessionSecrets;
 use cloudburst_core::wire::seal::{Sealer, TAG_LEN};
 use cloudburst_core::wire::symbol::NO_AGE;
 use cloudburst_core::wire::{
-    Answer, Arrivals, Capabilities, Kind, Prefix, RejectReason, Report, Role, SymbolHeader, Verdict,
+    Answer, Arrivals, Capabilities, Certificate, Kind, Prefix, RejectReason, Report, Role,
+    SymbolHeader, Verdict,
 };
 use std::fs;
 use std::io;
@@ -217,7 +218,11 @@ fn answers() -> Files {
         .map(|(name, report)| (name.to_owned(), answer([report])))
         .collect();
     files.push(("alive".to_owned(), answer([&alive])));
-    files.push(("ended".to_owned(), answer([&Report::Ended])));
+    for (name, covered) in [("ended", 0), ("ended-delivered", 9), ("ended-longest", 2_000)] {
+        let delivered = [MessageId(5_000), MessageId(4_993)];
+        let end = Report::Ended(Certificate::new(MessageId(5_001), covered, delivered));
+        files.push((name.to_owned(), answer([&end])));
+    }
     files.push(("answer-of-all".to_owned(), answer(reports.iter().chain([&alive]).filter(short))));
     files.push(("answer-of-many".to_owned(), answer([&reports[6]; 80])));
     files.push(("answer-of-none".to_owned(), answer([])));

@@ -33,8 +33,10 @@ const FLAG_FIN: u8 = 0b0000_0001;
 const COMMON_LEN: usize = 16;
 /// Bytes of [`Report::Alive`].
 const ALIVE_LEN: usize = 9;
-/// Bytes of [`Report::Ended`].
-const ENDED_LEN: usize = 1;
+/// Bytes of [`Report::Ended`] without what it says of single messages.
+const ENDED_LEN: usize = 8;
+/// The maximum number of bytes in which ENDED says that single messages were delivered.
+const MAX_DELIVERED_LEN: usize = 128;
 /// Bytes of one [`Arrivals`].
 const ARRIVAL_LEN: usize = 4;
 
@@ -147,8 +149,55 @@ pub enum Report<A = Vec<Arrivals>> {
         /// The nonce of the handshake.
         nonce: u64,
     },
-    /// The receiver stops, and forgets the session.
-    Ended,
+    /// The receiver stops, forgets the session, and certifies what it has not delivered.
+    Ended(Certificate),
+}
+
+/// What a receiver that ends a session says of the messages in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// No message with this id or a higher one was delivered.
+    pub next: MessageId,
+    /// Whether the messages before `next` were delivered, the last one first: a bit each, from the
+    /// least significant of the first byte on. Nothing is said of those before.
+    // Boxed, because most reports are others and should not bear its size.
+    delivered: Box<[u8]>,
+}
+
+impl Certificate {
+    /// The maximum number of messages of which it says whether they were delivered.
+    pub const MAX_COVERED: u64 = 8 * MAX_DELIVERED_LEN as u64;
+
+    /// Covers at least `covered` messages before `next`, but at most
+    /// [`MAX_COVERED`](Self::MAX_COVERED), of which `delivered` were delivered.
+    pub fn new(
+        next: MessageId,
+        covered: u64,
+        delivered: impl IntoIterator<Item = MessageId>,
+    ) -> Self {
+        let covered = covered.min(next.0).min(Self::MAX_COVERED) as usize;
+        let mut bytes = vec![0; covered.div_ceil(8)].into_boxed_slice();
+        for id in delivered {
+            if let Some((at, bit)) = Self::place(next, id)
+                && let Some(byte) = bytes.get_mut(at)
+            {
+                *byte |= bit;
+            }
+        }
+        Self { next, delivered: bytes }
+    }
+
+    /// Whether message `id` was certainly not delivered.
+    pub fn rules_out(&self, id: MessageId) -> bool {
+        Self::place(self.next, id)
+            .is_none_or(|(at, bit)| self.delivered.get(at).is_some_and(|byte| byte & bit == 0))
+    }
+
+    /// The byte and the bit of `id`; `None` if it is not below `next`.
+    fn place(next: MessageId, id: MessageId) -> Option<(usize, u8)> {
+        let back = next.0.checked_sub(id.0)?.checked_sub(1)?;
+        Some((usize::try_from(back / 8).unwrap_or(usize::MAX), 1 << (back % 8)))
+    }
 }
 
 impl Answer {
@@ -171,7 +220,7 @@ impl<A: AsRef<[Arrivals]>> Report<A> {
         let answer = match self {
             Self::Message(answer) => answer,
             Self::Alive { .. } => return ALIVE_LEN,
-            Self::Ended => return ENDED_LEN,
+            Self::Ended(certificate) => return ENDED_LEN + certificate.delivered.len(),
         };
         COMMON_LEN
             + match &answer.verdict {
@@ -193,7 +242,12 @@ impl<A: AsRef<[Arrivals]>> Report<A> {
                 out.push(ALIVE);
                 return out.extend_from_slice(&nonce.to_be_bytes());
             }
-            Self::Ended => return out.push(ENDED),
+            Self::Ended(Certificate { next, delivered }) => {
+                out.push(ENDED);
+                out.extend_from_slice(&next.0.to_be_bytes()[2..]);
+                out.push(delivered.len() as u8);
+                return out.extend_from_slice(delivered);
+            }
         };
         out.push(match &answer.verdict {
             Verdict::BlockDone { .. } => STOP_BLOCK,
@@ -234,7 +288,13 @@ impl<'a> Report<ArrivalsView<'a>> {
             return Ok(Self::Alive { nonce: cursor.u64()? });
         }
         if kind == ENDED {
-            return Ok(Self::Ended);
+            let next = MessageId(cursor.u48()?);
+            let len = cursor.u8()?;
+            if usize::from(len) > MAX_DELIVERED_LEN {
+                return Err(WireError::Undefined { field: "bytes of ENDED", got: len });
+            }
+            let delivered = cursor.take(len.into())?.into();
+            return Ok(Self::Ended(Certificate { next, delivered }));
         }
         let message = MessageId(cursor.u48()?);
         let block = cursor.u24()?;
@@ -276,7 +336,7 @@ impl<'a> Report<ArrivalsView<'a>> {
         let Answer { message, block, acknowledged, verdict } = match self {
             Self::Message(answer) => answer,
             Self::Alive { nonce } => return Report::Alive { nonce },
-            Self::Ended => return Report::Ended,
+            Self::Ended(certificate) => return Report::Ended(certificate),
         };
         let verdict = match verdict {
             Verdict::BlockDone { digest, arrivals } => {

@@ -42,7 +42,7 @@ pub mod seal;
 pub mod symbol;
 pub mod window;
 
-pub use answer::{Answer, Arrivals, RejectReason, Report, Verdict};
+pub use answer::{Answer, Arrivals, Certificate, RejectReason, Report, Verdict};
 pub use capabilities::Capabilities;
 pub use error::WireError;
 pub use packet::{Kind, Prefix, Role};

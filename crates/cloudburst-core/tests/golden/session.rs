@@ -8,7 +8,7 @@ use cloudburst_core::wire::packet::PREFIX_LEN;
 use cloudburst_core::wire::seal::{OpenError, Opener, Sealer};
 use cloudburst_core::wire::symbol::{SYMBOL_OVERHEAD, SymbolView, TrimmedView};
 use cloudburst_core::wire::{
-    Answer, Arrivals, Kind, Prefix, RejectReason, Report, Role, SymbolHeader, Verdict,
+    Answer, Arrivals, Certificate, Kind, Prefix, RejectReason, Report, Role, SymbolHeader, Verdict,
 };
 
 fn vectors() -> Vectors {
@@ -106,7 +106,14 @@ fn report(section: &Section) -> Report {
             fin: section.number("flags") == 1,
             arrivals: arrivals(),
         },
-        9 => return Report::Ended,
+        9 => {
+            let next = section.number("next");
+            let bytes = unhex(section.hex("delivered"));
+            let is_set = |back: &u64| bytes[(back / 8) as usize] >> (back % 8) & 1 == 1;
+            let covered = 8 * bytes.len() as u64;
+            let delivered = (0..covered).filter(is_set).map(|back| MessageId(next - 1 - back));
+            return Report::Ended(Certificate::new(MessageId(next), covered, delivered));
+        }
         other => panic!("type {other}"),
     };
     Report::Message(Answer {

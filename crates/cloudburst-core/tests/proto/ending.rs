@@ -1,9 +1,10 @@
 //! Cancelling, deadlines, refusals, and closing: every send ends, with the true outcome.
 
-use crate::common::{Pair, Setup, Side, message};
+use crate::common::{Pair, Setup, Side, lossy, message};
 use bytes::Bytes;
 use cloudburst_core::config::{BurstPolicy, Config, Security, Tuning};
 use cloudburst_core::error::{Indeterminate, LocalError, Outcome, Rejection, StartError};
+use cloudburst_core::id::MessageId;
 use cloudburst_core::naming::Naming;
 use cloudburst_core::path::{PathResolver, Via};
 use cloudburst_core::proto::{Event, SendOptions};
@@ -321,4 +322,101 @@ fn a_message_after_a_stop_and_a_restart_waits_for_a_handshake_alone() {
     let start = pair.now;
     pair.deliver(message(10, 1));
     assert!(pair.now.saturating_since(start) < Duration::from_millis(2));
+}
+
+/// A pair in which A has sent messages to B, which has stopped, and whose answers are lost until
+/// then. Returns the messages.
+fn stopped_in_the_middle(moment: Duration) -> (Pair, Vec<MessageId>) {
+    let mut pair = Pair::new(Setup::default());
+    pair.deliver(message(1, 0));
+    let ids = (0..20).map(|seed| pair.send(message(1_000 * seed as usize, seed))).collect();
+    pair.set_links(Side::B, None, &lossy(1.0));
+    pair.run_for(moment);
+    pair.set_links(Side::B, None, &Setup::default().link);
+    let now = pair.now;
+    pair.b.endpoint.stop(now);
+    pair.run_for(Duration::from_millis(10));
+    (pair, ids)
+}
+
+#[test]
+fn messages_that_an_endpoint_had_not_delivered_when_it_stopped_go_to_its_successor() {
+    let mut moved = 0;
+    for moment in (0..20).map(|at| Duration::from_micros(100 * at)) {
+        let (mut pair, ids) = stopped_in_the_middle(moment);
+        let before = core::mem::take(&mut pair.b.inbox);
+        pair.restart(Side::B);
+        pair.settle();
+        for id in ids {
+            let outcome = &pair.a.outcomes[&id];
+            let old = before.iter().any(|message| message.id == id);
+            let new = pair.b.inbox.iter().any(|message| message.id == id);
+            let what = format!("{id} after {moment:?}: {outcome:?}, delivered: {old}, {new}");
+            match outcome {
+                Outcome::Delivered(_) => assert!(old != new, "{what}"),
+                Outcome::Rejected(Rejection::ByPeer(RejectReason::Closing)) => {
+                    assert!(!old && !new, "{what}");
+                }
+                // The last STOPs come with the end of the session, but not all.
+                _ => assert!(old && !new && before.len() > 15, "{what}"),
+            }
+            moved += usize::from(new);
+        }
+    }
+    assert!(moved > 40, "{moved}");
+}
+
+#[test]
+fn messages_that_an_endpoint_had_not_delivered_when_it_stopped_are_certainly_not_delivered() {
+    let (mut pair, ids) = stopped_in_the_middle(Duration::from_micros(300));
+    for path in 0..4 {
+        pair.set_down(path, true);
+    }
+    pair.settle();
+    let delivered = |id: &MessageId| pair.b.inbox.iter().any(|message| message.id == *id);
+    for id in &ids {
+        match &pair.a.outcomes[id] {
+            Outcome::Rejected(Rejection::NoAnswer) => assert!(!delivered(id)),
+            Outcome::Delivered(_) => assert!(delivered(id)),
+            other => panic!("{id}: {other:?}, delivered: {}", delivered(id)),
+        }
+    }
+}
+
+#[test]
+fn messages_that_began_after_a_peer_said_that_it_closes_go_to_its_successor() {
+    for closing_for in [0, 100, 300, 1_000, 3_000].map(Duration::from_micros) {
+        let mut pair = Pair::new(Setup::default());
+        pair.deliver(message(1, 0));
+        let now = pair.now;
+        pair.b.endpoint.close(now);
+        let refused = pair.send(message(10, 1));
+        let outcome = pair.outcome(refused);
+        assert_eq!(outcome, Outcome::Rejected(Rejection::ByPeer(RejectReason::Closing)));
+        let later = pair.send(message(10, 2));
+        // It ends without another word, as if that had been lost.
+        pair.set_links(Side::B, None, &lossy(1.0));
+        pair.run_for(closing_for);
+        pair.restart(Side::B);
+        pair.set_links(Side::B, None, &Setup::default().link);
+        assert!(matches!(pair.outcome(later), Outcome::Delivered(_)), "{closing_for:?}");
+        assert_eq!(pair.b.inbox.len(), 1);
+    }
+}
+
+#[test]
+fn a_message_that_began_after_a_peer_said_that_it_closes_is_certainly_not_delivered() {
+    let mut pair = Pair::new(Setup::default());
+    pair.deliver(message(1, 0));
+    let now = pair.now;
+    pair.b.endpoint.close(now);
+    let refused = pair.send(message(10, 1));
+    pair.outcome(refused);
+    let options = SendOptions::default().deadline(Duration::from_millis(30));
+    let later = pair.send_from(Side::A, message(10, 2), options);
+    for path in 0..4 {
+        pair.set_down(path, true);
+    }
+    let closing = Outcome::Rejected(Rejection::ByPeer(RejectReason::Closing));
+    assert_eq!(pair.outcome(later), closing);
 }

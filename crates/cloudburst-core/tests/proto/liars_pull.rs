@@ -13,7 +13,7 @@ use cloudburst_core::time::Instant;
 use cloudburst_core::wire::answer::NONE_ACKNOWLEDGED;
 use cloudburst_core::wire::handshake::{Hello, HelloKey};
 use cloudburst_core::wire::seal::Sealer;
-use cloudburst_core::wire::{Answer, Kind, Prefix, Report, Verdict};
+use cloudburst_core::wire::{Answer, Certificate, Kind, Prefix, Report, Verdict};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
@@ -240,7 +240,7 @@ fn pulled_messages_both_ways_do_not_delay_each_other() {
 fn a_session_that_has_ended_is_not_alive_again_whatever_its_peer_says() {
     let mut victim = Victim::new(&options());
     victim.symbols(FEW);
-    victim.report(Report::Ended);
+    victim.report(Report::Ended(Certificate::new(MessageId(0), 0, [])));
     let options = SendOptions::default().deadline(Duration::from_secs(1));
     let late = victim.sender.send(victim.now, victim.via.remote, Bytes::new(), &options).unwrap();
     let mut packet = Vec::new();

@@ -9,6 +9,7 @@ mod away;
 mod blackhole;
 mod class_queues;
 mod classes;
+mod clocks;
 mod common;
 mod connect;
 mod copies;

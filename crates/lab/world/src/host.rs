@@ -2,6 +2,7 @@
 //!
 //! Only this file knows the driving contract of [`Transceiver`]: one input, then all outputs.
 
+use crate::clock::Clock;
 use crate::recipe::Recipe;
 use bytes::Bytes;
 use cloudburst_core::error::CallFailure;
@@ -36,6 +37,8 @@ pub struct Host {
     pub connects: BTreeMap<ConnectId, Result<(), Rejection>>,
     /// Whether the application takes each message at once.
     pub takes: bool,
+    /// Its clock. All methods take the world's time; the endpoint is given what this clock shows.
+    pub clock: Clock,
     recipe: Recipe,
     /// The number of restarts.
     life: u8,
@@ -97,6 +100,7 @@ impl Host {
             outcomes: BTreeMap::new(),
             connects: BTreeMap::new(),
             takes: true,
+            clock: Clock::default(),
             recipe,
             life,
             untaken: VecDeque::new(),
@@ -106,9 +110,12 @@ impl Host {
         }
     }
 
-    /// Kills the host and starts it again, as a new incarnation. Its state is lost.
+    /// Kills the host and starts it again, as a new incarnation. Its state is lost, but its clock goes
+    /// on.
     pub fn restart(&mut self) {
+        let clock = self.clock;
         *self = Self::live(self.recipe.clone(), self.life.wrapping_add(1));
+        self.clock = clock;
     }
 
     /// Kills the host for good: it sends nothing more, and packets to it are lost.
@@ -133,7 +140,7 @@ impl Host {
         if self.paused {
             self.waiting.push_back((via, packet));
         } else if self.alive {
-            self.endpoint.handle_datagram(now, via, &mut packet);
+            self.endpoint.handle_datagram(self.clock.read(now), via, &mut packet);
             self.drain(now, out);
         }
     }
@@ -141,7 +148,7 @@ impl Host {
     /// Handles the timeouts of the endpoint that are due. The outputs go to `out`.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Out<'_>) {
         if self.is_running() {
-            self.endpoint.handle_timeout(now);
+            self.endpoint.handle_timeout(self.clock.read(now));
             self.drain(now, out);
         }
     }
@@ -156,7 +163,8 @@ impl Host {
             while let Some(event) = self.endpoint.poll_event() {
                 self.handle_event(event);
             }
-            while let Some(transmit) = self.endpoint.poll_transmit(now, &mut buffer) {
+            let shown = self.clock.read(now);
+            while let Some(transmit) = self.endpoint.poll_transmit(shown, &mut buffer) {
                 assert_eq!(buffer.len(), transmit.len, "{transmit:?}");
                 buffer.chunks(transmit.segment_size).for_each(|packet| out(transmit, packet));
                 buffer.clear();
@@ -209,7 +217,9 @@ impl Host {
     pub fn take(&mut self, now: Instant) -> bool {
         let oldest = self.untaken.pop_front();
         match &oldest {
-            Some(Untaken::Request) => self.requests.extend(self.endpoint.recv_request(now)),
+            Some(Untaken::Request) => {
+                self.requests.extend(self.endpoint.recv_request(self.clock.read(now)));
+            }
             Some(Untaken::Plain(queued)) => {
                 let taken = self.endpoint.recv();
                 let same = taken.as_ref() == Some(queued);
@@ -233,7 +243,8 @@ impl Host {
 
     /// When the endpoint's next timeout is due; `None` unless the host is running.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.is_running().then(|| self.endpoint.poll_timeout()).flatten()
+        let due = self.is_running().then(|| self.endpoint.poll_timeout()).flatten()?;
+        self.clock.when(due)
     }
 
     /// The recipe of the host, its addresses included.

@@ -34,6 +34,7 @@
 mod act;
 mod adversary;
 mod choices;
+pub mod clock;
 mod conditions;
 pub mod drive;
 mod ending;
@@ -49,6 +50,7 @@ mod step;
 mod world;
 
 pub use choices::Choices;
+pub use clock::Clock;
 pub use ending::DELIVERY_LIMIT;
 pub use faults::Faults;
 pub use host::{Departure, Host};

@@ -73,7 +73,7 @@ impl ArrivalCounts {
 
 /// The maximum number of reports in one ANSWER. If more are pending in a session, newer ones
 /// replace older ones of the same block regardless of their paths.
-const MAX_JOINED: usize = 16;
+pub(super) const MAX_JOINED: usize = 16;
 /// How many pending answers of a session are searched for one to the same block, or for one that
 /// fits a batch of symbols; and how many sessions for one whose peer the batch goes to.
 const SEARCH_LIMIT: usize = 64;

@@ -1,6 +1,6 @@
 //! How messages end at the receiver: delivered into the application's queue, rejected or forgotten.
 
-use super::answers::{Answer, Report, Verdict};
+use super::answers::{Answer, Counted, MAX_JOINED, Report, Verdict};
 use super::incoming::Incoming;
 use super::window::Ending;
 use super::{Message, Receiver, ReceiverEvent};
@@ -11,6 +11,10 @@ use crate::proto::observe::{Observation, emit};
 use crate::wire::answer::NONE_ACKNOWLEDGED;
 use crate::wire::symbol::MIN_SYMBOL_LEN;
 use crate::wire::{RejectReason, Role};
+
+/// The number of messages delivered last in a session that ends whose STOPs are sent again: as many
+/// as an ANSWER has capacity for beside the end of the session.
+const MAX_FINAL_STOPS: usize = MAX_JOINED - 1;
 
 impl Receiver {
     /// Takes the next message of `role` from the application's queue, and delivers waiting messages
@@ -170,7 +174,7 @@ impl Receiver {
         }
     }
 
-    /// Tells the peers of all sessions that these have ended.
+    /// Tells the peers of all sessions that these have ended, and what was not delivered in them.
     pub(super) fn end_sessions(&mut self) {
         // To all, also those that never sent a packet: without it, the next message to this
         // endpoint ends at its deadline as perhaps delivered, and cannot safely go elsewhere.
@@ -178,7 +182,18 @@ impl Receiver {
         // Sorted, so that the order does not change from run to run.
         names.sort_unstable();
         for name in names {
-            self.report(name, Report::Ended);
+            let Some(session) = self.sessions.get(&name) else { continue };
+            let certificate = session.window.certificate();
+            // Their STOPs may be lost, and no symbol requests them again.
+            let delivered: Vec<_> =
+                session.window.delivered_from(MessageId(0)).take(MAX_FINAL_STOPS).collect();
+            for (message, digest) in delivered {
+                let verdict = Verdict::Delivered { digest, arrivals: Counted::new() };
+                let acknowledged = NONE_ACKNOWLEDGED;
+                let answer = Answer { message, block: 0, acknowledged, verdict };
+                self.answer(name, None, answer, MIN_SYMBOL_LEN);
+            }
+            self.report(name, Report::Ended(certificate));
         }
     }
 

@@ -38,6 +38,10 @@ impl Receiver {
         ce: bool,
         packet: &mut [u8],
     ) -> Option<Discovery> {
+        // Nothing is delivered any more: the peers have been told so.
+        if self.ended {
+            return None;
+        }
         let tagged = self.config.trimmable && self.has_header_tag(packet);
         let shape =
             if tagged { SymbolView::parse_tagged(packet) } else { SymbolView::parse(packet) };

@@ -4,7 +4,7 @@ use super::incoming::Incoming;
 use super::quota::Usage;
 use crate::id::{Digest, MessageId};
 use crate::proto::steps::step;
-use crate::wire::{RejectReason, Role};
+use crate::wire::{Certificate, RejectReason, Role};
 use foldhash::{HashMap, HashMapExt};
 use std::collections::BTreeMap;
 
@@ -92,6 +92,27 @@ impl Window {
             self.ended.entry(id).or_insert(ending);
         }
         self.forget(id)
+    }
+
+    /// What to certify when the session ends and nothing is delivered in it any more.
+    pub(super) fn certificate(&self) -> Certificate {
+        let last = self.ended.last_key_value().map(|(id, _)| MessageId(id.0 + 1));
+        let next = last.unwrap_or(self.low_watermark).max(self.low_watermark);
+        // The peer has finished with all messages below the watermark.
+        let covered = next.0 - self.low_watermark.0;
+        let oldest = MessageId(next.0.saturating_sub(Certificate::MAX_COVERED));
+        Certificate::new(next, covered, self.delivered_from(oldest).map(|(id, _)| id))
+    }
+
+    /// The messages from `oldest` on that were delivered, the last ones first, and their digests.
+    pub(super) fn delivered_from(
+        &self,
+        oldest: MessageId,
+    ) -> impl Iterator<Item = (MessageId, Digest)> {
+        self.ended.range(oldest..).rev().filter_map(|(id, ending)| match ending {
+            Ending::Delivered(digest) => Some((*id, *digest)),
+            Ending::Rejected(_) => None,
+        })
     }
 
     /// Forgets `id`, as if it had never begun, and returns its state.

@@ -3,7 +3,7 @@
 use super::peer::Peer;
 use super::recovery::Pull;
 use super::{Outgoing, Sender};
-use crate::error::{Outcome, Rejection};
+use crate::error::Outcome;
 use crate::proto::observe::{Observation, ReportKind, emit, emit_path_changes, path_states};
 use crate::rate::Evidence;
 use crate::time::Instant;
@@ -73,8 +73,11 @@ impl Sender {
         }
         // Messages continue only once the reports on them have been handled.
         self.resume(now, address, resumed);
-        if reports.any(|report| matches!(report, Report::Ended)) {
-            self.on_ended(now, address);
+        if let Some(end) = reports.find_map(|report| match report {
+            Report::Ended(end) => Some(end),
+            _ => None,
+        }) {
+            self.on_ended(now, address, &end);
         }
         self.limit_rate(now, address, freshest);
     }
@@ -202,7 +205,7 @@ impl Sender {
             Verdict::Busy => transfer.on_busy(now, peer.unfinished_count()),
             Verdict::Forgotten => transfer.on_forgotten(next, source),
             Verdict::Reject(reason) => {
-                return self.finish(id, Outcome::Rejected(Rejection::ByPeer(reason)));
+                return self.on_rejected(now, address, id, reason);
             }
         }
         if transfer.vanishes() {

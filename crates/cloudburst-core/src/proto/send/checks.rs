@@ -149,7 +149,7 @@ impl Sender {
     /// [`on_check_ended`](Self::on_check_ended) tells the owner of the purpose how it ends, exactly
     /// once, unless the peer is forgotten or gets a new session before.
     pub(super) fn check(&mut self, now: Instant, address: SocketAddr, purpose: Purpose) -> bool {
-        let peer = self.peers.get(&address).filter(|peer| !peer.has_ended());
+        let peer = self.peers.get(&address).filter(|peer| !peer.is_over());
         if peer.is_none_or(|peer| peer.session.is_none()) {
             return false;
         }
@@ -183,7 +183,7 @@ impl Sender {
             return true;
         }
         let round_trip = (check.sent == 1).then(|| now.saturating_since(check.sent_at));
-        if let Some(peer) = self.peers.get_mut(&address) {
+        if let Some(peer) = self.peers.get_mut(&address).filter(|peer| !peer.is_over()) {
             if let Some(round_trip) = round_trip {
                 peer.rtt.sample(round_trip);
             }

@@ -9,7 +9,7 @@ use crate::proto::CallId;
 use crate::proto::calls::answered;
 use crate::proto::observe::{Observation, emit};
 use crate::time::Instant;
-use crate::wire::Role;
+use crate::wire::{RejectReason, Role};
 use std::net::SocketAddr;
 
 impl Sender {
@@ -19,9 +19,10 @@ impl Sender {
         let known = |message: &&Outgoing| message.transfer.ticket.unwrap_or(id) == name;
         match self.messages.get(&id).filter(known) {
             Some(message) => {
-                let outcome = match message.transfer.started_at {
-                    Some(_) => Outcome::Unknown(Indeterminate::Cancelled),
-                    None => Outcome::Rejected(Rejection::Cancelled),
+                let outcome = if self.is_ruled_out(message) {
+                    Outcome::Rejected(Rejection::Cancelled)
+                } else {
+                    Outcome::Unknown(Indeterminate::Cancelled)
                 };
                 self.finish(id, outcome);
             }
@@ -79,14 +80,18 @@ impl Sender {
     }
 
     pub(super) fn message_timeout(&mut self, now: Instant, id: MessageId) {
-        let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else {
+        let Some(Outgoing { source, transfer }) = self.messages.get_mut(&id) else {
             return self.end_waiting(Ticket::Message(id), Rejection::NotStarted);
         };
         if transfer.deadline <= now {
             let peer = self.peers.get(&transfer.peer);
             let connected = peer.is_some_and(|peer| peer.liveness.is_verified());
-            let outcome = match (transfer.started_at, connected) {
-                (Some(_), _) => Outcome::Unknown(match transfer.local_error() {
+            let is_ruled_out = peer.is_some_and(|peer| peer.rules_out(source.role, transfer));
+            let outcome = match (transfer.has_begun(), connected) {
+                (true, _) if is_ruled_out => {
+                    Outcome::Rejected(Rejection::ByPeer(RejectReason::Closing))
+                }
+                (true, _) => Outcome::Unknown(match transfer.local_error() {
                     Some(error) => Indeterminate::Local(error),
                     None if transfer.is_busy() => Indeterminate::Busy,
                     None if transfer.vanishes()
@@ -96,8 +101,8 @@ impl Sender {
                     }
                     None => Indeterminate::Deadline,
                 }),
-                (None, true) => Outcome::Rejected(Rejection::NotStarted),
-                (None, false) => {
+                (false, true) => Outcome::Rejected(Rejection::NotStarted),
+                (false, false) => {
                     Outcome::Rejected(peer.map_or(Rejection::NoAnswer, Peer::unreached_reason))
                 }
             };
@@ -113,6 +118,39 @@ impl Sender {
         }
         self.watch_vanishing(now, id);
         self.reschedule(id);
+    }
+
+    /// Whether a message was certainly not delivered, and will not be.
+    fn is_ruled_out(&self, Outgoing { source, transfer }: &Outgoing) -> bool {
+        let peer = self.peers.get(&transfer.peer);
+        peer.map_or(!transfer.has_begun(), |peer| peer.rules_out(source.role, transfer))
+    }
+
+    /// Handles the peer's report that it will not deliver a message. If the reason is that another
+    /// endpoint takes over from it, that one gets the message.
+    pub(super) fn on_rejected(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+        id: MessageId,
+        reason: RejectReason,
+    ) {
+        if reason == RejectReason::Closing {
+            self.on_closing(address);
+        }
+        let Some(Outgoing { source, transfer }) = self.messages.get_mut(&id) else { return };
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        // Those who wait for responses and withdrawals are at that peer.
+        let moves = reason == RejectReason::Closing
+            && peer.hands_over()
+            && matches!(source.role, Role::Plain | Role::Request);
+        if !moves {
+            return self.finish(id, Outcome::Rejected(Rejection::ByPeer(reason)));
+        }
+        peer.liveness.waiting.remove(id);
+        transfer.unsend(source);
+        self.reschedule(id);
+        self.hand_over(now, address);
     }
 
     pub(super) fn finish(&mut self, id: MessageId, outcome: Outcome) {
@@ -133,6 +171,10 @@ impl Sender {
                 peer.keep_missing(id, log, capacity);
             }
             self.idle.set(transfer.peer, peer.idle_since());
+            if peer.hands_over() {
+                // It may have been the last one under way.
+                self.timers.hasten(Timer::Peer(transfer.peer), Some(Instant::ZERO));
+            }
         }
         let peer = transfer.peer;
         let end = &outcome;

@@ -14,10 +14,10 @@ use crate::proto::session::{
 };
 use crate::proto::steps::step;
 use crate::time::Instant;
-use crate::wire::Role;
 use crate::wire::handshake::{Accept, AcceptFields, Initiation, OpenFields, Retry, Versions};
 use crate::wire::keys::{FlowKeys, SessionKeys};
 use crate::wire::packet::VERSION;
+use crate::wire::{Certificate, Role};
 use std::net::SocketAddr;
 
 impl Sender {
@@ -231,7 +231,10 @@ impl Sender {
         let opening = peer.opening.as_ref()?;
         // The port of an endpoint that is gone is soon another's, perhaps that of another service
         // with the same key.
-        let was_intended = opening.responder.is_none_or(|intended| intended == responder);
+        let is_over = peer.is_over()
+            && peer.session.as_ref().is_some_and(|session| session.remote == responder);
+        let was_intended =
+            opening.responder.is_none_or(|intended| intended == responder) && !is_over;
         if was_intended && !opening.is_outdated(now) {
             return self.end_handshake(address);
         }
@@ -257,7 +260,7 @@ impl Sender {
         if self.on_check_alive(now, address, nonce) {
             return;
         }
-        let peer = self.peers.get(&address).filter(|peer| !peer.has_ended());
+        let peer = self.peers.get(&address).filter(|peer| !peer.is_over());
         let opening = peer.and_then(|peer| peer.opening.as_ref());
         if opening.is_none_or(|opening| opening.nonce != nonce || opening.is_outdated(now)) {
             return self.counters.late_answers += 1;
@@ -273,7 +276,7 @@ impl Sender {
     /// good.
     ///
     /// Messages of which packets were sent in the old one become indeterminate, because its
-    /// receiver may have delivered them.
+    /// receiver may have delivered them, unless it has ruled that out.
     pub(super) fn install(
         &mut self,
         now: Instant,
@@ -290,12 +293,17 @@ impl Sender {
             self.sessions.remove(&old.opener.session());
             for id in peer.unfinished() {
                 step();
-                let Some(Outgoing { source, transfer }) = self.messages.get(&id) else { continue };
+                let Some(peer) = self.peers.get(&address) else { return };
+                let Some(Outgoing { source, transfer }) = self.messages.get_mut(&id) else {
+                    continue;
+                };
                 // The new incarnation has no request to be withdrawn.
                 let is_in_vain =
                     source.role == Role::Withdrawal && remote.incarnation != old_remote;
-                if is_in_vain || transfer.started_at.is_some() {
+                if is_in_vain || !peer.rules_out(source.role, transfer) {
                     self.finish(id, Outcome::Unknown(Indeterminate::PeerRestarted));
+                } else if transfer.has_begun() {
+                    transfer.unsend(source);
                 }
             }
         }
@@ -313,13 +321,13 @@ impl Sender {
         self.confirm_for_connects(now, address);
     }
 
-    /// Begins a handshake with a peer for which something new waits, if there is no session, or if
-    /// the peer has not been heard from for too long.
+    /// Begins a handshake with a peer for which something new waits, if there is no session, if the
+    /// peer has not been heard from for too long, or if it did not answer.
     pub(super) fn seek_session(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let stops = peer.check_stale(now);
         self.idle.remove(address);
-        if !peer.liveness.is_verified() {
+        if !peer.liveness.is_verified() || peer.liveness.is_unresponsive() {
             self.begin_handshake(now, address);
         }
         if stops {
@@ -328,14 +336,60 @@ impl Sender {
     }
 
     /// The peer has ended the session. Nothing begins in it any more: the next message waits for a
-    /// handshake, so that it certainly was not delivered if there is no answer.
-    pub(super) fn on_ended(&mut self, now: Instant, address: SocketAddr) {
+    /// handshake, so that it certainly was not delivered if there is no answer. So do messages that the
+    /// peer has certainly not delivered.
+    pub(super) fn on_ended(&mut self, now: Instant, address: SocketAddr, end: &Certificate) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         // A peer that says so again costs no more work for each message.
-        if peer.end_session() && !peer.is_idle() {
-            self.begin_handshake(now, address);
-            self.reschedule_all_of(address);
+        if !peer.end_session() {
+            return;
         }
+        for id in peer.unfinished() {
+            let Some(Outgoing { source, transfer }) = self.messages.get_mut(&id) else { continue };
+            // The next incarnation has no use for responses and withdrawals.
+            let is_new = matches!(source.role, Role::Plain | Role::Request);
+            let is_ruled_out = end.rules_out(id) || peer.rules_out(source.role, transfer);
+            if transfer.has_begun() && is_new && is_ruled_out {
+                transfer.unsend(source);
+            }
+        }
+        self.leave_session(now, address);
+    }
+
+    /// The peer takes no new messages. If it shares its port with others, one of them takes over,
+    /// once nothing is under way to this one: see [`hand_over`](Self::hand_over).
+    pub(super) fn on_closing(&mut self, address: SocketAddr) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        if !peer.hands_over() {
+            peer.on_closing(&address);
+            // Messages that have not begun wait from now on.
+            if peer.hands_over() {
+                self.reschedule_all_of(address);
+            }
+        }
+    }
+
+    /// Leaves the session with a peer from which another endpoint takes over, if nothing is under way
+    /// to it.
+    pub(super) fn hand_over(&mut self, now: Instant, address: SocketAddr) {
+        let Some(peer) = self.peers.get(&address) else { return };
+        let has_begun =
+            |id| self.messages.get(&id).is_some_and(|message| message.transfer.has_begun());
+        if peer.hands_over() && !peer.is_over() && !peer.unfinished().into_iter().any(has_begun) {
+            self.leave_session(now, address);
+        }
+    }
+
+    /// Looks for another endpoint than that of the session, as soon as something waits for one.
+    fn leave_session(&mut self, now: Instant, address: SocketAddr) {
+        // A handshake under way asks the endpoint that is gone.
+        self.end_handshake(address);
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        peer.liveness.unverify();
+        if !peer.is_idle() {
+            self.begin_handshake(now, address);
+        }
+        self.reschedule_all_of(address);
     }
 
     /// Begins a handshake with a peer, or another attempt at it if that is due.

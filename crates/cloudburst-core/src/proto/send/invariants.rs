@@ -6,6 +6,7 @@ use super::transfer::Transfer;
 use super::waiting::Ticket;
 use super::{Outgoing, Sender, Timer};
 use crate::id::{ConnectId, MessageId};
+use crate::time::Instant;
 use std::net::SocketAddr;
 
 impl Sender {
@@ -93,6 +94,12 @@ impl Sender {
         assert!(!may_retry || self.retries_due.contains(at), "{at}: its retry is not in the queue");
         let is_sought = verified || peer.opening.is_some() || peer.is_idle();
         assert!(is_sought, "{at}: something waits for a session without a handshake");
+        if peer.hands_over() && verified {
+            let begun = |id| self.messages[&id].transfer.has_begun();
+            let waits = peer.unfinished().into_iter().any(begun)
+                || self.timers.rank(Timer::Peer(at)) == Some(Instant::ZERO);
+            assert!(waits, "{at}: nothing is under way to it, and it is not left");
+        }
         for id in peer.unfinished() {
             let known = self.messages.get(&id).is_some_and(|message| message.transfer.peer == at);
             assert!(known, "{at}: message {id:?} is not under way to it");

@@ -15,7 +15,7 @@ use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys, HeaderKey};
 use crate::wire::packet::VERSION;
 use crate::wire::seal::{Opener, Sealer};
-use crate::wire::{Arrivals, Capabilities};
+use crate::wire::{Arrivals, Capabilities, Role};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -76,6 +76,13 @@ pub(super) struct OpenSession {
     pub(super) confirmed: bool,
     /// Whether the receiver has answered a packet of it.
     pub(super) answered: bool,
+    /// The number of the next packet when the peer first said that it is closing.
+    // Of messages whose first packets have this number or a higher one it takes none. A number and
+    // not a time: it holds however clocks have moved.
+    closing_at: Option<u64>,
+    /// Whether the peer is closing and shares the port that it is known by with others, one of which
+    /// takes over.
+    hands_over: bool,
     /// Whether the peer has ended it.
     ended: bool,
 }
@@ -129,7 +136,9 @@ impl Peer {
         exhausted: bool,
     ) -> (u16, Option<Incarnation>) {
         match &self.session {
-            Some(session) if is_alias(name) || self.port != name.port() && !exhausted => {
+            Some(session)
+                if is_alias(name) || self.port != name.port() && !exhausted && !self.is_over() =>
+            {
                 (self.port, Some(session.remote))
             }
             _ => (name.port(), None),
@@ -157,6 +166,8 @@ impl Peer {
             digest: flow.digest,
             confirmed,
             answered: false,
+            closing_at: None,
+            hands_over: false,
             ended: false,
         });
         let _ = self.heard(now);
@@ -183,18 +194,47 @@ impl Peer {
         self.liveness.heard(now)
     }
 
-    /// Records the peer's report that it has ended the session. Returns whether the session was
-    /// verified until now.
-    pub(super) fn end_session(&mut self) -> bool {
+    /// Records the report of the peer, which is known as `name`, that it is closing.
+    pub(super) fn on_closing(&mut self, name: &SocketAddr) {
+        let shares_port = self.port != name.port() && !is_alias(name);
         if let Some(session) = &mut self.session {
-            session.ended = true;
+            let next = session.sealer.next_number();
+            session.closing_at.get_or_insert(next);
+            session.hands_over = shares_port;
         }
-        self.liveness.unverify()
     }
 
-    /// Whether the peer has ended the session.
-    pub(super) fn has_ended(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| session.ended)
+    /// Records the peer's report that it has ended the session. Returns whether that is new.
+    pub(super) fn end_session(&mut self) -> bool {
+        self.liveness.unverify();
+        let Some(session) = &mut self.session else { return false };
+        let next = session.sealer.next_number();
+        session.closing_at.get_or_insert(next);
+        !core::mem::replace(&mut session.ended, true)
+    }
+
+    /// Whether the session is over, although it may still have outcomes to tell: the next one is with
+    /// another incarnation.
+    pub(super) fn is_over(&self) -> bool {
+        let verified = self.liveness.is_verified();
+        self.session
+            .as_ref()
+            .is_some_and(|session| session.ended || session.hands_over && !verified)
+    }
+
+    /// Whether another endpoint takes over from the peer, which is closing: no message begins in the
+    /// session.
+    pub(super) fn hands_over(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.hands_over)
+    }
+
+    /// Whether the peer's incarnation certainly neither delivered the message nor will.
+    pub(super) fn rules_out(&self, role: Role, transfer: &Transfer) -> bool {
+        let closing_at = self.session.as_ref().and_then(|session| session.closing_at);
+        // A closing endpoint still takes responses and withdrawals.
+        let is_refused = matches!(role, Role::Plain | Role::Request)
+            && closing_at.is_some_and(|at| transfer.first_number >= at);
+        !transfer.has_begun() || is_refused
     }
 
     /// Records the peer's report that it has received a packet of the session that was sent after
@@ -265,13 +305,15 @@ impl Peer {
 
     /// Whether the session is confirmed, and its peer answers.
     pub(super) fn is_connected(&self) -> bool {
-        self.liveness.is_responsive() && self.is_confirmed()
+        self.liveness.is_responsive() && self.is_confirmed() && !self.hands_over()
     }
 
     /// Whether a message may send bursts, as far as the peer's liveness is concerned.
     pub(super) fn lets_burst(&self, transfer: &Transfer) -> bool {
-        let is_endless = transfer.is_endless() && transfer.has_begun();
-        self.liveness.is_responsive() || self.liveness.is_unresponsive() && is_endless
+        if self.liveness.is_responsive() {
+            return transfer.has_begun() || !self.hands_over();
+        }
+        self.liveness.is_unresponsive() && transfer.is_endless() && transfer.has_begun()
     }
 
     /// Why no session was established by a deadline, as far as that is known.

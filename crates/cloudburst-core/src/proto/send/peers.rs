@@ -13,12 +13,15 @@ use std::net::{IpAddr, SocketAddr};
 
 impl Sender {
     pub(super) fn peer_timeout(&mut self, now: Instant, address: SocketAddr) {
+        self.hand_over(now, address);
         let Some(peer) = self.peers.get_mut(&address) else { return };
         peer.rtt.on_timeout(now);
         if peer.is_idle() {
             // No caller waits for an answer any more. A handshake still completes its current
-            // attempt.
-            drop(peer.liveness.reset());
+            // attempt. If the peer is unresponsive, the next message begins with a handshake.
+            if !peer.liveness.is_unresponsive() {
+                drop(peer.liveness.reset());
+            }
             if peer.liveness.attempt_is_due(now) {
                 self.end_handshake(address);
             }

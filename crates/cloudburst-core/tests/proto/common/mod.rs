@@ -215,6 +215,7 @@ impl Pair {
     ) -> MessageId {
         let now = self.now;
         let to = side.other().address(0);
+        let now = self.host(side).clock.read(now);
         self.host(side).endpoint.send(now, to, bytes.into(), &options).unwrap()
     }
 

@@ -6,7 +6,7 @@ mod world;
 use crate::common::peer::{accept_fields, open_fields};
 use bytes::Bytes;
 use cloudburst_core::config::{Config, ListenPorts};
-use cloudburst_core::error::{Indeterminate, Outcome};
+use cloudburst_core::error::{Indeterminate, Outcome, Rejection};
 use cloudburst_core::id::{Incarnation, PathId};
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{SendOptions, Transceiver};
@@ -293,4 +293,61 @@ fn without_shared_ports_no_port_is_announced() {
             });
         assert_eq!(accepted.port, expected);
     }
+}
+
+#[test]
+fn a_shard_that_closes_hands_its_clients_over_once_it_has_finished() {
+    for rounds in 0..10 {
+        let mut world = World::new(2);
+        world.ask(message(10, 1));
+        let old = world.taker();
+        let new = 3 - old;
+        let under_way = world.send(0, service(), message(300_000, 2));
+        world.run_for(Duration::from_micros(500));
+        let now = world.now;
+        world.hosts[old].endpoint.close(now);
+        let start = world.now;
+        // What is refused, and what waits for the end of the first message.
+        let moved: Vec<_> = (0..5 * rounds + 1)
+            .map(|seed| {
+                world.run_for(Duration::from_micros(300));
+                world.send(0, service(), message(100, 10 + seed))
+            })
+            .collect();
+        assert!(is_delivered(&world.outcome(under_way)));
+        for id in &moved {
+            assert!(is_delivered(&world.outcome(*id)), "{id}");
+        }
+        assert!(world.now.saturating_since(start) < Duration::from_millis(60));
+        let taken = |host: usize| world.hosts[host].inbox.len();
+        assert_eq!((taken(old), taken(new)), (2, moved.len()));
+        let asked = ports(&world, Kind::Hello);
+        assert!(asked.iter().all(|&port| port == PORT), "nobody looks for the old one: {asked:?}");
+    }
+}
+
+#[test]
+fn a_closing_shard_without_a_successor_costs_certainly_undelivered_messages() {
+    let mut world = World::new(1);
+    world.ask(message(10, 1));
+    let now = world.now;
+    world.hosts[1].endpoint.close(now);
+    for seed in 2..4 {
+        let outcome = world.ask(message(10, seed));
+        assert!(matches!(outcome, Outcome::Rejected(Rejection::NoAnswer)), "{outcome:?}");
+    }
+}
+
+#[test]
+fn clients_of_a_shard_that_has_stopped_ask_the_others_at_once() {
+    let mut world = World::new(2);
+    world.ask(message(10, 1));
+    let old = world.taker();
+    let now = world.now;
+    world.hosts[old].endpoint.stop(now);
+    world.run_for(Duration::from_millis(1));
+    let start = world.now;
+    assert!(is_delivered(&world.ask(message(10, 2))));
+    assert!(world.now.saturating_since(start) < Duration::from_millis(2));
+    assert_eq!(world.hosts[3 - old].inbox.len(), 1);
 }

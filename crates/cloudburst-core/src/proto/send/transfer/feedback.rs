@@ -94,6 +94,17 @@ impl Transfer {
         self.done = 0;
     }
 
+    /// Becomes as if nothing had been sent, because the receiver has certified that it did not and
+    /// will not deliver the message.
+    pub(in crate::proto::send) fn unsend(&mut self, source: &mut Source) {
+        source.start_over();
+        self.begin_again();
+        self.restarts = 0;
+        self.restarted_at = 0;
+        self.started_at = None;
+        self.answered = false;
+    }
+
     /// Handles a STOP for a block. If only that block had been missing, the receiver would have the
     /// message: it has forgotten others instead.
     pub(in crate::proto::send) fn on_block_done(

@@ -32,6 +32,8 @@ pub(super) struct Transfer {
     pub(super) ticket: Option<MessageId>,
     pub(super) deadline: Instant,
     pub(super) started_at: Option<Instant>,
+    /// The number of its first packet in the session.
+    pub(super) first_number: u64,
     pub(super) packets: usize,
     /// The number of the train of its last packet.
     pub(super) last_train: u64,
@@ -103,6 +105,7 @@ impl Transfer {
             ticket: None,
             deadline,
             started_at: None,
+            first_number: 0,
             packets: 0,
             last_train: 0,
             not_sent: None,
@@ -274,7 +277,10 @@ impl Transfer {
         self.sent.on_sent(path, packets, next);
         self.vanishing.on_sent(packets, self.layout.source_symbols());
         self.packets += packets;
-        self.started_at.get_or_insert(now);
+        if self.started_at.is_none() {
+            self.started_at = Some(now);
+            self.first_number = next - packets as u64;
+        }
     }
 
     /// Block `index`, if it is under way.

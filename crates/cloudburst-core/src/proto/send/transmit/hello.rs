@@ -66,6 +66,7 @@ impl Sender {
         buffer: &mut Vec<u8>,
     ) -> Option<Via> {
         let peer = self.peers.get_mut(&address)?;
+        let is_over = peer.is_over();
         let opening = peer.opening.as_mut()?;
         // Each attempt takes another path: the last may have led through a black hole. Of several
         // ports only the first is tried: the peer may have restarted without the others.
@@ -92,7 +93,9 @@ impl Sender {
             let return_path = reply.map_or(ANY_RETURN_PATH, |(_, return_path)| return_path);
             initiation.open(path, return_path, *token).write(key, buffer);
         } else {
-            let current = peer.session.as_mut().map(|session| &mut session.sealer);
+            // An endpoint that is closing would say that it is alive.
+            let session = peer.session.as_mut().filter(|_| !is_over);
+            let current = session.map(|session| &mut session.sealer);
             Hello::write(path, count, opening.nonce, current, key, buffer);
         }
         Some(via)
