@@ -94,8 +94,12 @@ typedef struct {
     bool trusted_network;
     // The paths to spread packets over, such as "ecmp:16" or "file:/etc/cloudburst/paths.toml". NULL: "ecmp:16".
     const char *paths;
-    // The capacity of the link in bits per second. 0: the speed that the interface reports.
+    // The capacity of the link in bits per second. 0: the speed that the interface reports, if it is hardware;
+    // elsewhere, the rate adapts.
     uint64_t capacity;
+    // The network: "tiny-queues", whose switches have shallow queues for the packets, or "cloud", whose queues
+    // are shared with others: no DSCP, and a rate that adapts. NULL: "tiny-queues".
+    const char *fabric;
 } cbrst_options;
 
 #ifdef __cplusplus

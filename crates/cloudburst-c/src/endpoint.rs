@@ -4,7 +4,7 @@ use crate::arguments::{self, clear, present};
 use crate::message::Message;
 use crate::request::Request;
 use crate::status::{Failure, Status, guard};
-use cloudburst::{Bytes, Config, Operation, PathMap, Receive, Security, SendOptions};
+use cloudburst::{Bytes, Config, ConfigError, Operation, PathMap, Receive, Security, SendOptions};
 use core::error::Error;
 use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
@@ -22,8 +22,12 @@ pub struct Options {
     pub trusted_network: bool,
     /// The paths to spread packets over, such as "ecmp:16" or "file:/etc/cloudburst/paths.toml". NULL: "ecmp:16".
     pub paths: *const c_char,
-    /// The capacity of the link in bits per second. 0: the speed that the interface reports.
+    /// The capacity of the link in bits per second. 0: the speed that the interface reports, if it is hardware;
+    /// elsewhere, the rate adapts.
     pub capacity: u64,
+    /// The network: "tiny-queues", whose switches have shallow queues for the packets, or "cloud", whose queues
+    /// are shared with others: no DSCP, and a rate that adapts. NULL: "tiny-queues".
+    pub fabric: *const c_char,
 }
 
 /// A handle of an endpoint, with its own settings. Free it with `cbrst_close`.
@@ -54,10 +58,11 @@ pub unsafe extern "C" fn cbrst_open(
         let out = clear(out)?;
         let options = present("options", options)?;
         // SAFETY: the caller vouches for what the options point to.
-        let (bind, paths) = unsafe {
+        let (bind, paths, fabric) = unsafe {
             (
                 arguments::optional_text("bind", options.bind)?,
                 arguments::optional_text("paths", options.paths)?,
+                arguments::optional_text("fabric", options.fabric)?,
             )
         };
         // SAFETY: a key has 32 bytes, any of which are fine, and needs no alignment.
@@ -80,10 +85,14 @@ pub unsafe extern "C" fn cbrst_open(
             let paths: PathMap = paths.parse().map_err(|error| not_opened(&error))?;
             builder = builder.paths(paths);
         }
+        let mut config = Config::default();
         if options.capacity > 0 {
-            let capacity = options.capacity.into();
-            builder = builder.config(Config { capacity, ..Config::default() });
+            config.capacity = options.capacity.into();
         }
+        if let Some(fabric) = fabric {
+            config.fabric = fabric.parse().map_err(|error: ConfigError| not_opened(&error))?;
+        }
+        let builder = builder.config(config);
         let endpoint = builder.build().map_err(|error| not_opened(&error))?;
         out.write(Some(Box::new(Endpoint { endpoint, options: SendOptions::default() })));
         Ok(())

@@ -3,7 +3,7 @@
 
 use crate::pairing::CodeFrom;
 use clap::{Args, Parser};
-use cloudburst_net::{Capacity, Classes, EcnMode, Order, PathMap, Rate};
+use cloudburst_net::{Capacity, Classes, EcnMode, Fabric, Order, PathMap, Rate};
 use cloudburst_program::{Bytes, Seconds};
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -299,14 +299,20 @@ pub struct CommonArgs {
     pub deadline: Seconds,
 
     /// Share of the link's capacity to use, above 0 and at most 1; or adaptive, or adaptive:R: at most that
-    /// share, and less while packets are lost on all paths to all peers and a lower rate loses fewer, for
-    /// hosts whose link is slower than its interface reports
-    #[arg(long, value_name = "R", default_value = "1")]
+    /// share, and as little as TCP would use where a link is slower or others share it. auto is 1, or adaptive
+    /// where the capacity is unknown and with --fabric cloud
+    #[arg(long, value_name = "R", default_value = "auto")]
     pub rate: Rate,
 
-    /// The link's capacity in bits per second, such as 100M or 10G; auto is what the interface reports
+    /// The link's capacity in bits per second, such as 100M or 10G; auto is what the interface reports if it
+    /// is hardware, and unknown otherwise
     #[arg(long, value_name = "BITS", default_value = "auto")]
     pub capacity: Capacity,
+
+    /// The network: tiny-queues, whose switches have shallow queues for the packets; or cloud, whose queues
+    /// are shared with others: DSCP 0, and an adaptive rate
+    #[arg(long, value_name = "NAME", default_value = "tiny-queues")]
+    pub fabric: Fabric,
 
     /// Bytes of the longest IP packet to send, 576 to 65535: what every link on the way carries. More
     /// than 1500 needs jumbo frames, and tunnels carry less, such as 1450 over VXLAN and 1420 over WireGuard
@@ -322,7 +328,7 @@ pub struct CommonArgs {
     #[arg(long, value_name = "MAP", default_value = "ecmp:16")]
     pub paths: PathMap,
 
-    /// DSCP of all packets, 0 to 63 [default: 43]. In a list of up to 8, the first is that of answers,
+    /// DSCP of all packets, 0 to 63 [default: 43, or 0 with --fabric cloud]. In a list of up to 8, the first is that of answers,
     /// and one for each of --classes follows
     #[arg(long, value_name = "N,...", value_delimiter = ',',
         value_parser = clap::value_parser!(u8).range(0..64))]

@@ -243,7 +243,17 @@ impl Builder {
         };
         let io = UdpIo::open(&udp, sockets).map_err(|error| error.of_map(&paths))?;
         if config.capacity == Capacity::Auto {
-            config.capacity = link_speed::detect(bind.ip()).into();
+            let link = link_speed::detect(bind.ip());
+            config.capacity = link.bits_per_second.into();
+            config.rate = config.rate.or_adaptive(config.fabric.shared || !link.is_known);
+            if !link.is_known && !config.rate.is_adaptive() {
+                tracing::warn!(
+                    ip = %bind.ip(),
+                    capacity = link.bits_per_second,
+                    "the link may be slower than this, and the rate is fixed: set the link's bits per second \
+                     with `Config::capacity`, or `Rate::Adaptive`"
+                );
+            }
         }
         let ports = ListenPorts {
             first: io.local_addrs()[0].port(),
@@ -262,6 +272,7 @@ impl Builder {
             %paths,
             dscps = ?config.fabric.dscps,
             capacity = config.capacity.bits_per_second(),
+            rate = %config.rate,
             buffers = ?io.granted_buffers(),
             "endpoint opened"
         );

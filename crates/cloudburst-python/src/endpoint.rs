@@ -6,7 +6,9 @@ use crate::inbox::Inbox;
 use crate::operation::{Operation, Outcome, Value};
 use crate::process::Owned;
 use crate::request::Request;
-use cloudburst::{Bytes, Closed, Config, Message, PathMap, PathMapError, Security, SendError};
+use cloudburst::{
+    Bytes, Closed, Config, ConfigError, Message, PathMap, PathMapError, Security, SendError,
+};
 use core::time::Duration;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
@@ -92,6 +94,7 @@ impl Endpoint {
         key: Option<[u8; 32]>,
         paths: Option<&str>,
         capacity: Option<u64>,
+        fabric: Option<&str>,
         known_as: Vec<String>,
     ) -> PyResult<Self> {
         let security = key.map_or_else(Security::trusted_network, Security::pre_shared);
@@ -100,10 +103,15 @@ impl Endpoint {
             let invalid = |error: PathMapError| PyValueError::new_err(error.to_string());
             builder = builder.paths(paths.parse::<PathMap>().map_err(invalid)?);
         }
+        let mut config = Config::default();
         if let Some(capacity) = capacity {
-            let config = Config { capacity: capacity.into(), ..Config::default() };
-            builder = builder.config(config);
+            config.capacity = capacity.into();
         }
+        if let Some(fabric) = fabric {
+            let invalid = |error: ConfigError| PyValueError::new_err(error.to_string());
+            config.fabric = fabric.parse().map_err(invalid)?;
+        }
+        let builder = builder.config(config);
         let known_as = known_as.iter().map(|known| address(known)).collect::<PyResult<Vec<_>>>()?;
         let builder = builder.known_as(known_as);
         let endpoint = py.detach(|| builder.build()).map_err(|error| not_opened(&error))?;

@@ -18,9 +18,10 @@ pub(crate) struct CommonPlan {
     pub(crate) deadline: Duration,
     pub(crate) rate: Rate,
     pub(crate) capacity: Capacity,
+    fabric: Fabric,
     mtu: usize,
     paths: PathMap,
-    /// In the order of `--dscp`; empty for the library's default.
+    /// In the order of `--dscp`; empty for those of the fabric.
     pub(crate) dscps: Vec<u8>,
     classes: Classes,
     pub(crate) resumes: bool,
@@ -38,6 +39,7 @@ impl CommonPlan {
             deadline: args.deadline.0,
             rate: args.rate,
             capacity: args.capacity,
+            fabric: args.fabric,
             mtu: args.mtu.into(),
             paths: args.paths,
             dscps: args.dscp,
@@ -52,7 +54,7 @@ impl CommonPlan {
 
     /// Returns the builder of an endpoint that is bound to `bind`. It has no security yet.
     pub(crate) fn builder(&self, bind: SocketAddr, order: Order) -> Builder {
-        let mut fabric = Fabric { classes: self.classes, ecn: self.ecn, ..Fabric::default() };
+        let mut fabric = Fabric { classes: self.classes, ecn: self.ecn, ..self.fabric.clone() };
         if !self.dscps.is_empty() {
             fabric.dscps.clone_from(&self.dscps);
         }

@@ -18,8 +18,9 @@ pub(super) const MIN_CAPACITY: u64 = 8_000;
 #[non_exhaustive]
 // `Auto` is a value of its own: a default of 1 Gb/s could not be distinguished from a setting of 1 Gb/s.
 pub enum Capacity {
-    /// The capacity that the interface reports, if the endpoint's driver can find it out, or
-    /// [`FALLBACK`](Self::FALLBACK) otherwise.
+    /// The capacity of the interface, if the endpoint's driver can find it out. Otherwise what the interface
+    /// claims or [`FALLBACK`](Self::FALLBACK), whichever is higher, up to which the rate adapts
+    /// ([`Rate::Auto`](super::Rate::Auto)).
     #[default]
     Auto,
     /// Bits per second, at least 8,000. Too high a value overflows queues and receive buffers; too low

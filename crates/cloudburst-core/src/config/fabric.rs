@@ -77,6 +77,9 @@ pub struct Fabric {
     /// the share of `rate`, for this endpoint alone. Endpoints of a process that share a link must use clones
     /// of one [`Downlink`], or together they pull more than the link carries.
     pub downlink: Option<Downlink>,
+    /// Whether the queues are shared with flows of others, such as TCP's, to which the rate must adapt
+    /// ([`Rate::Auto`](super::Rate::Auto)). Default false.
+    pub shared: bool,
 }
 
 impl Default for Fabric {
@@ -88,11 +91,22 @@ impl Default for Fabric {
             trim_dscp: None,
             pull_above: usize::MAX,
             downlink: None,
+            shared: false,
         }
     }
 }
 
 impl Fabric {
+    /// The network of a cloud, for tenants who cannot set up its queues: one class of packets without a DSCP,
+    /// as clouds ignore or reset it, in queues shared with the flows of others.
+    ///
+    /// The rate then adapts, unless [`Config::rate`](super::Config::rate) says otherwise; set
+    /// [`Config::capacity`](super::Config::capacity) to the bandwidth of the instance. Clouds cap each flow, so
+    /// messages need several ports, as they have by default.
+    pub fn cloud() -> Self {
+        Self { dscps: vec![0], shared: true, ..Self::default() }
+    }
+
     /// Checks every field; [`Config::check`](super::Config::check) does so, too.
     ///
     /// # Errors
@@ -126,6 +140,23 @@ impl Fabric {
             });
         }
         Ok(())
+    }
+}
+
+impl FromStr for Fabric {
+    type Err = ConfigError;
+
+    /// Parses `tiny-queues`, the default, or `cloud` ([`Fabric::cloud`]).
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        match text {
+            "tiny-queues" => Ok(Self::default()),
+            "cloud" => Ok(Self::cloud()),
+            _ => Err(ConfigError {
+                field: "fabric",
+                value: format!("`{text}`"),
+                expected: "`tiny-queues` or `cloud`",
+            }),
+        }
     }
 }
 
@@ -186,5 +217,12 @@ mod tests {
             assert_eq!(mode.to_string().parse(), Ok(mode));
         }
         assert_eq!("true".parse::<EcnMode>().unwrap_err().field, "ecn");
+    }
+
+    #[test]
+    fn a_fabric_is_known_by_its_name() {
+        assert_eq!("tiny-queues".parse(), Ok(Fabric::default()));
+        assert_eq!("cloud".parse(), Ok(Fabric::cloud()));
+        assert_eq!("aws".parse::<Fabric>().unwrap_err().field, "fabric");
     }
 }

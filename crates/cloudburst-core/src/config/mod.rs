@@ -76,13 +76,14 @@ pub struct Config {
     /// switches whose queues hold bytes.
     pub mtu: usize,
     /// The link's capacity in bits per second (LINK_CAP of Algorithm 1). Default [`Capacity::Auto`]: an
-    /// endpoint with sockets uses the speed that its interface reports; 10 Gb/s for loopback; 1 Gb/s, with a
-    /// warning, if the speed is unknown. Too high a value overflows queues and receive buffers; too low a
-    /// value leaves the link idle.
+    /// endpoint with sockets uses the speed that its interface reports, if it is hardware, and 10 Gb/s for
+    /// loopback. The capacity of virtual interfaces, and in virtual machines, is unknown: what they report, at
+    /// least 1 Gb/s, is the highest rate. Too high a value overflows queues and receive buffers, unless the
+    /// rate adapts; too low a value leaves the link idle.
     pub capacity: Capacity,
-    /// The share of the capacity that all messages together may use, and whether losses lower it. At least
-    /// 8,000 bits per second. Default [`Rate::Fixed`] at 1.0; in an oversubscribed fabric, set the inverse of
-    /// the ratio, such as 0.5 at 2:1.
+    /// The share of the capacity that all messages together may use, and whether it adapts to what the network
+    /// carries. At least 8,000 bits per second. Default [`Rate::Auto`]: all of it, adaptive where the capacity
+    /// is unknown; in an oversubscribed fabric, set the inverse of the ratio, such as 0.5 at 2:1.
     pub rate: Rate,
     /// The order in which packets visit the paths to a peer, from a random start for each peer.
     /// Default round robin. Digit reversal keeps queues shorter where paths share links below the

@@ -50,12 +50,13 @@ impl Parameters {
         config.check()?;
         ports.check()?;
         let limits = config.limits();
+        let rate = config.rate.or_adaptive(config.fabric.shared);
         let Config { fabric, tuning, .. } = config;
         Ok(Self {
             mtu: config.mtu,
             capacity: config.capacity.bits_per_second(),
-            rate: config.rate.share(),
-            adaptive_rate: config.rate.is_adaptive(),
+            rate: rate.share(),
+            adaptive_rate: rate.is_adaptive(),
             order: config.order,
             code: config.code,
             policy: config.policy,

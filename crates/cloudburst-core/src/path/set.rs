@@ -101,6 +101,8 @@ pub struct PathSet {
     clean_before: u32,
     /// Packets accounted for since the evidence was last cleared.
     evident: u32,
+    /// What the peer reported of all paths since this was last taken.
+    report: PathReport,
 }
 
 /// The health of one path, and the number of its next packet.
@@ -122,7 +124,7 @@ struct Health {
     train: TrainLength,
 }
 
-/// What the peer reported of one path since its evidence was last cleared.
+/// What the peer reported of one path since its evidence was last cleared, or of all paths.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PathReport {
     /// Packets accounted for.
@@ -158,6 +160,7 @@ impl PathSet {
             missing: 0,
             clean_before: 0,
             evident: 0,
+            report: PathReport::default(),
         };
         check_any(slots, vias)?;
         set.assign_slots(slots);

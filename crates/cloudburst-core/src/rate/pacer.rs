@@ -6,8 +6,9 @@ use core::time::Duration;
 /// The depth of the token bucket, in time: how much of a late start may be made up for. Timers
 /// fire late, and without it the link would fall behind its rate.
 const BUCKET_DEPTH: Duration = Duration::from_micros(500);
-/// The depth at a lowered rate: the queue at the bottleneck is short.
-const LIMITED_DEPTH: Duration = Duration::from_micros(100);
+/// The least depth with a limit: the queue at the bottleneck may be short, and must not be mistaken for one
+/// that others fill.
+pub(crate) const LIMITED_DEPTH: Duration = Duration::from_micros(100);
 
 /// Paces the packets of all messages of an endpoint together (Algorithm 1, line 5).
 ///
@@ -36,14 +37,19 @@ impl Pacer {
         Self { depth, ..self }
     }
 
-    /// Limits the rate to this share of the configured one from now on.
-    pub(crate) fn limit(&mut self, now: Instant, share: f64) {
+    /// Limits the rate to this share of the configured one from now on. `burst` bytes may be sent at once.
+    pub(crate) fn limit(&mut self, now: Instant, share: f64, burst: usize) {
         self.nanos_per_byte = self.least_nanos_per_byte / share;
-        self.depth = if share < 1.0 { LIMITED_DEPTH } else { BUCKET_DEPTH };
+        self.depth = LIMITED_DEPTH.max(self.time_of(burst));
         if share >= 1.0 {
             // Charges at the lower rate must not delay later packets.
             self.ready_at = self.ready_at.min(now);
         }
+    }
+
+    /// Lets as much be sent at once as after a pause.
+    pub(crate) fn fill(&mut self, now: Instant) {
+        self.ready_at = self.ready_at.min(now - self.depth);
     }
 
     /// Returns the allowed rate in bits per second.
@@ -92,11 +98,11 @@ mod tests {
     fn a_limit_slows_down_what_follows_and_is_over_at_once() {
         let mut pacer = Pacer::new(1_000_000_000, 1.0);
         let now = Instant::from_nanos(60_000_000_000);
-        pacer.limit(now, 0.125);
+        pacer.limit(now, 0.125, 1_500);
         assert_eq!(pacer.bits_per_second(), 125_000_000);
         pacer.charge(now, 125_000);
         assert_eq!(pacer.ready_at(), now - LIMITED_DEPTH + Duration::from_millis(8));
-        pacer.limit(now, 1.0);
+        pacer.limit(now, 1.0, 1_500);
         assert_eq!(pacer.ready_at(), now);
     }
 

@@ -21,6 +21,7 @@ class Base:
         trusted_network: bool = False,
         paths: str | None = None,
         capacity: int | None = None,
+        fabric: str | None = None,
         known_as: Iterable[str] = (),
     ) -> None:
         """Opens an endpoint, which is both a sender and a receiver.
@@ -30,7 +31,10 @@ class Base:
         key: 32 bytes that all peers share, from a safe place.
         trusted_network: use no key. Any host that reaches the endpoint may use it.
         paths: the paths to spread packets over, such as ``ecmp:16``, the default, or ``file:paths.toml``.
-        capacity: the link's, in bits per second. By default, the speed that the interface reports.
+        capacity: the link's, in bits per second. By default, the speed that the interface reports, if it is
+            hardware; elsewhere, the rate adapts.
+        fabric: the network: ``tiny-queues``, the default, whose switches have shallow queues for the packets;
+            or ``cloud``, whose queues are shared with others: no DSCP, and a rate that adapts.
         known_as: the addresses that peers send to, if a device in between translates them.
 
         Raises OSError if the system refuses the endpoint, and ValueError if an argument is invalid.
@@ -39,7 +43,7 @@ class Base:
             raise ValueError("expected either key or trusted_network=True")
         if key is not None and len(key) != 32:
             raise ValueError(f"key has {len(key)} bytes: expected 32")
-        self._native = _native.Endpoint(bind, key, paths, capacity, list(known_as))
+        self._native = _native.Endpoint(bind, key, paths, capacity, fabric, list(known_as))
         _open.add(self)
 
     @property

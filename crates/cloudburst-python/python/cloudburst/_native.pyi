@@ -13,6 +13,7 @@ class Endpoint:
         key: bytes | None,
         paths: str | None,
         capacity: int | None,
+        fabric: str | None,
         known_as: list[str],
     ) -> Endpoint: ...
     def local_address(self) -> str: ...

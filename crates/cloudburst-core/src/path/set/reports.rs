@@ -27,7 +27,9 @@ impl PathSet {
         let Some(path) = self.paths.get_mut(at) else { return };
         path.arrived = path.arrived.saturating_add(more);
         let evidence = &mut self.health[at].evidence;
-        evidence.arrived = evidence.arrived.saturating_add(more.min(u32::MAX.into()) as u32);
+        let more = more.min(u32::MAX.into()) as u32;
+        evidence.arrived = evidence.arrived.saturating_add(more);
+        self.report.arrived = self.report.arrived.saturating_add(more);
         path.last_heard = Some(now);
         self.health[at].missing = 0;
         if path.degraded && !path.removed {
@@ -47,6 +49,7 @@ impl PathSet {
         let health = &mut self.health[at];
         health.marked |= more > 0;
         health.evidence.marked = health.evidence.marked.saturating_add(more);
+        self.report.marked = self.report.marked.saturating_add(more);
     }
 
     /// Notes that a packet sent on `path` was answered after `round_trip`.
@@ -72,6 +75,10 @@ impl PathSet {
         health.evidence.due = health.evidence.due.saturating_add(due);
         health.evidence.missing += missing;
         self.evident = self.evident.saturating_add(due);
+        if !path.degraded {
+            self.report.due = self.report.due.saturating_add(due);
+            self.report.missing += missing;
+        }
         health.lost = u32::try_from(lost).map_or(health.due, |lost| lost.min(health.due));
         while health.due > LOSS_MEMORY {
             health.due /= 2;
@@ -142,6 +149,11 @@ impl PathSet {
     /// Returns what the peer reported of each path since the evidence was last cleared.
     pub(crate) fn evidence(&self) -> impl Iterator<Item = PathReport> {
         self.health.iter().map(|health| health.evidence)
+    }
+
+    /// Takes what the peer reported of all paths since the last call.
+    pub(crate) fn take_report(&mut self) -> PathReport {
+        core::mem::take(&mut self.report)
     }
 
     /// Discards the evidence so far: it has been used, or its packets were sent at another rate.

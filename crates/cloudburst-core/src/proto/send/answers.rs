@@ -5,7 +5,7 @@ use super::recovery::Pull;
 use super::{Outgoing, Sender};
 use crate::error::Outcome;
 use crate::proto::observe::{Observation, ReportKind, emit, emit_path_changes, path_states};
-use crate::rate::Evidence;
+use crate::rate::{Evidence, RoundTrips};
 use crate::time::Instant;
 use crate::wire::answer::{self, ArrivalsView};
 use crate::wire::seal::{OpenError, TAG_LEN};
@@ -90,33 +90,47 @@ impl Sender {
         if peer.rate_changes != limit.changes {
             // Packets before the change were sent at another rate.
             peer.paths.clear_evidence();
-            if age.is_none_or(|age| now - age >= limit.changed_at) {
+            peer.paths.take_report();
+            // Each message has its reports, and an answer about one tells of packets of a round trip.
+            let counts_from = limit.changed_at + peer.rtt.smoothed().unwrap_or_default();
+            if age.is_none_or(|age| now - age >= counts_from) {
                 peer.rate_changes = limit.changes;
             }
             return;
         }
-        if !peer.paths.has_evidence() {
-            return;
-        }
-        let evidence = Evidence::of(peer.paths.evidence());
-        peer.paths.clear_evidence();
-        let round_trip = peer.rtt.smoothed().unwrap_or_default();
-        let peers = &self.peers;
-        limit.on_evidence(now, address, &evidence, round_trip, |witnesses| {
-            let idle = |(other, peer): (&SocketAddr, &Peer)| {
-                peer.has_no_messages() || witnesses.contains(other)
-            };
-            peers.iter().all(idle)
+        let report = peer.paths.take_report();
+        let evidence = peer.paths.has_evidence().then(|| {
+            let evidence = Evidence::of(peer.paths.evidence());
+            peer.paths.clear_evidence();
+            evidence
         });
+        let trips = RoundTrips {
+            last: age,
+            smoothed: peer.rtt.smoothed().unwrap_or_default(),
+            shortest: peer.rtt.shortest().unwrap_or_default(),
+        };
+        let peers = &self.peers;
+        let alone = |is_witness: &dyn Fn(SocketAddr) -> bool| {
+            let idle =
+                |(other, peer): (&SocketAddr, &Peer)| peer.has_no_messages() || is_witness(*other);
+            peers.iter().all(idle)
+        };
+        let changes = limit.changes;
+        limit.on_report(now, address, &report, &trips, alone);
+        if let Some(evidence) = evidence
+            && limit.changes == changes
+        {
+            limit.on_evidence(now, address, &evidence, &trips, alone);
+        }
         self.follow_limit(now);
     }
 
     /// Paces symbols according to the limit.
     pub(super) fn follow_limit(&mut self, now: Instant) {
         let Some(limit) = &self.limit else { return };
-        if self.rate_changes != limit.changes {
-            self.rate_changes = limit.changes;
-            self.pacer.limit(now, limit.share);
+        if self.limited_to != limit.share {
+            self.limited_to = limit.share;
+            self.pacer.limit(now, limit.share, limit.window() as usize * self.config.usual_mtu());
             let bits_per_second = self.pacer.bits_per_second();
             emit(&self.observer, || Observation::RateChanged { bits_per_second });
         }

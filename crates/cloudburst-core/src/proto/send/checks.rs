@@ -185,7 +185,7 @@ impl Sender {
         let round_trip = (check.sent == 1).then(|| now.saturating_since(check.sent_at));
         if let Some(peer) = self.peers.get_mut(&address).filter(|peer| !peer.is_over()) {
             if let Some(round_trip) = round_trip {
-                peer.rtt.sample(round_trip);
+                peer.rtt.sample(now, round_trip);
             }
             let resumed = peer.confirm_alive(now, check.began_at);
             self.reschedule_peer(address);

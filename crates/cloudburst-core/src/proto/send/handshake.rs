@@ -103,7 +103,7 @@ impl Sender {
         opening.other_version = None;
         opening.invitation.as_mut()?.token = retry.token;
         if let Some(sample) = opening.round_trip(now, retry.path) {
-            peer.rtt.sample(sample);
+            peer.rtt.sample(now, sample);
         }
         // The path has delivered the packet.
         peer.paths.heard(now, retry.path, 0);

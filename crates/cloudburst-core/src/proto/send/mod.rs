@@ -50,7 +50,7 @@ use crate::id::{ConnectId, MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, PathResolver, PathStats};
 use crate::proto::observe::{Observation, Observing, emit};
-use crate::rate::{Pacer, RateLimit};
+use crate::rate::{HEADROOM, LIMITED_DEPTH, Pacer, RateLimit};
 use crate::rng::{Ratchet, SplitMix64};
 use crate::time::Instant;
 use crate::wire::Role;
@@ -101,8 +101,8 @@ pub(crate) struct Sender {
     pacer: Pacer,
     /// The limit below the configured rate, if the configuration asks for one.
     limit: Option<Box<RateLimit>>,
-    /// The number of changes of the limit that the pacer has followed.
-    rate_changes: u64,
+    /// The share of the rate to which the pacer is limited.
+    limited_to: f64,
     quantum: Option<Quantum>,
     /// The number of trains sent so far.
     trains: u64,
@@ -189,11 +189,16 @@ impl Sender {
     ) -> Self {
         let rng = SplitMix64::new(u64::from_be_bytes(identity.seed.derive("path order", 0)));
         let capacity = config.capacity;
+        let mut pacer = Pacer::new(capacity, config.rate);
+        let mut limit = None;
+        if config.adaptive_rate {
+            pacer = Pacer::new(capacity, config.rate * HEADROOM).with_depth(LIMITED_DEPTH);
+            let rate = pacer.bits_per_second() as f64;
+            limit = Some(Box::new(RateLimit::new(rate, config.usual_mtu())));
+        }
         Self {
-            pacer: Pacer::new(capacity, config.rate),
-            limit: config.adaptive_rate.then(|| {
-                Box::new(RateLimit::new(capacity as f64 * config.rate, config.usual_mtu()))
-            }),
+            pacer,
+            limit,
             hellos: Hellos::new(capacity, config.rate / LIVENESS_SHARE),
             checks: Checks::default(),
             retries_due: Indexed::default(),
@@ -213,7 +218,7 @@ impl Sender {
             bytes: 0,
             schedule: Schedule::default(),
             timers: Indexed::default(),
-            rate_changes: 0,
+            limited_to: 1.0,
             quantum: None,
             trains: 0,
             parts_sent: VecDeque::with_capacity(MAX_PARTS),
@@ -316,7 +321,6 @@ impl Sender {
         emit(&self.observer, started);
         if let Some(limit) = &mut self.limit {
             limit.on_message(now, peer);
-            self.follow_limit(now);
         }
         self.begin(now, peer, id);
     }

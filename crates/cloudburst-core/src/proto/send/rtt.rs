@@ -6,15 +6,26 @@ use crate::proto::round_trip::RoundTrip;
 use crate::time::Instant;
 use core::time::Duration;
 
+/// How long the shortest round trip is remembered, at least: routes change.
+const SHORTEST_FOR: Duration = Duration::from_secs(10);
+
 #[derive(Debug)]
 pub(super) struct Rtt {
     round_trip: RoundTrip,
+    /// The shortest round trip since `shortest_since`, and of the period before.
+    shortest: [Option<Duration>; 2],
+    shortest_since: Instant,
     sent_times: SentTimes,
 }
 
 impl Rtt {
     pub(super) fn new() -> Self {
-        Self { round_trip: RoundTrip::default(), sent_times: SentTimes::new() }
+        Self {
+            round_trip: RoundTrip::default(),
+            shortest: [None; 2],
+            shortest_since: Instant::ZERO,
+            sent_times: SentTimes::new(),
+        }
     }
 
     pub(super) fn on_sent(&mut self, now: Instant, number: u64, path: PathId) {
@@ -40,12 +51,22 @@ impl Rtt {
     pub(super) fn on_answer(&mut self, now: Instant, number: u64) -> Option<(PathId, Duration)> {
         let (at, path) = self.sent_times.get(number)?;
         let rtt = now.saturating_since(at);
-        self.sample(rtt);
+        self.sample(now, rtt);
         Some((path, rtt))
     }
 
-    pub(super) fn sample(&mut self, rtt: Duration) {
+    pub(super) fn sample(&mut self, now: Instant, rtt: Duration) {
         self.round_trip.sample(rtt);
+        if now.saturating_since(self.shortest_since) >= SHORTEST_FOR {
+            self.shortest_since = now;
+            self.shortest = [None, self.shortest[0]];
+        }
+        self.shortest[0] = Some(self.shortest[0].map_or(rtt, |shortest| shortest.min(rtt)));
+    }
+
+    /// The shortest round-trip time lately; `None` before the first sample.
+    pub(super) fn shortest(&self) -> Option<Duration> {
+        self.shortest.into_iter().flatten().min()
     }
 
     /// The smoothed round-trip time; `None` before the first sample.

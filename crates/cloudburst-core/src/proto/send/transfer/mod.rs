@@ -37,6 +37,8 @@ pub(super) struct Transfer {
     pub(super) packets: usize,
     /// The number of the train of its last packet.
     pub(super) last_train: u64,
+    /// When an adaptive rate wants the next report, whether the policy requests it or not.
+    pub(in crate::proto::send) report_at: Instant,
     /// The number of packets sent when the host last did not take one, and why.
     pub(super) not_sent: Option<(usize, LocalError)>,
     /// Whether the receiver has reported on this message. Reset only if the message starts
@@ -108,6 +110,7 @@ impl Transfer {
             first_number: 0,
             packets: 0,
             last_train: 0,
+            report_at: Instant::ZERO,
             not_sent: None,
             answered: false,
             sent: SentLog::default(),

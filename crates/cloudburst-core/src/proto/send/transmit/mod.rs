@@ -30,6 +30,8 @@ const MAX_TRAIN_BYTES: usize = 65_507 - 1_472;
 /// The number of parts of trains that are remembered, in case the host does not take a train: those
 /// of at least eight trains.
 pub(super) const MAX_PARTS: usize = 512;
+/// At a lowered rate, the least number of packets between two that request reports.
+const REPORT_PACKETS: usize = 16;
 /// Messages that are examined for one that fits a train.
 const SEARCH_LIMIT: usize = 32;
 
@@ -157,6 +159,7 @@ impl Sender {
         id: MessageId,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        let report = self.limit_train(now, id);
         let limits = self.train_limits();
         let message = self.messages.get_mut(&id)?;
         let address = message.transfer.peer;
@@ -164,7 +167,7 @@ impl Sender {
         // Until it is known that the receiver is listening, packets of other messages take
         // precedence (Aeolus).
         let marking = marking_of(&self.config, message);
-        let (mut train, first) = Train::begin(now, message, peer, limits, marking)?;
+        let (mut train, first) = Train::begin(now, message, peer, limits, marking, report)?;
         self.trains += 1;
         let mut wakes_peer = self.put_part(now, &train, first, id, buffer)?;
         while train.capacity > 0
@@ -186,6 +189,26 @@ impl Sender {
             len: buffer.len(),
             marking,
         })
+    }
+
+    /// Applies the rate limit to a train of a message. Returns whether the train must request a report.
+    fn limit_train(&mut self, now: Instant, id: MessageId) -> bool {
+        let Some(limit) = &mut self.limit else { return false };
+        let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id) else { return false };
+        let Some(peer) = self.peers.get_mut(&transfer.peer) else { return false };
+        let round_trip = peer.rtt.smoothed().unwrap_or_default();
+        let begins = limit.on_train(now, peer.rtt.shortest());
+        let report = limit.wants_reports() && transfer.report_at <= now;
+        if report {
+            let few = self.pacer.time_of(REPORT_PACKETS * self.config.usual_mtu());
+            transfer.report_at = now + round_trip.max(few);
+        }
+        self.follow_limit(now);
+        if begins {
+            // Handshakes just before do not count.
+            self.pacer.fill(now);
+        }
+        report
     }
 
     /// How long a train may be: what one system call carries, and no more than the link sends

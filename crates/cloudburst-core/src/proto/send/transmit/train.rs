@@ -39,6 +39,8 @@ pub(super) struct Part {
     is_retry: bool,
     /// Whether they probe the path, besides the symbols that the block was granted.
     probe: bool,
+    /// Whether the last one requests a report for the rate's sake.
+    report: bool,
 }
 
 /// How long a train may be.
@@ -57,6 +59,7 @@ impl Train {
         peer: &mut Peer,
         limits: TrainLimits,
         marking: Marking,
+        report: bool,
     ) -> Option<(Self, Part)> {
         let retry = !peer.lets_burst(transfer);
         let session = peer.session.as_ref()?;
@@ -78,7 +81,7 @@ impl Train {
         // Packets that follow an RTO are sent alone, because little is known of the path.
         let is_retry = retry || unanswered > 0;
         let capacity = if is_retry { 0 } else { capacity };
-        let part = Part { block: block.index, packets, is_retry, probe };
+        let part = Part { block: block.index, packets, is_retry, probe, report };
         Some((Self { path, via, packet_len, marking, capacity, capabilities }, part))
     }
 
@@ -107,7 +110,7 @@ impl Train {
         let packets = self.capacity.min(block.recovery.allowance() as usize);
         self.capacity -= packets;
         peer.paths.charge_more(self.path, packets);
-        Some(Part { block: block.index, packets, is_retry: false, probe: false })
+        Some(Part { block: block.index, packets, is_retry: false, probe: false, report: false })
     }
 
     /// Puts the sealed packets of a part into `buffer`. Returns whether any of them requests an ACK
@@ -127,7 +130,7 @@ impl Train {
         let session = peer.session.as_mut()?;
         let mut header = source.symbol_header(encoded, low_watermark);
         let mut requested = false;
-        for _ in 0..part.packets {
+        for place in 1..=part.packets {
             let number = session.sealer.next_number();
             header.symbol = block.next_symbol();
             header.path_number = peer.paths.next_number(self.path, self.level());
@@ -135,9 +138,11 @@ impl Train {
             header.unscheduled = unscheduled.unwrap_or(0).try_into().unwrap_or(u16::MAX);
             let requests_ack = block.recovery.on_sent(now, number, peer.rtt.rto());
             requested |= requests_ack;
+            // Receivers that pull report without requests.
+            let reports = part.report && place == part.packets && unscheduled.is_none();
             let prefix = Prefix {
                 kind: Kind::Symbol,
-                ack_request: requests_ack || part.probe,
+                ack_request: requests_ack || part.probe || reports,
                 partial,
                 again: block.recovery.unanswered() >= PERSISTENT,
                 pulled: unscheduled.is_some(),
