@@ -321,11 +321,9 @@ impl Node {
             record.len = plan.len;
             record.detail = promise;
             record.value = took.as_millis() as u64 | (plan.deadline.as_millis() as u64) << 32;
-            let end = name.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(name.len());
-            record.text = match name.strip_prefix("Refused(") {
-                Some(reason) => text(&format!("Refused{}", reason.trim_end_matches(')'))),
-                None => text(&name[..end]),
-            };
+            // With its reason, but without its numbers.
+            let name = name.split_once(" {").map_or(&*name, |(name, _)| name);
+            record.text = text(&name.replace(['(', ')'], ""));
         });
         self.under_way.fetch_sub(1, Relaxed);
     }
