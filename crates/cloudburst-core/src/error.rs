@@ -190,6 +190,9 @@ pub enum Indeterminate {
     /// while the message was under way.
     #[error("the receiver restarted, or was replaced, while the message was under way")]
     PeerRestarted,
+    /// Nothing was heard from the peer, which has the request, for about a minute.
+    #[error("the peer has not answered for a minute")]
+    PeerGone,
     /// It was cancelled after packets had been sent.
     #[error("the message was cancelled while it was under way")]
     Cancelled,

@@ -142,7 +142,7 @@ const COUNTERS: &[Series<Counters, u64>] = &[
         ("refused", |c| c.calls.requests_refused),
         ("malformed", |c| c.calls.malformed),
     ]),
-    (family("cloudburst_requests_withdrawn_total", Unit::Count, "", "Requests that their callers withdrew, before or after the application took them."), &[
+    (family("cloudburst_requests_withdrawn_total", Unit::Count, "", "Requests that their callers withdrew, before or after the application took them, or whose callers are gone."), &[
         ("", |c| c.calls.requests_withdrawn),
     ]),
     (family("cloudburst_requests_served_total", Unit::Count, "outcome", "Requests that the application took, by what it did with them."), &[

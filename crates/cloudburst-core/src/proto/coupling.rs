@@ -2,9 +2,10 @@
 
 use super::calls::{Prepared, refusal, response, withdrawal};
 use super::{
-    CallId, Event, ReceiverEvent, SendOptions, Sender, SenderEvent, Transceiver, Transmit,
+    CallId, Departure, Event, ReceiverEvent, SendOptions, Sender, SenderEvent, Transceiver,
+    Transmit,
 };
-use crate::error::StartError;
+use crate::error::{Indeterminate, StartError};
 use crate::path::Via;
 use crate::time::Instant;
 use crate::wire::{Kind, Role, WireError};
@@ -60,6 +61,25 @@ impl Transceiver {
             // A datagram of no known kind.
             Err(_) => receiver.counters.malformed += 1,
         }
+        if self.sender.has_departures() {
+            for departure in self.sender.take_departures() {
+                self.on_departed(now, departure);
+            }
+        }
+    }
+
+    /// Watches the peers that calls depend on, if that is due.
+    pub(super) fn watch(&mut self, now: Instant) {
+        let Some(peers) = self.calls.watch(now) else { return };
+        for peer in self.sender.watch(now, peers) {
+            let why = Indeterminate::PeerGone;
+            self.on_departed(now, Departure { peer, why, may_answer: false });
+        }
+    }
+
+    fn on_departed(&mut self, now: Instant, departure: Departure) {
+        let queued = self.receiver.withdraw_all(departure.peer);
+        self.calls.on_departed(now, departure, queued);
     }
 
     /// Shows peers where this endpoint is now, after its own addresses have changed: those that it has

@@ -262,6 +262,7 @@ impl Transceiver {
         self.sender.handle_timeout(now);
         self.receiver.handle_timeout(now);
         self.calls.handle_timeout(now);
+        self.watch(now);
     }
 
     /// Reports that the host did not send `transmit`. To the protocol, this is a loss like any

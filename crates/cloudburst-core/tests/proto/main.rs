@@ -15,6 +15,7 @@ mod connect;
 mod copies;
 mod dead_peers;
 mod delivery;
+mod departures;
 mod disorder;
 mod eavesdropper;
 mod ending;

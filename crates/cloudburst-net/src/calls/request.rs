@@ -82,8 +82,8 @@ impl Request {
     /// Whether the response is no longer awaited: the caller has abandoned the call, its deadline has passed,
     /// or this endpoint has stopped.
     ///
-    /// A caller that abandons a call tells the callee once it knows that the callee has the request. If the
-    /// caller dies, or one of the ends does not support this, only the deadline applies.
+    /// A caller that abandons a call tells the callee. One that restarts or leaves is noticed within seconds, and
+    /// one that does not answer any more after about a minute.
     pub fn is_cancelled(&self) -> bool {
         self.cancellation.0.is_cancelled()
     }

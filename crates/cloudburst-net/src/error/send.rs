@@ -192,6 +192,12 @@ pub enum SendError {
          under way; ask the peer before sending again"
     )]
     PeerRestarted,
+    /// The callee has the request, and nothing was heard from it for about a minute.
+    #[error(
+        "perhaps not delivered: the peer has not answered for a minute; check whether it is running and \
+         reachable"
+    )]
+    PeerGone,
     /// The message was cancelled after packets of it had been sent.
     #[error("perhaps not delivered: the message was cancelled while it was under way")]
     CancelledLate,
@@ -271,6 +277,7 @@ impl SendError {
                 | Self::PartlySent(_)
                 | Self::PathMtu(_)
                 | Self::PeerRestarted
+                | Self::PeerGone
                 | Self::CancelledLate
                 | Self::Closed
                 | Self::NoResponse
@@ -326,6 +333,7 @@ impl From<Indeterminate> for SendError {
             Indeterminate::Local(error) => Self::PartlySent(error),
             Indeterminate::Mtu(bytes) => Self::PathMtu(bytes),
             Indeterminate::PeerRestarted => Self::PeerRestarted,
+            Indeterminate::PeerGone => Self::PeerGone,
             Indeterminate::Cancelled => Self::CancelledLate,
         }
     }
@@ -369,7 +377,7 @@ impl From<SendError> for io::Error {
             | SendError::PathMtu(_)
             | SendError::NoResponse => io::ErrorKind::TimedOut,
             SendError::OtherVersion { .. } => io::ErrorKind::Unsupported,
-            SendError::PeerRestarted => io::ErrorKind::ConnectionReset,
+            SendError::PeerRestarted | SendError::PeerGone => io::ErrorKind::ConnectionReset,
             SendError::Closed => io::ErrorKind::ConnectionAborted,
             SendError::OutOfIds
             | SendError::Cancelled
@@ -467,6 +475,7 @@ mod tests {
             (SendError::PartlySent(LocalError::Denied), true, true),
             (SendError::PathMtu(1_280), true, true),
             (SendError::PeerRestarted, false, true),
+            (SendError::PeerGone, false, true),
             (SendError::CancelledLate, false, true),
             (SendError::Closed, false, true),
             (SendError::NoResponse, true, true),
@@ -504,6 +513,7 @@ mod tests {
             Indeterminate::Local(local),
             Indeterminate::Mtu(1_280),
             Indeterminate::PeerRestarted,
+            Indeterminate::PeerGone,
             Indeterminate::Cancelled,
         ] {
             let error = SendError::from(CallFailure::Unknown(reason));

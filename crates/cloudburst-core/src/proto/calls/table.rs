@@ -3,22 +3,27 @@
 use super::frame::{
     CallId, IncomingRequest, Prepared, RequestId, parse_response, parse_withdrawal,
 };
-use crate::error::{CallFailure, Outcome};
+use crate::error::{CallFailure, Indeterminate, Outcome};
 use crate::id::MessageId;
 use crate::latency::LatencyHistogram;
-use crate::proto::Message;
 use crate::proto::indexed::Indexed;
+use crate::proto::{Departure, Message};
 use crate::rng::Seed;
 use crate::time::Instant;
 use bytes::Bytes;
 use core::time::Duration;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
 /// The maximum number of withdrawals that are remembered because they may have overtaken their requests.
 // The oldest is displaced. Overtaking takes milliseconds, and its price is that a handler runs on.
 const MAX_EARLY: usize = if cfg!(feature = "small-limits") { 8 } else { 1_024 };
+
+/// How often the peers of calls and requests that have lasted for this long are watched.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// How long a call waits for its response once its callee is known to be gone.
+const LAST_RESPONSE: Duration = Duration::from_millis(200);
 
 /// Counters of the calls that an endpoint has made and served since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,7 +65,8 @@ pub struct CallCounters {
     /// Requests that were refused because this endpoint was closing. The application has not seen
     /// them.
     pub requests_refused: u64,
-    /// Requests that their callers withdrew, before or after the application took them.
+    /// Requests that their callers withdrew, before or after the application took them, or whose callers are
+    /// gone.
     pub requests_withdrawn: u64,
     /// Handlers that panicked; their requests are unanswered.
     pub handlers_panicked: u64,
@@ -94,6 +100,10 @@ pub struct CallTable {
     /// with others that have arrived since.
     early: HashSet<RequestId>,
     early_order: VecDeque<RequestId>,
+    /// When to watch the peers of calls and requests that have lasted for long.
+    watch_at: Option<Instant>,
+    /// The requests that the application had when this was last done.
+    long_open: HashSet<RequestId>,
     counters: CallCounters,
     /// Of calls that got an answer, from when they began.
     pub(in crate::proto) answered: LatencyHistogram,
@@ -120,6 +130,8 @@ struct Waiting {
     until: Instant,
     /// Whether the callee has the request.
     delivered: bool,
+    /// Why the callee, which has the request, will not respond any more.
+    departed: Option<Indeterminate>,
 }
 
 /// A call whose caller no longer waits.
@@ -148,6 +160,8 @@ impl CallTable {
             withdrawn: VecDeque::new(),
             early: HashSet::new(),
             early_order: VecDeque::new(),
+            watch_at: None,
+            long_open: HashSet::new(),
             counters: CallCounters::default(),
             answered: LatencyHistogram::default(),
             served: LatencyHistogram::default(),
@@ -174,9 +188,12 @@ impl CallTable {
     ) {
         let until = now + call.timeout;
         self.timers.set(call.id, Some(until));
-        self.waiting
-            .insert(call.id, Waiting { peer, request, since: now, until, delivered: false });
+        self.waiting.insert(
+            call.id,
+            Waiting { peer, request, since: now, until, delivered: false, departed: None },
+        );
         self.requests.insert(request, call.id);
+        self.watch_at.get_or_insert(now + WATCH_EVERY);
     }
 
     /// Forgets a call whose caller no longer waits. Returns `None` if the call has ended.
@@ -237,6 +254,7 @@ impl CallTable {
         let mut request = self.parse(now, message)?;
         request.taken_at = now;
         self.open.set(request.id(), Some(request.deadline));
+        self.watch_at.get_or_insert(now + WATCH_EVERY);
         self.counters.requests_received += 1;
         Some(request)
     }
@@ -305,6 +323,52 @@ impl CallTable {
         self.open.contains(id)
     }
 
+    /// The peers that calls and requests depend on which have lasted for some time, if it is time to watch
+    /// them.
+    // Short calls depend on no check, and a table of all of them would cost each of them more.
+    pub(in crate::proto) fn watch(&mut self, now: Instant) -> Option<BTreeSet<SocketAddr>> {
+        self.watch_at.take_if(|at| *at <= now)?;
+        let is_long = |call: &&Waiting| call.delivered && call.since + WATCH_EVERY <= now;
+        let callees = self.waiting.values().filter(is_long).map(|call| call.peer);
+        let open: HashSet<RequestId> = self.open.iter().map(|(id, _)| id).collect();
+        let callers = open.intersection(&self.long_open).map(|id| id.peer);
+        let peers = callees.chain(callers).collect();
+        if !open.is_empty() || !self.waiting.is_empty() {
+            self.watch_at = Some(now + WATCH_EVERY);
+        }
+        self.long_open = open;
+        Some(peers)
+    }
+
+    /// Handles the departure of a peer: nobody waits for the responses to its requests. Calls whose requests it
+    /// has end soon, unless it `may_answer`: a response may be on its way.
+    /// `queued` requests of it were in the application's queue.
+    pub(in crate::proto) fn on_departed(
+        &mut self,
+        now: Instant,
+        departure: Departure,
+        queued: u64,
+    ) {
+        self.counters.requests_withdrawn += queued;
+        let Departure { peer, why, may_answer } = departure;
+        let mut withdrawn: Vec<RequestId> =
+            self.open.iter().map(|(id, _)| id).filter(|id| id.peer == peer).collect();
+        // Sorted, so that the order does not change from run to run.
+        withdrawn.sort_unstable();
+        for id in withdrawn {
+            self.on_withdrawn(id, false);
+        }
+        if may_answer {
+            return;
+        }
+        for (id, call) in &mut self.waiting {
+            if call.peer == peer && call.delivered && call.departed.is_none() {
+                call.departed = Some(why);
+                self.timers.set(*id, Some(call.until.min(now + LAST_RESPONSE)));
+            }
+        }
+    }
+
     /// The number of requests that the application has and whose callers still wait.
     pub(crate) fn open_requests(&self) -> usize {
         self.open.len()
@@ -351,8 +415,9 @@ impl CallTable {
     /// about requests whose callers have stopped waiting.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(id) = self.timers.pop_due(now) {
-            if self.waiting.get(&id).is_some_and(|waiting| waiting.delivered) {
-                self.fail(id, CallFailure::Deadline);
+            if let Some(call) = self.waiting.get(&id).filter(|call| call.delivered) {
+                let departed = call.departed.filter(|_| now < call.until);
+                self.fail(id, departed.map_or(CallFailure::Deadline, CallFailure::Unknown));
             }
         }
         while let Some(id) = self.open.pop_due(now) {
@@ -362,7 +427,8 @@ impl CallTable {
 
     /// When [`handle_timeout`](Self::handle_timeout) is next due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        [self.timers.first_rank(), self.open.first_rank()].into_iter().flatten().min()
+        let timers = [self.timers.first_rank(), self.open.first_rank(), self.watch_at];
+        timers.into_iter().flatten().min()
     }
 
     /// The next call that ended, and how.
@@ -490,7 +556,9 @@ mod tests {
         calls.handle_timeout(DUE);
         calls.check_invariants();
         assert_eq!(calls.poll_ended(), Some((id, Err(CallFailure::Deadline))));
-        assert_eq!((calls.poll_ended(), calls.poll_timeout()), (None, None));
+        assert_eq!(calls.poll_ended(), None);
+        assert_eq!(calls.watch(DUE + WATCH_EVERY), Some(BTreeSet::new()));
+        assert_eq!(calls.poll_timeout(), None);
     }
 
     #[test]

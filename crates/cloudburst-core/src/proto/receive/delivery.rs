@@ -11,6 +11,7 @@ use crate::proto::observe::{Observation, emit};
 use crate::wire::answer::NONE_ACKNOWLEDGED;
 use crate::wire::symbol::MIN_SYMBOL_LEN;
 use crate::wire::{RejectReason, Role};
+use std::net::SocketAddr;
 
 /// The number of messages delivered last in a session that ends whose STOPs are sent again: as many
 /// as an ANSWER has capacity for beside the end of the session.
@@ -36,6 +37,19 @@ impl Receiver {
             self.deliver_waiting(Role::Request);
         }
         was_there
+    }
+
+    /// Takes all requests of a peer that is gone out of the application's queue. Returns their number.
+    pub(in crate::proto) fn withdraw_all(&mut self, peer: SocketAddr) -> u64 {
+        let requests = &mut self.inboxes[Role::Request as usize];
+        let mut taken = 0;
+        while requests.take_out(|message| message.peer == peer) {
+            taken += 1;
+        }
+        if taken > 0 {
+            self.deliver_waiting(Role::Request);
+        }
+        taken
     }
 
     /// The messages of `role` in the application's queue, oldest first.

@@ -137,6 +137,11 @@ impl Checks {
         self.0.range(first..=last).map(|(&id, check)| (id, check))
     }
 
+    /// The peer of the check with this nonce.
+    pub(super) fn peer_of(&self, nonce: u64) -> Option<SocketAddr> {
+        self.0.keys().find(|id| id.nonce == nonce).map(|id| id.peer)
+    }
+
     fn has_room_for(&self, peer: SocketAddr) -> bool {
         self.0.len() < MAX_CHECKS && self.of(peer).count() < MAX_OF_PEER
     }
@@ -249,7 +254,7 @@ impl Sender {
         tracing::trace!(peer = %address, ?purpose, ?end, "check ended");
         match purpose {
             Purpose::Mtu { len, path } => self.on_mtu_probe_ended(now, address, len, path, end),
-            Purpose::KeepAlive => {}
+            Purpose::KeepAlive => self.on_watch_ended(address, end),
         }
     }
 

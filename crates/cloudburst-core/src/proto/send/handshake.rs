@@ -3,6 +3,7 @@
 use super::hellos::{HelloOf, HelloRank};
 use super::liveness::Resume;
 use super::peers::with_port;
+use super::watch::Departure;
 use super::{Outgoing, Sender};
 use crate::config::Security;
 use crate::error::{Indeterminate, Outcome};
@@ -73,7 +74,7 @@ impl Sender {
             Ok(None) => return self.counters.forged += 1,
             Err(_) => return self.counters.malformed += 1,
         };
-        if self.on_retry(now, &retry).is_none() {
+        if self.on_retry(now, &retry).is_none() && !self.on_check_retry(now, retry.nonce) {
             self.counters.late_answers += 1;
         }
     }
@@ -291,6 +292,12 @@ impl Sender {
         if let Some(old) = &peer.session {
             let old_remote = old.remote;
             self.sessions.remove(&old.opener.session());
+            if old_remote != remote.incarnation {
+                // It may have a port of its own, and another endpoint have taken over the common one.
+                let may_answer = peer.port != address.port();
+                let why = Indeterminate::PeerRestarted;
+                self.departures.push(Departure { peer: address, why, may_answer });
+            }
             for id in peer.unfinished() {
                 step();
                 let Some(peer) = self.peers.get(&address) else { return };
@@ -340,6 +347,10 @@ impl Sender {
     /// peer has certainly not delivered.
     pub(super) fn on_ended(&mut self, now: Instant, address: SocketAddr, end: &Certificate) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
+        let why = Indeterminate::PeerRestarted;
+        self.departures.push(Departure { peer: address, why, may_answer: false });
+        // No call depends on it any more.
+        peer.watched = false;
         // A peer that says so again costs no more work for each message.
         if !peer.end_session() {
             return;

@@ -25,6 +25,7 @@ mod source;
 mod transfer;
 mod transmit;
 mod waiting;
+mod watch;
 
 use self::checks::{CheckId, Checks};
 pub use self::counters::SenderCounters;
@@ -40,6 +41,7 @@ use self::transfer::Transfer;
 use self::transmit::{MAX_PARTS, ProbeDue};
 pub(super) use self::transmit::{headers, headers_to};
 use self::waiting::{Flow, Line, Ticket, Waiting};
+pub(super) use self::watch::Departure;
 use super::indexed::Indexed;
 use super::session::Identity;
 use super::stats::SentTo;
@@ -58,7 +60,7 @@ use crate::wire::symbol::MAX_MESSAGE_ID;
 use bytes::Bytes;
 use core::time::Duration;
 use foldhash::{HashMap, HashMapExt};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -112,6 +114,10 @@ pub(crate) struct Sender {
     probes_due: VecDeque<ProbeDue>,
     hellos: Hellos,
     checks: Checks,
+    /// Peers that calls depend on.
+    watched: BTreeSet<SocketAddr>,
+    /// Peers that have ended or were replaced, for calls that depend on them.
+    departures: Vec<Departure>,
     /// Unresponsive peers to which retries are due, in turn.
     retries_due: Indexed<SocketAddr, u64>,
     /// Spaces these retries.
@@ -201,6 +207,8 @@ impl Sender {
             limit,
             hellos: Hellos::new(capacity, config.rate / LIVENESS_SHARE),
             checks: Checks::default(),
+            watched: BTreeSet::new(),
+            departures: Vec::new(),
             retries_due: Indexed::default(),
             retries: Pacer::new(capacity, config.rate / LIVENESS_SHARE),
             config,

@@ -4,6 +4,7 @@ use super::liveness::{Liveness, Resume};
 use super::path_mtu::PathMtu;
 use super::rtt::Rtt;
 use super::transfer::{SentLog, Transfer};
+use super::watch::LostChecks;
 use crate::error::{LocalError, Outcome, Rejection};
 use crate::id::{ConnectId, Incarnation, MessageId};
 use crate::naming::is_alias;
@@ -59,6 +60,9 @@ pub(super) struct Peer {
     /// Connects that wait for the session.
     pub(super) connects: BTreeSet<ConnectId>,
     pub(super) liveness: Liveness,
+    /// Whether a call depends on it.
+    pub(super) watched: bool,
+    pub(super) lost_checks: LostChecks,
 }
 
 #[derive(Debug)]
@@ -119,6 +123,8 @@ impl Peer {
             missing: VecDeque::new(),
             connects: BTreeSet::new(),
             liveness: Liveness::default(),
+            watched: false,
+            lost_checks: LostChecks::default(),
         }
     }
 
@@ -376,9 +382,9 @@ impl Peer {
         self.messages.is_empty()
     }
 
-    /// Whether nothing waits for the peer: no message and no connect.
+    /// Whether nothing waits for the peer: no message, no connect and no call.
     pub(super) fn is_idle(&self) -> bool {
-        self.messages.is_empty() && self.connects.is_empty()
+        self.messages.is_empty() && self.connects.is_empty() && !self.watched
     }
 
     /// When the peer was last heard from, if nothing waits for it. The peer that has been idle for

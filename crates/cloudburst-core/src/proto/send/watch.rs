@@ -1,0 +1,111 @@
+//! Watches the peers that calls depend on, so that one that is gone is noticed.
+//!
+//! A watched peer from which nothing was heard for [`WATCH_EVERY`] is checked. If it answers by RETRY, it does
+//! not hold the session: a handshake finds out whether another incarnation is there. If it does not answer at
+//! all, it is gone after [`MAX_LOST`] checks.
+
+use super::Sender;
+use super::checks::{CheckEnd, Purpose};
+use crate::error::Indeterminate;
+use crate::time::Instant;
+use core::time::Duration;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+/// The time without a packet of a watched peer after which it is checked.
+const WATCH_EVERY: Duration = Duration::from_secs(5);
+/// Lost checks in a row after which a peer is gone: about a minute.
+// Most outages are shorter. Checks are counted and not seconds, because this host may have slept meanwhile.
+const MAX_LOST: u32 = 12;
+
+/// Checks of a peer that were lost in a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LostChecks {
+    count: u32,
+    /// When the peer was last heard from before them.
+    heard: Instant,
+}
+
+/// A peer that is certain not to answer, or not known to be there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::proto) struct Departure {
+    pub(in crate::proto) peer: SocketAddr,
+    pub(in crate::proto) why: Indeterminate,
+    /// Whether the incarnation may still be there, and answer what it has.
+    pub(in crate::proto) may_answer: bool,
+}
+
+impl LostChecks {
+    fn on_lost(&mut self, heard: Instant) {
+        if heard > self.heard {
+            *self = Self { count: 0, heard };
+        }
+        self.count += 1;
+    }
+
+    fn is_gone(&self, heard: Instant) -> bool {
+        heard <= self.heard && self.count >= MAX_LOST
+    }
+}
+
+impl Sender {
+    /// Watches these peers and no others. Returns those that are gone.
+    pub(in crate::proto) fn watch(
+        &mut self,
+        now: Instant,
+        peers: BTreeSet<SocketAddr>,
+    ) -> Vec<SocketAddr> {
+        let before = core::mem::replace(&mut self.watched, peers.clone());
+        for &address in before.symmetric_difference(&peers) {
+            let Some(peer) = self.peers.get_mut(&address) else { continue };
+            peer.watched = peers.contains(&address) && !peer.is_over();
+            if peer.watched && !peer.liveness.is_verified() {
+                self.begin_handshake(now, address);
+            }
+            self.reschedule_peer(address);
+        }
+        let mut gone = Vec::new();
+        for address in peers {
+            let Some(peer) = self.peers.get(&address) else {
+                gone.push(address);
+                continue;
+            };
+            let heard = peer.liveness.last_heard();
+            if peer.lost_checks.is_gone(heard) {
+                gone.push(address);
+            } else if now.saturating_since(heard) >= WATCH_EVERY {
+                self.check(now, address, Purpose::KeepAlive);
+            }
+        }
+        gone
+    }
+
+    /// Handles the end of a check that asks whether a peer is there.
+    pub(super) fn on_watch_ended(&mut self, address: SocketAddr, end: CheckEnd) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        match end {
+            CheckEnd::Lost => peer.lost_checks.on_lost(peer.liveness.last_heard()),
+            CheckEnd::Answered(_) => peer.lost_checks = LostChecks::default(),
+        }
+    }
+
+    /// Handles a RETRY in answer to a check: whoever is at the address of a peer does not hold the session.
+    /// Returns whether the nonce is that of a check.
+    pub(super) fn on_check_retry(&mut self, now: Instant, nonce: u64) -> bool {
+        let Some(address) = self.checks.peer_of(nonce) else { return false };
+        if self.peers.get(&address).is_some_and(|peer| !peer.is_idle()) {
+            self.drop_checks(address);
+            self.begin_handshake(now, address);
+        }
+        true
+    }
+
+    pub(in crate::proto) fn has_departures(&self) -> bool {
+        !self.departures.is_empty()
+    }
+
+    /// The peers that have ended or were replaced since this was last called.
+    pub(in crate::proto) fn take_departures(&mut self) -> Vec<Departure> {
+        core::mem::take(&mut self.departures)
+    }
+}
