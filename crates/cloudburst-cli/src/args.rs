@@ -314,9 +314,9 @@ pub struct CommonArgs {
     #[arg(long, value_name = "NAME", default_value = "tiny-queues")]
     pub fabric: Fabric,
 
-    /// Bytes of the longest IP packet to send, 576 to 65535: what every link on the way carries. More
-    /// than 1500 needs jumbo frames, and tunnels carry less, such as 1450 over VXLAN and 1420 over WireGuard
-    #[arg(long, value_name = "BYTES", default_value = "1500",
+    /// Bytes of the longest IP packet to send, 576 to 65535. What the path carries is found out, from 1280
+    /// up to this; set it where the path carries less than 1280
+    #[arg(long, value_name = "BYTES", default_value = "9000",
         value_parser = clap::value_parser!(u16).range(576..))]
     pub mtu: u16,
 

@@ -3,7 +3,7 @@
 use crate::driver::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::BuildError;
-use crate::io::{UdpConfig, UdpIo, canonical, link_speed};
+use crate::io::{Routes, UdpConfig, UdpIo, canonical, link_speed};
 use crate::path_map::{PathMap, is_of_a_host};
 use crate::paths::{Addresses, Resolver};
 use crate::qlog::Qlog;
@@ -15,6 +15,7 @@ use rand::rngs::SysRng;
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The default size in bytes to request for each socket buffer. See [`Builder::socket_buffers`].
 pub const DEFAULT_SOCKET_BUFFERS: usize = 4 << 20;
@@ -369,7 +370,16 @@ impl Parts {
             .collect::<Vec<_>>();
         let ip = self.bind.ip();
         let addresses = Addresses::new(ip, ports, self.known_as);
-        let resolver = Resolver { bind: ip, order: self.config.order, addresses: addresses.into() };
+        let routes = Routes::of(ip);
+        if let Err(error) = &routes {
+            tracing::debug!(%error, "no socket that asks for the MTU of routes");
+        }
+        let resolver = Resolver {
+            bind: ip,
+            order: self.config.order,
+            addresses: addresses.into(),
+            routes: routes.ok().map(Arc::new),
+        };
         let path_map = Box::new(resolver.resolve(self.paths.clone(), &self.paths, &io)?);
         let mut protocol = proto::Transceiver::new(
             self.config.clone(),

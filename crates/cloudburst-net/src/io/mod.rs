@@ -23,7 +23,7 @@
 //! | `send`, `encapsulate`, `loss` | sending batches; encapsulation; datagrams that the system refuses |
 //! | `receive`, `poller` | receiving batches; waiting for them, and ending such waits |
 //! | `filter` | system calls that a seccomp filter may refuse |
-//! | `link_speed` | the link speed that the system reports |
+//! | `link_speed`, `route_mtu` | the speed of a link and the MTU of a route that the system reports |
 //! | `source` | the local address that packets arrive at or leave from |
 //! | `marks` | DSCP and ECN of outgoing and arriving packets |
 //! | `counters` | the counters of all of these |
@@ -39,6 +39,7 @@ mod marks;
 mod poller;
 mod ports;
 mod receive;
+mod route_mtu;
 mod send;
 mod socket;
 mod sockets;
@@ -50,6 +51,7 @@ pub use counters::{EcnCounts, IoCounters, RefusedDatagrams};
 pub(crate) use egresses::EgressNumbers;
 pub(crate) use encapsulate::OUTER_LEN;
 pub use poller::Ready;
+pub(crate) use route_mtu::Routes;
 pub use socket::GrantedBuffers;
 pub(crate) use socket::canonical;
 pub use udp::UdpIo;

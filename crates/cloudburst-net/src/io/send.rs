@@ -152,6 +152,7 @@ impl Sockets {
         let segment = segment.as_ref().map(ControlMessage::UdpGsoSegments);
         let mark = to.mark.as_ref().map(Mark::control);
         let mut source = to.source.as_ref().map(Source::control);
+        let mut is_refused = false;
         loop {
             let control: ArrayVec<_, 3> = [segment, mark, source].into_iter().flatten().collect();
             let sent = sendmsg(
@@ -164,6 +165,8 @@ impl Sockets {
             match sent {
                 Ok(_) => return Ok(()),
                 Err(Errno::EINTR) => {}
+                // Perhaps of an earlier packet, by an ICMP message that anyone may have sent.
+                Err(Errno::EMSGSIZE) if !core::mem::replace(&mut is_refused, true) => {}
                 // The host may have lost the source address. Peers accept packets from another one.
                 Err(Errno::EINVAL | Errno::ENETUNREACH | Errno::EADDRNOTAVAIL)
                     if source.take().is_some() => {}

@@ -16,6 +16,27 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 #[derive(Clone, Copy, Debug)]
 struct FlowInfoSend;
 
+/// The options that forbid fragments of IPv4 and IPv6 packets.
+#[derive(Clone, Copy, Debug)]
+struct MtuDiscover;
+#[derive(Clone, Copy, Debug)]
+struct Ipv6MtuDiscover;
+
+nix::setsockopt_impl!(
+    MtuDiscover,
+    libc::IPPROTO_IP,
+    libc::IP_MTU_DISCOVER,
+    i32,
+    sockopt::SetStruct<i32>
+);
+nix::setsockopt_impl!(
+    Ipv6MtuDiscover,
+    libc::IPPROTO_IPV6,
+    libc::IPV6_MTU_DISCOVER,
+    i32,
+    sockopt::SetStruct<i32>
+);
+
 nix::setsockopt_impl!(
     FlowInfoSend,
     libc::IPPROTO_IPV6,
@@ -179,6 +200,16 @@ fn set_options(
     family: Family,
     tos: u8,
 ) -> Result<(), BuildError> {
+    // Packets are sent whole or not at all, whatever ICMP has told the system: the endpoint finds out
+    // itself what a path carries, and a fragment that is lost loses all others of its packet.
+    if family != Family::V6 {
+        setsockopt(socket, MtuDiscover, &libc::IP_PMTUDISC_PROBE)
+            .map_err(|e| failed("IP_MTU_DISCOVER", e))?;
+    }
+    if family != Family::V4 {
+        setsockopt(socket, Ipv6MtuDiscover, &libc::IPV6_PMTUDISC_PROBE)
+            .map_err(|e| failed("IPV6_MTU_DISCOVER", e))?;
+    }
     // Failures are harmless: without these, more packets are dropped, or drops and marks are not seen.
     let _ = setsockopt(socket, sockopt::UdpGroSegment, &true);
     let _ = setsockopt(socket, sockopt::RxqOvfl, &1);

@@ -1,7 +1,7 @@
 //! Resolves path maps to the egresses of an endpoint.
 
 use super::addresses::Addresses;
-use crate::io::{EgressNumbers, OUTER_LEN, UdpIo};
+use crate::io::{EgressNumbers, OUTER_LEN, Routes, UdpIo};
 use crate::limits::MAX_OUTER;
 use crate::path_map::{Needs, PathMap, PathMapError, Uniform, is_host};
 use cloudburst_core::naming::Naming;
@@ -18,6 +18,7 @@ pub(crate) struct Resolved {
     pub(crate) whole: PathMap,
     egresses: EgressNumbers,
     addresses: Arc<Addresses>,
+    routes: Option<Arc<Routes>>,
 }
 
 /// What all path maps of an endpoint share, and the settings that they must suit.
@@ -26,6 +27,8 @@ pub(crate) struct Resolver {
     pub(crate) bind: IpAddr,
     pub(crate) order: Order,
     pub(crate) addresses: Arc<Addresses>,
+    /// `None` if the system does not tell the MTU of routes.
+    pub(crate) routes: Option<Arc<Routes>>,
 }
 
 impl Resolver {
@@ -50,7 +53,9 @@ impl Resolver {
         if outer.iter().any(|ip| !egresses.outer.contains_key(ip)) {
             return Err(PathMapError::TooManyOuter { given: map.to_string(), most: MAX_OUTER });
         }
-        Ok(Resolved { map, whole, egresses, addresses: self.addresses.clone() })
+        let addresses = self.addresses.clone();
+        let routes = self.routes.clone();
+        Ok(Resolved { map, whole, egresses, addresses, routes })
     }
 }
 
@@ -143,6 +148,10 @@ impl PathResolver for Resolved {
 
     fn overhead(&self, via: Via) -> usize {
         if via.egress < self.egresses.sockets + self.egresses.labels { 0 } else { OUTER_LEN }
+    }
+
+    fn mtu(&self, via: Via) -> Option<usize> {
+        self.routes.as_ref()?.mtu(via.remote)
     }
 
     fn naming(&self, address: SocketAddr) -> Naming {

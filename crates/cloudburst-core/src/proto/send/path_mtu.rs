@@ -254,7 +254,9 @@ impl Sender {
             }
         }
         let allowed = routes.into_iter().filter_map(|via| self.resolver.mtu(via)).min();
-        let allowed = allowed.unwrap_or(self.config.usual_mtu()).max(least).min(self.config.mtu);
+        let Some(allowed) = allowed.map(|mtu| mtu.max(least).min(self.config.mtu)) else {
+            return false;
+        };
         let lowers = allowed < peer.mtu.size;
         peer.mtu.ceiling = allowed;
         if lowers {

@@ -140,7 +140,7 @@ fn a_firewall_of_this_host_is_named() -> Result<(), Failed> {
     expect(&receiver, b"hello")
 }
 
-/// Packets that have become too long go in fragments.
+/// Packets that have become too long for the interface are cut again.
 fn a_send_outlives_a_smaller_mtu() -> Result<(), Failed> {
     let wire = Wire::up()?;
     let sender = endpoint(&wire.left, |on| on)?;

@@ -73,7 +73,7 @@ fn flood(
     Ok(())
 }
 
-/// Packets that have become too long go one by one, in fragments.
+/// Messages whose packets have become too long for the interface are cut again.
 pub(crate) fn outlive_a_smaller_mtu() -> Result<(), Failed> {
     let wire = Wire::up()?;
     let (sender, receiver) = pair(&wire)?;
@@ -82,17 +82,14 @@ pub(crate) fn outlive_a_smaller_mtu() -> Result<(), Failed> {
         wire.left.command("ip", "link set wire mtu 1280")?;
         Ok(())
     })?;
-    assert_eq!(errors(&sender).too_large, 0, "{:?}", errors(&sender));
+    let refused = errors(&sender).too_large;
+    assert!(0 < refused && refused < 200, "{:?}", errors(&sender));
+    assert_eq!(sender.peers()[0].sent.mtu, 1_280);
     let before = calls();
     sender.send(receiver.local_addr(), bytes(LARGE, 1)).wait()?;
-    let after = calls();
-    let datagrams = after.datagrams_sent - before.datagrams_sent;
-    assert_eq!(after.batches_sent - before.batches_sent, datagrams, "what is too long goes singly");
-    // The device was not to blame: calls carry many packets again once it takes them.
-    wire.left.command("ip", "link set wire mtu 1500")?;
-    let before = calls();
-    sender.send(receiver.local_addr(), bytes(LARGE, 2)).wait()?;
-    assert!(calls().batches_sent - before.batches_sent < 33, "of 66 packets");
+    // The device was not to blame: calls carry many packets.
+    assert!(calls().batches_sent - before.batches_sent < 40, "of 78 packets");
+    assert_eq!(errors(&sender).too_large, refused);
     assert_eq!(calls().gso_fallbacks, 0);
     Ok(())
 }

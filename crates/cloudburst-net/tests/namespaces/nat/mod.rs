@@ -4,6 +4,7 @@
 
 mod destination;
 mod firewall;
+mod narrow;
 mod rig;
 mod source;
 
@@ -17,5 +18,8 @@ pub(crate) fn available() -> Result<(), Error> {
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    [source::tests(), destination::tests(), firewall::tests()].into_iter().flatten().collect()
+    [source::tests(), destination::tests(), firewall::tests(), narrow::tests()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

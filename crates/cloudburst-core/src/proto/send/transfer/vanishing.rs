@@ -3,10 +3,11 @@
 use crate::time::Instant;
 use core::time::Duration;
 
-/// The number of RTOs in which symbols were sent and none arrived that is no longer bad luck.
-const PERSISTENT: u32 = 3;
+/// The number of RTOs in which symbols were sent and none arrived that is no longer bad luck, nor the queue
+/// of many senders to one receiver.
+const PERSISTENT: u32 = 5;
 /// An endless burst has no RTOs: this many times the source symbols of the message count as one.
-const MUCH: usize = 8;
+const MUCH: usize = 4;
 
 /// How long symbols have vanished.
 ///
@@ -26,7 +27,7 @@ impl Vanishing {
     /// Handles `packets` symbols of a message of `source_symbols`.
     pub(super) const fn on_sent(&mut self, packets: usize, source_symbols: usize) {
         self.sent += packets;
-        if self.sent > MUCH * source_symbols + 256 {
+        if self.sent > MUCH * source_symbols + 128 {
             self.rtos += 1;
             self.sent = 0;
         }
