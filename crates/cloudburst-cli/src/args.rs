@@ -21,9 +21,9 @@ Security: both ends must have the same 32-byte key, written as 64 hexadecimal di
 
 Exit codes:
   0    every file is at the receiver, verified, durable and under its name
-  1    at least one file is not, or may not be: no answer, a refusal, a full receiver, another version of the
-       protocol, an ADDR that the receiver does not know as its own, or an entry of a directory that
-       cannot be read or sent under its name; the message says which
+  1    at least one file is not, or may not be: no answer, nothing that got through for --deadline, a
+       refusal, a full receiver, another version of the protocol, an ADDR that the receiver does not know as
+       its own, or an entry of a directory that cannot be read or sent under its name; the message says which
   2    the command line is invalid, or names a file that cannot be read; nothing was sent
   130  stopped by Ctrl-C, SIGTERM or SIGHUP
 

@@ -267,13 +267,18 @@ impl Outbound {
         self.repeats_finish
     }
 
-    fn stalls_at(&self) -> Option<Instant> {
+    /// Returns since when nothing has moved, while something is due from the receiver.
+    pub fn waits_since(&self) -> Option<Instant> {
         let waits = match self.phase {
             Phase::Offering | Phase::Finishing => !self.awaits_delivery,
             Phase::Sending => !self.under_way.is_empty(),
             Phase::Ended(_) => false,
         };
-        waits.then(|| self.last_progress + self.patience)
+        waits.then_some(self.last_progress)
+    }
+
+    fn stalls_at(&self) -> Option<Instant> {
+        self.waits_since().map(|since| since + self.patience)
     }
 
     fn alive_at(&self) -> Option<Instant> {

@@ -49,10 +49,15 @@ pub(crate) enum Failure {
     ByReceiver(Reason),
     /// Nothing moved.
     #[error(
-        "stalled: nothing got through for {} s; check the network, or allow more with --deadline",
-        .0.as_secs_f64()
+        "stalled: nothing got through for {} s, in packets of up to {mtu} bytes; check the network, or \
+         allow more with --deadline",
+        waited.as_secs_f64()
     )]
-    Stalled(Duration),
+    Stalled {
+        waited: Duration,
+        /// The MTU of the path, as far as discovered.
+        mtu: usize,
+    },
     /// All of the file arrived, but the receiver did not confirm that it is stored.
     #[error(
         "the receiver has all of it, but did not confirm within {} s that it is stored: check there",
@@ -110,7 +115,7 @@ impl Failure {
     /// Replaces a failure without an answer by its cause if `refusal` finds one.
     pub(crate) fn explained(self, refusal: impl FnOnce() -> Option<Self>) -> Self {
         match self {
-            Self::NoAnswer { .. } | Self::Stalled(_) => refusal().unwrap_or(self),
+            Self::NoAnswer { .. } | Self::Stalled { .. } => refusal().unwrap_or(self),
             other => other,
         }
     }
@@ -135,7 +140,7 @@ impl Failure {
             | Self::NoAnswer { .. }
             | Self::Busy { .. }
             | Self::Unreachable { .. }
-            | Self::Stalled(_)
+            | Self::Stalled { .. }
             | Self::Transport(_)
             | Self::Interrupted => true,
             Self::Refused(reason) | Self::ByReceiver(reason) => reason.is_interruption(),

@@ -18,6 +18,8 @@ const WINDOW: u16 = 4;
 /// The endpoint's deadline for a chunk. Stalled transfers are detected by [`Outbound`] instead: slow links
 /// are slow, not broken.
 const CHUNK_DEADLINE: Duration = Duration::from_secs(24 * 3600);
+/// How long nothing has moved, at least, when the user is told.
+const STALLED_AFTER: Duration = Duration::from_secs(2);
 /// How often to check whether parts of chunks have arrived.
 const POLL_EVERY: Duration = Duration::from_millis(100);
 
@@ -43,8 +45,10 @@ struct Transfer<'a> {
     reader: Reader,
     progress: Progress,
     cost: Cost,
-    /// STOPs that the endpoint had received at the last check.
-    stops: u64,
+    /// The reports on parts of messages that the endpoint had received at the last check.
+    reports: u64,
+    /// Whether the user was told that nothing moves.
+    is_stall_reported: bool,
 }
 
 /// Sends a file, and fills in its cost.
@@ -67,8 +71,10 @@ pub(super) fn send(
     let offer = Offer { files, chunk, size, patience, entry, sparse, attributes, name };
     let outbound = Outbound::new(Instant::now(), transfer, offer, WINDOW);
     let progress = session.ui.progress(input.name.as_str(), size);
-    let stops = session.courier.endpoint().counters().sender.stops_received;
-    let mut sending = Transfer { session, outbound, reader, progress, cost: *cost, stops };
+    let reports = session.courier.endpoint().counters().sender.progress_reports;
+    let is_stall_reported = false;
+    let mut sending =
+        Transfer { session, outbound, reader, progress, cost: *cost, reports, is_stall_reported };
     let result = sending.run(transfer);
     sending.session.courier.cancel_all();
     sending.progress.clear();
@@ -101,13 +107,14 @@ impl Transfer<'_> {
             let now = Instant::now();
             self.poll_counters(now);
             self.session.report_unresponsive(now);
+            self.report_stall(now);
             if self.outbound.is_finishing() {
                 self.progress.wait_for("waiting for the disk");
             }
             self.progress.tick(now);
             self.outbound.handle_timeout(now);
             if let Some(ending) = self.outbound.ending() {
-                return result_of(ending);
+                return result_of(ending, self.mtu());
             }
             self.transmit(id)?;
             let next_poll = Instant::now() + POLL_EVERY;
@@ -187,12 +194,39 @@ impl Transfer<'_> {
 
     /// Checks whether parts of chunks have arrived: on a slow link a chunk may take long.
     fn poll_counters(&mut self, now: Instant) {
-        let stops = self.session.courier.endpoint().counters().sender.stops_received;
-        if stops != self.stops {
-            self.stops = stops;
+        // STOPs would count signs of life, too, which arrive when chunks do not.
+        let reports = self.session.courier.endpoint().counters().sender.progress_reports;
+        if reports != self.reports {
+            self.reports = reports;
             self.outbound.handle_progress(now);
             self.progress.note_activity(now);
         }
+    }
+
+    /// Says once that nothing moves, where no progress line says so.
+    fn report_stall(&mut self, now: Instant) {
+        let Some(since) = self.outbound.waits_since() else { return };
+        let deadline = self.session.deadline;
+        if self.is_stall_reported
+            || self.progress.is_shown()
+            || now.duration_since(since) < (deadline / 3).max(STALLED_AFTER)
+        {
+            return;
+        }
+        self.is_stall_reported = true;
+        let waited = now.duration_since(since).as_secs();
+        let mtu = self.mtu();
+        let deadline = deadline.as_secs_f64();
+        self.session.ui.status(&format!(
+            "stalled: nothing got through for {waited} s, in packets of up to {mtu} bytes; giving up after \
+             {deadline} s"
+        ));
+    }
+
+    /// The MTU of the path to the receiver, as far as discovered.
+    fn mtu(&self) -> usize {
+        let peer = self.session.courier.endpoint().peer(self.session.peer);
+        peer.map_or(0, |peer| peer.sent.mtu)
     }
 
     fn transmit(&mut self, id: TransferId) -> Result<(), Failure> {
@@ -243,13 +277,13 @@ impl Transfer<'_> {
     }
 }
 
-const fn result_of(ending: Ending) -> Result<(), Failure> {
+const fn result_of(ending: Ending, mtu: usize) -> Result<(), Failure> {
     Err(match ending {
         Ending::Done => return Ok(()),
         Ending::Refused(reason) => Failure::Refused(reason),
         Ending::Failed(reason) => Failure::ByReceiver(reason),
         Ending::Indeterminate(reason) => Failure::IndeterminateByReceiver(reason),
-        Ending::Stalled(waited) => Failure::Stalled(waited),
+        Ending::Stalled(waited) => Failure::Stalled { waited, mtu },
         Ending::Unconfirmed(waited) => Failure::Unconfirmed(waited),
     })
 }

@@ -11,6 +11,7 @@ mod doctor;
 mod fabric;
 mod killed;
 mod lossy;
+mod narrow;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use lossy::messages;
@@ -54,6 +55,14 @@ fn main() {
         (
             "a_killed_receiver_is_reported_by_its_closed_port",
             killed::a_killed_receiver_is_reported_by_its_closed_port,
+        ),
+        (
+            "a_file_crosses_a_link_that_drops_long_packets",
+            narrow::a_file_crosses_a_link_that_drops_long_packets,
+        ),
+        (
+            "a_transfer_of_which_nothing_arrives_ends_though_signs_of_life_do",
+            narrow::a_transfer_of_which_nothing_arrives_ends_though_signs_of_life_do,
         ),
         ("four_spines_are_four_paths", fabric::four_spines_are_four_paths),
         ("a_dead_spine_is_reported", fabric::a_dead_spine_is_reported),

@@ -202,16 +202,22 @@ impl Sender {
                     return self.counters.false_stops += 1;
                 }
                 transfer.on_block_done(now, block, next, source);
-                transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths, rto);
+                let is_new =
+                    transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths, rto);
+                self.counters.progress_reports += u64::from(is_new);
                 transfer.on_progress(now, rto);
             }
             Verdict::Nack { needed, arrivals } => {
-                transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths, rto);
+                let is_new =
+                    transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths, rto);
+                self.counters.progress_reports += u64::from(is_new);
                 transfer.on_progress(now, rto);
                 transfer.on_feedback(block, acknowledged, u32::from(needed));
             }
             Verdict::Pull { credit, fin, arrivals } => {
-                transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths, rto);
+                let is_new =
+                    transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths, rto);
+                self.counters.progress_reports += u64::from(is_new);
                 transfer.on_progress(now, rto);
                 let pull = Pull { acknowledged, credit, fin };
                 transfer.on_pull(now, block, pull, next, rto);

@@ -32,6 +32,8 @@ pub struct SenderCounters {
     pub pulls_received: u64,
     /// BUSY reports, late ones among them.
     pub busy_received: u64,
+    /// Reports by which more symbols of a message had arrived that was not complete by then.
+    pub progress_reports: u64,
     /// STOP reports whose digest is not that of the block or the message.
     pub false_stops: u64,
     /// Reports on messages that are not under way, and answers to handshakes that nobody waits for.

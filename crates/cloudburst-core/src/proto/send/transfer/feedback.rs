@@ -128,7 +128,8 @@ impl Transfer {
     }
 
     /// Records how many symbols have arrived on each path, according to an answer to packet
-    /// `acknowledged`, and tells `paths` what is new. `rto` is that of the peer.
+    /// `acknowledged`, and tells `paths` what is new. `rto` is that of the peer. Returns whether any
+    /// symbols are new.
     pub(in crate::proto::send) fn on_arrivals(
         &mut self,
         now: Instant,
@@ -136,16 +137,18 @@ impl Transfer {
         arrivals: ArrivalsView<'_>,
         paths: &mut PathSet,
         rto: Duration,
-    ) {
+    ) -> bool {
         // PULLs acknowledge no packet, but have as much capacity for arrivals as if they did.
         let none = acknowledged == NONE_ACKNOWLEDGED && self.policy.pulled().is_none();
         let symbol = if none { MIN_SYMBOL_SIZE } else { self.layout.symbol_size() };
         let capacity = arrivals_capacity(symbol);
-        if self.sent.on_report(now, acknowledged, capacity, arrivals.iter(), paths) {
+        let is_new = self.sent.on_report(now, acknowledged, capacity, arrivals.iter(), paths);
+        if is_new {
             self.vanishing.on_arrival();
         } else {
             self.vanishing.on_nothing_arrived(now, rto);
         }
+        is_new
     }
 
     /// Whether its packets have vanished for so long that they may be too long for the path.
