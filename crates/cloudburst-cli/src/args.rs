@@ -85,7 +85,7 @@ What is measured, and how:
               answers, those that this end did not get.
   round trip  From a packet to its answer, smoothed.
   packets     The MTU of the path there, as far as routers told this system by ICMP messages about
-              packets of --mtu bytes. If it is smaller than --mtu, the system fragments full packets.
+              packets of --mtu bytes. Senders find out what the path carries.
   DSCP        Whether packets arrive at the receiver, and back here, with the DSCP that they were
               sent with: changed, if more than a quarter arrive with another. The receiver counts
               the packets of all senders: run this while no other sender is active.
@@ -262,9 +262,9 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "BITS", default_value = "auto")]
     pub capacity: Capacity,
 
-    /// Bytes of the longest IP packet to send, 576 to 65535: what every link on the way carries
+    /// Bytes of the IP packets to examine, 576 to 1500
     #[arg(long, value_name = "BYTES", default_value = "1500",
-        value_parser = clap::value_parser!(u16).range(576..))]
+        value_parser = clap::value_parser!(u16).range(576..=1500))]
     pub mtu: u16,
 
     /// How long to wait for an answer to one source port

@@ -44,7 +44,7 @@ pub(super) struct Sizes {
     pub(super) mtu: usize,
     /// The longest that the path to the receiver carries, as far as this system knows.
     pub(super) path_mtu: Option<usize>,
-    /// Whether any packets of `mtu` bytes arrived that were sent one at a time. Routers may fragment others.
+    /// Whether any packets of `mtu` bytes arrived that were sent one at a time.
     pub(super) full_packets_arrive: bool,
     /// Whether a message of many packets arrived.
     pub(super) burst_arrived: bool,

@@ -128,18 +128,20 @@ fn sizes(measured: &Measured, problems: &mut Vec<Problem>) {
     if let Some(path_mtu) = path_mtu.filter(|path_mtu| *path_mtu < mtu) {
         problems.push(problem(
             format!(
-                "full packets have {mtu} bytes, but the path there carries {path_mtu} bytes: the system \
-                 fragments them, and one lost fragment loses its packet"
+                "full packets have {mtu} bytes, but the path there carries {path_mtu} bytes: each sender finds \
+                 that out with its first long message"
             ),
-            format!("send with --mtu {path_mtu} (services: Config::mtu), or raise the MTU of the links"),
+            format!(
+                "nothing, or send with --mtu {path_mtu} (services: Config::mtu), or raise the MTU of the links"
+            ),
         ));
     }
     if are_silently_too_long(measured) {
         problems.push(problem(
             format!("single packets of {mtu} bytes do not arrive, though short ones do"),
-            "send with the --mtu of the narrowest link on the way, such as 1450 over VXLAN or 1420 over \
-             WireGuard; and let ICMP through (\"fragmentation needed\", \"packet too big\"), by which \
-             routers report it",
+            "senders find that out with their first long message, down to 1280 bytes; to save them the time, \
+             send with the --mtu of the narrowest link on the way, such as 1450 over VXLAN or 1420 over \
+             WireGuard, and let ICMP through (\"fragmentation needed\", \"packet too big\")",
         ));
     }
 }

@@ -159,7 +159,7 @@ fn a_receiver_of_one_sender_still_waits_for_it_after_an_examination() {
 #[test]
 fn packets_may_have_any_size_that_fits() {
     let receiver = Receiver::start(&[]);
-    for mtu in ["576", "9000", "65535"] {
+    for mtu in ["576", "1280", "1500"] {
         let ended =
             doctor(&receiver.addr, &receiver.key, &["--json", "--ports", "1", "--mtu", mtu]);
         let report = json(&ended);

@@ -179,7 +179,7 @@ mod tests {
         let outer = [([10, 3, 0, 1].into(), 40), ([10, 3, 0, 2].into(), 41)].into();
         let egresses = EgressNumbers { sockets: 8, ports: 2, labels: 4, encapsulates: true, outer };
         let addresses = Addresses::new([0_u16; 8].into(), [], Vec::new()).into();
-        Resolved { whole: map.clone(), map, egresses, addresses }
+        Resolved { whole: map.clone(), map, egresses, addresses, routes: None }
     }
 
     fn vias(map: &str, peer: &str, ports: u16) -> Vec<(u16, String)> {
