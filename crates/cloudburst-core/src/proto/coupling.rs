@@ -55,7 +55,10 @@ impl Transceiver {
                     sender.learn(now, found);
                 }
             }
-            Ok(Kind::Answer) => sender.handle_answer(now, packet),
+            Ok(Kind::Answer) => {
+                sender.handle_answer(now, packet);
+                self.relay_addresses(now);
+            }
             Err(WireError::Version { got: 0, .. }) => sender.handle_versions(packet),
             Err(WireError::Version { .. }) => receiver.handle_other_version(via, packet),
             // A datagram of no known kind.
@@ -80,6 +83,20 @@ impl Transceiver {
     fn on_departed(&mut self, now: Instant, departure: Departure) {
         let queued = self.receiver.withdraw_all(departure.peer);
         self.calls.on_departed(now, departure, queued);
+    }
+
+    /// Tells the receiving half what the other has found out about the addresses of peers, and the
+    /// sending half where unresponsive ones may be.
+    pub(super) fn relay_addresses(&mut self, now: Instant) {
+        while let Some(peer) = self.sender.poll_sought() {
+            let vias = self.receiver.alternates(peer);
+            self.sender.check_alternates(now, peer, vias);
+        }
+        while let Some(located) = self.sender.poll_located() {
+            if let Some(routes) = self.receiver.locate(now, located) {
+                self.sender.learn_routes_of_moved(located.peer, routes);
+            }
+        }
     }
 
     /// Shows peers where this endpoint is now, after its own addresses have changed: those that it has

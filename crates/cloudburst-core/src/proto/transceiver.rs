@@ -260,6 +260,7 @@ impl Transceiver {
     /// Handles everything that is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.sender.handle_timeout(now);
+        self.relay_addresses(now);
         self.receiver.handle_timeout(now);
         self.calls.handle_timeout(now);
         self.watch(now);

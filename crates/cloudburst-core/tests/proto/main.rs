@@ -32,6 +32,7 @@ mod malformed;
 mod many;
 mod memory;
 mod mixed_trains;
+mod moving;
 mod mtu;
 mod on_path;
 mod outages;

@@ -103,8 +103,7 @@ impl Receiver {
         let reply = if let Some(Ok(peering)) = asked {
             // A session that was refused for lack of capacity gets no reply.
             let session = self.sessions.get_mut(&name)?;
-            // Half of its length is left for the answer, which takes a path of its own.
-            let routes = session.learn_route(hello.path, via, packet.len() / 2, None);
+            let routes = session.learn_route(now, hello.path, via, packet.len(), None);
             found = discovery(session, peering).or(routes);
             return_path = if session.translated { 0 } else { return_path };
             session.heard(now, name, &mut self.idle);
@@ -210,6 +209,12 @@ impl Receiver {
             more_ports: if is_own { more_ports(self.config.ports.count) } else { 0 },
         });
         let keys = SessionKeys::new(&secrets, fields.session, name);
+        let mut fields = fields;
+        let known = name_of(via.remote, &fields);
+        // Messages for the one that has moved must not reach the one that has its address now.
+        if self.is_name_of_moved(known, fields.incarnation) {
+            fields.translated = true;
+        }
         let peer = name_of(via.remote, &fields);
         let capabilities = self.config.capabilities_with(fields.capabilities);
         let mut session = Session::new(now, peer, fields.incarnation, keys.forward, capabilities);

@@ -5,6 +5,7 @@ mod answers;
 mod counters;
 mod deadlines;
 mod delivery;
+mod elsewhere;
 mod handshake;
 mod inbox;
 mod incoming;

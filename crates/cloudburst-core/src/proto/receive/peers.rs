@@ -4,8 +4,10 @@ use super::Receiver;
 use super::admission::Waiter;
 use super::quota::{HostKey, PeerKey, Usage};
 use super::session::Session;
-use crate::id::SessionId;
+use crate::id::{Incarnation, SessionId};
+use crate::path::Via;
 use crate::proto::indexed::Indexed;
+use crate::proto::session::Located;
 use crate::proto::share::share;
 use crate::time::Instant;
 use std::collections::BTreeMap;
@@ -112,6 +114,40 @@ impl Receiver {
             self.admission_queue.remove(key.host());
             self.hosts.remove(&key.host());
         }
+    }
+
+    /// Whether `name` is that of a peer which has moved, and not `incarnation`.
+    pub(super) fn is_name_of_moved(&self, name: SocketAddr, incarnation: Incarnation) -> bool {
+        let session =
+            self.hosts.get(&HostKey::of(name.ip())).and_then(|host| host.names.get(&name));
+        let session = session.and_then(|session| self.sessions.get(session));
+        session.is_some_and(|known| known.has_moved() && known.incarnation != incarnation)
+    }
+
+    /// The newest route to each other address at which a peer has proved to receive.
+    pub(in crate::proto) fn alternates(&self, name: SocketAddr) -> Vec<Via> {
+        let session =
+            self.hosts.get(&HostKey::of(name.ip())).and_then(|host| host.names.get(&name));
+        let session = session.and_then(|session| self.sessions.get(session));
+        session.map_or(Vec::new(), Session::alternates)
+    }
+
+    /// Learns what the sending half has found out about the address of a peer. Returns the routes by
+    /// which its packets arrive from there, if it is to be reached there.
+    pub(in crate::proto) fn locate(&mut self, now: Instant, located: Located) -> Option<Vec<Via>> {
+        let Located { peer, incarnation, ip, is_there } = located;
+        let mut routes = Vec::new();
+        // All of them, as it happens seldom: messages of a session that was replaced may be under way.
+        let of_peer =
+            |session: &&mut Session| session.peer == peer && session.incarnation == incarnation;
+        for session in self.sessions.values_mut().filter(of_peer) {
+            if is_there {
+                routes.extend(session.move_to(now, ip));
+            } else {
+                session.validate(ip);
+            }
+        }
+        is_there.then_some(routes)
     }
 
     /// Whether another session of this host can be added. At the limit, one gives way that its peer

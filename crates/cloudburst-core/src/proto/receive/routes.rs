@@ -84,9 +84,10 @@ struct Newest {
     at: u64,
 }
 
-/// Bytes that may be sent to an address for each byte that arrived from it, as long as it is not
-/// validated (RFC 9000, section 8.1).
-const AMPLIFICATION: usize = 3;
+/// Bytes of answers that may be sent to an address for each byte that arrived from it, as long as it
+/// is not validated. As many as arrived are left for the check of the address, so that it gets three
+/// times as many at most (RFC 9000, section 8.1).
+const AMPLIFICATION: usize = 2;
 
 impl Routes {
     /// Records that an authentic packet of `len` bytes on the peer's path `path` arrived by `via`.
@@ -200,6 +201,12 @@ impl Routes {
         vias
     }
 
+    /// Records that the peer receives at `ip`: routes there are no longer limited.
+    pub(super) fn validate(&mut self, ip: IpAddr) {
+        let there = self.routes.iter_mut().filter(|route| route.via.remote.ip() == ip);
+        there.for_each(|route| route.credit = usize::MAX);
+    }
+
     /// Handles an ACK request of the peer: earlier answers may have been lost. Suspect routes
     /// are tried sooner.
     pub(super) fn suspect_answers_lost(&mut self) {
@@ -285,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_from_which_a_packet_was_forwarded_gets_three_times_as_much() {
+    fn an_address_from_which_a_packet_was_forwarded_gets_twice_as_much_in_answers() {
         let [peer, elsewhere] =
             [1, 9].map(|host| Via { egress: 0, local: None, remote: ([10, 0, 0, host], 1).into() });
         let mut routes = Routes::default();
@@ -296,9 +303,11 @@ mod tests {
             let (_, via) = routes.take(60).unwrap();
             *sent.entry(via.remote).or_default() += 60;
         }
-        assert_eq!(sent, [(peer.remote, 95 * 60), (elsewhere.remote, 300)].into());
-        routes.learn(PathId(0), elsewhere, 20, false, None);
+        assert_eq!(sent, [(peer.remote, 97 * 60), (elsewhere.remote, 180)].into());
+        routes.learn(PathId(0), elsewhere, 30, false, None);
         assert_eq!(routes.take(60), Some((PathId(0), elsewhere)));
         assert_eq!(routes.take(60), None, "nobody has shown that it receives");
+        routes.validate(elsewhere.remote.ip());
+        assert!((0..100).all(|_| routes.take(60).is_some()), "it does");
     }
 }

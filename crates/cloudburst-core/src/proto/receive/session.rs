@@ -2,6 +2,7 @@
 
 use super::answers::{ArrivalCounts, Counted, Report};
 use super::deadlines::IDLE_GRAIN;
+use super::elsewhere::Elsewhere;
 use super::quota::PeerKey;
 use super::routes::{PathPosition, Routes, TRIED_ROUTES};
 use super::window::Window;
@@ -12,22 +13,24 @@ use crate::proto::indexed::Indexed;
 use crate::proto::limits::KEPT_ARRIVALS;
 use crate::proto::marking::Class;
 use crate::proto::round_trip::RoundTrip;
-use crate::proto::session::{Discovery, Peering};
+use crate::proto::session::{Discovery, Peering, Sighting};
 use crate::proto::stats::ReceivedFrom;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
 use crate::wire::{Capabilities, Prefix};
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 #[derive(Debug)]
 pub(super) struct Session {
     /// The name that the peer is known by: its address, or an alias.
     pub(super) peer: SocketAddr,
-    /// The address at which it is seen: its validated IP address, and the port at which it alone
-    /// accepts messages.
+    /// The address at which it is: its validated IP address, and the port at which it alone accepts
+    /// messages. At first that of its name; another once it has moved.
     pub(super) own: SocketAddr,
+    /// Other addresses from which its packets have arrived, if any have.
+    elsewhere: Option<Box<Elsewhere>>,
     /// Whether an address translator is in between, so that the peer is reachable only at the
     /// addresses from which its packets arrive.
     pub(super) translated: bool,
@@ -60,6 +63,7 @@ impl Session {
         Self {
             peer,
             own: address_of(peer),
+            elsewhere: None,
             translated: false,
             unadopted: None,
             incarnation,
@@ -81,8 +85,8 @@ impl Session {
     }
 
     /// The holder of the quota that it counts against.
-    pub(super) const fn key(&self) -> PeerKey {
-        PeerKey { incarnation: self.incarnation, ip: self.own.ip() }
+    pub(super) fn key(&self) -> PeerKey {
+        PeerKey { incarnation: self.incarnation, ip: address_of(self.peer).ip() }
     }
 
     /// Records that an authentic packet arrived. `idle` is the order of idle sessions, in which
@@ -101,23 +105,90 @@ impl Session {
     }
 
     /// Records that an authentic packet of `len` bytes on the peer's path `path` arrived by `via`.
-    /// `position` is its position on the path, if it counts there. Returns the routes if the sending
-    /// half must learn of them.
+    /// `position` is its position on the path, if it counts there. Returns what the sending half must learn: the routes, or that the peer may have moved.
     #[inline]
     pub(super) fn learn_route(
         &mut self,
+        now: Instant,
         path: PathId,
         via: Via,
         len: usize,
         position: Option<PathPosition>,
     ) -> Option<Discovery> {
-        let validated = via.remote.ip() == self.own.ip();
-        let is_new = self.routes.learn(path, via, len, validated, position);
+        let is_own = via.remote.ip() == self.own.ip();
+        if !is_own {
+            return self.learn_route_elsewhere(now, path, via, len, position);
+        }
+        if let Some(elsewhere) = &mut self.elsewhere {
+            elsewhere.last_own = now;
+        }
+        let is_new = self.routes.learn(path, via, len, true, position);
         // For a peer that has an address of its own, trying a few is enough.
         let counts = is_new && (self.translated || self.routes.len() <= TRIED_ROUTES);
         counts.then(|| {
             Discovery::Routes(self.peer, self.incarnation, self.routes.vias(self.own.ip()))
         })
+    }
+
+    /// [`learn_route`](Self::learn_route) for a packet from an IP address at which the peer is not: it
+    /// has several, it has moved, or a third party has forwarded the packet.
+    #[cold]
+    fn learn_route_elsewhere(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        via: Via,
+        len: usize,
+        position: Option<PathPosition>,
+    ) -> Option<Discovery> {
+        let ip = via.remote.ip();
+        let is_name = ip == address_of(self.peer).ip();
+        let elsewhere = self.elsewhere.get_or_insert_with(Box::default);
+        let validated = elsewhere.is_validated(ip);
+        // Half of what a HELLO leaves for answers is its ALIVE, which takes a path of its own.
+        let for_answers = if position.is_some() { len } else { len / 2 };
+        self.routes.learn(path, via, for_answers, validated, position);
+        elsewhere.asks(now, ip, is_name).then(|| {
+            Discovery::Elsewhere(Box::new(Sighting {
+                peer: self.peer,
+                incarnation: self.incarnation,
+                via,
+                len,
+            }))
+        })
+    }
+
+    /// Records that the peer has proved to receive at `ip`.
+    pub(super) fn validate(&mut self, ip: IpAddr) {
+        if ip != self.own.ip() {
+            self.elsewhere.get_or_insert_with(Box::default).validate(ip);
+        }
+        self.routes.validate(ip);
+    }
+
+    /// Records that the peer is at `ip` from now on, where it has proved to receive. Returns the
+    /// routes by which its packets arrive from there.
+    pub(super) fn move_to(&mut self, now: Instant, ip: IpAddr) -> Vec<Via> {
+        self.routes.validate(ip);
+        if ip != self.own.ip() {
+            let elsewhere = self.elsewhere.get_or_insert_with(Box::default);
+            elsewhere.validate(self.own.ip());
+            elsewhere.last_own = now;
+            self.own.set_ip(ip);
+        }
+        self.routes.vias(ip)
+    }
+
+    /// The newest route to each other address at which the peer has proved to receive.
+    pub(super) fn alternates(&self) -> Vec<Via> {
+        let Some(elsewhere) = &self.elsewhere else { return Vec::new() };
+        let newest = |ip: &IpAddr| self.routes.vias(*ip).into_iter().next();
+        elsewhere.validated().iter().filter_map(newest).collect()
+    }
+
+    /// Whether the peer is at another address than that of its name.
+    pub(super) fn has_moved(&self) -> bool {
+        self.own.ip() != address_of(self.peer).ip()
     }
 
     /// The next alternate reverse path for an answer of `len` bytes to a peer that has had none for

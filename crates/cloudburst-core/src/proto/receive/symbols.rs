@@ -103,7 +103,7 @@ impl Receiver {
             path_number: header.path_number,
             packet: prefix.number,
         });
-        let routes = session.learn_route(prefix.path, via, len, position);
+        let routes = session.learn_route(now, prefix.path, via, len, position);
         let found = discovery(session, confirmed).or(routes);
         let low_watermark = header.low_watermark();
         let rises = low_watermark > session.window.low_watermark;

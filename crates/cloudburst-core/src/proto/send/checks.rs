@@ -14,6 +14,8 @@
 use super::hellos::{HelloOf, HelloRank};
 use super::{Sender, Timer};
 use crate::id::PathId;
+use crate::naming::Naming;
+use crate::path::Via;
 use crate::proto::limits::{HANDSHAKE_FOR, IDLE_AFTER};
 use crate::time::Instant;
 use crate::wire::handshake::HELLO_LEN;
@@ -37,6 +39,11 @@ pub(super) enum Purpose {
     /// Whether a packet of `len` bytes, headers not included, arrives by `path`. The HELLO has that
     /// length.
     Mtu { len: usize, path: PathId },
+    /// Whether the peer receives where this route leads: at an address from which packets of it have
+    /// arrived, or by a path of our own. All copies leave by that route, and so do their answers.
+    Address(Via),
+    /// Whether the peer receives at the address at which it is, when another one is checked.
+    Present,
     /// Nothing more than whether the peer holds the session: the packet itself matters, because it
     /// shows the peer where this endpoint is now, and keeps translators and firewalls on the way from
     /// forgetting it.
@@ -47,6 +54,7 @@ impl Purpose {
     /// The number of copies of the HELLO.
     const fn copies(self) -> u32 {
         match self {
+            Self::Address(_) | Self::Present => 6,
             // As RFC 8899, section 5.1.2: MAX_PROBES.
             Self::Mtu { .. } => 3,
             // An interface that has just got its address may take a second until packets leave.
@@ -58,7 +66,7 @@ impl Purpose {
     pub(super) const fn hello_len(self) -> usize {
         match self {
             Self::Mtu { len, .. } if len > HELLO_LEN => len,
-            Self::Mtu { .. } | Self::KeepAlive => HELLO_LEN,
+            _ => HELLO_LEN,
         }
     }
 
@@ -66,7 +74,7 @@ impl Purpose {
     pub(super) const fn path(self) -> Option<PathId> {
         match self {
             Self::Mtu { path, .. } => Some(path),
-            Self::KeepAlive => None,
+            _ => None,
         }
     }
 
@@ -102,6 +110,8 @@ pub(super) struct Check {
     sent_at: Instant,
     /// Copies sent.
     pub(super) sent: u32,
+    /// Bytes that may still be sent, where the peer is not known to receive.
+    pub(super) credit: usize,
 }
 
 impl Check {
@@ -115,10 +125,18 @@ impl Check {
 
     /// How long to wait for an answer to the last copy.
     pub(super) fn wait(&self, rto: Duration) -> Duration {
-        (rto * 2)
-            .max(MIN_WAIT)
-            .saturating_mul(1 << self.sent.saturating_sub(1).min(16))
-            .min(MAX_WAIT)
+        // What waits for these is as urgent as a message.
+        let first = match self.purpose {
+            Purpose::Present => rto,
+            Purpose::Address(_) => rto * 2,
+            Purpose::Mtu { .. } | Purpose::KeepAlive => (rto * 2).max(MIN_WAIT),
+        };
+        first.saturating_mul(1 << self.sent.saturating_sub(1).min(16)).min(MAX_WAIT)
+    }
+
+    /// Whether the first copy should have been answered by now.
+    pub(super) fn is_overdue(&self, now: Instant, rto: Duration) -> bool {
+        self.sent > 1 || self.sent == 1 && self.sent_at + self.wait(rto) <= now
     }
 
     fn is_outdated(&self, now: Instant) -> bool {
@@ -137,9 +155,19 @@ impl Checks {
         self.0.range(first..=last).map(|(&id, check)| (id, check))
     }
 
-    /// The peer of the check with this nonce.
-    pub(super) fn peer_of(&self, nonce: u64) -> Option<SocketAddr> {
-        self.0.keys().find(|id| id.nonce == nonce).map(|id| id.peer)
+    /// The peer and the purpose of the check with this nonce.
+    pub(super) fn find(&self, nonce: u64) -> Option<(SocketAddr, Purpose)> {
+        let (id, check) = self.0.iter().find(|(id, _)| id.nonce == nonce)?;
+        Some((id.peer, check.purpose))
+    }
+
+    /// [`of`](Self::of), to change them.
+    pub(super) fn of_mut(
+        &mut self,
+        peer: SocketAddr,
+    ) -> impl Iterator<Item = (CheckId, &mut Check)> {
+        let [first, last] = [u64::MIN, u64::MAX].map(|nonce| CheckId { peer, nonce });
+        self.0.range_mut(first..=last).map(|(&id, check)| (id, check))
     }
 
     fn has_room_for(&self, peer: SocketAddr) -> bool {
@@ -154,6 +182,17 @@ impl Sender {
     /// [`on_check_ended`](Self::on_check_ended) tells the owner of the purpose how it ends, exactly
     /// once, unless the peer is forgotten or gets a new session before.
     pub(super) fn check(&mut self, now: Instant, address: SocketAddr, purpose: Purpose) -> bool {
+        self.check_within(now, address, purpose, usize::MAX)
+    }
+
+    /// [`check`](Self::check) by HELLOs that have `credit` bytes at most together.
+    pub(super) fn check_within(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+        purpose: Purpose,
+        credit: usize,
+    ) -> bool {
         let peer = self.peers.get(&address).filter(|peer| !peer.is_over());
         if peer.is_none_or(|peer| peer.session.is_none()) {
             return false;
@@ -167,14 +206,21 @@ impl Sender {
         self.handshakes += 1;
         let nonce = u64::from_be_bytes(self.identity.seed.derive("check nonce", self.handshakes));
         let id = CheckId { peer: address, nonce };
-        self.checks.0.insert(id, Check { purpose, began_at: now, sent_at: now, sent: 0 });
+        self.checks.0.insert(id, Check { purpose, began_at: now, sent_at: now, sent: 0, credit });
         self.queue_check(now, id);
         true
     }
 
     /// Makes the next copy of a check due.
     fn queue_check(&mut self, now: Instant, id: CheckId) {
-        let Some(check) = self.checks.0.get(&id) else { return };
+        let Some(check) = self.checks.0.get_mut(&id) else { return };
+        if check.credit < check.purpose.hello_len() {
+            // The next packet from there adds to the credit.
+            check.on_sent(now);
+            let rto = self.peers.get(&id.peer).map_or(MAX_WAIT, |peer| peer.rtt.rto());
+            self.timers.set(Timer::Check(id), Some(now + check.wait(rto)));
+            return;
+        }
         let attempt = check.sent + 1 + u32::from(check.purpose.is_patient());
         self.hellos.due.set(HelloOf::Check(id), Some(HelloRank { attempt, since: now }));
     }
@@ -188,6 +234,7 @@ impl Sender {
             return true;
         }
         let round_trip = (check.sent == 1).then(|| now.saturating_since(check.sent_at));
+        self.end_check(now, id, CheckEnd::Answered(round_trip));
         if let Some(peer) = self.peers.get_mut(&address).filter(|peer| !peer.is_over()) {
             if let Some(round_trip) = round_trip {
                 peer.rtt.sample(now, round_trip);
@@ -196,14 +243,19 @@ impl Sender {
             self.reschedule_peer(address);
             self.resume(now, address, resumed);
         }
-        self.end_check(now, id, CheckEnd::Answered(round_trip));
         true
     }
 
     pub(super) fn check_timeout(&mut self, now: Instant, id: CheckId) {
-        let Some(check) = self.checks.0.get(&id) else { return };
+        let Some(&check) = self.checks.0.get(&id) else { return };
         if check.sent < check.purpose.copies() && !check.is_outdated(now) {
+            if check.purpose == Purpose::KeepAlive {
+                self.unpin_if_gone(id.peer);
+            }
             self.queue_check(now, id);
+            if check.purpose == Purpose::Present && check.sent == 1 {
+                self.on_present_checked(now, id.peer, false);
+            }
         } else {
             self.end_check(now, id, CheckEnd::Lost);
         }
@@ -221,6 +273,16 @@ impl Sender {
     fn end_check(&mut self, now: Instant, id: CheckId, end: CheckEnd) {
         if let Some(check) = self.remove_check(id) {
             self.on_check_ended(now, id.peer, check.purpose, end);
+        }
+    }
+
+    /// Ends the check of a peer for `purpose`, without telling its owner.
+    pub(super) fn drop_check(&mut self, address: SocketAddr, purpose: Purpose) {
+        let mut of_peer = self.checks.of(address);
+        let id = of_peer.find_map(|(id, check)| (check.purpose == purpose).then_some(id));
+        drop(of_peer);
+        if let Some(id) = id {
+            self.remove_check(id);
         }
     }
 
@@ -255,6 +317,10 @@ impl Sender {
         match purpose {
             Purpose::Mtu { len, path } => self.on_mtu_probe_ended(now, address, len, path, end),
             Purpose::KeepAlive => self.on_watch_ended(address, end),
+            Purpose::Address(via) => self.on_address_checked(now, address, via, end),
+            Purpose::Present => {
+                self.on_present_checked(now, address, matches!(end, CheckEnd::Answered(_)));
+            }
         }
     }
 
@@ -269,7 +335,20 @@ impl Sender {
         // Sorted, so that the order does not change from run to run.
         addresses.sort_unstable();
         for address in addresses {
+            self.unpin_if_gone(address);
+            // One that is under way may have been sent from an address that is gone.
+            self.drop_check(address, Purpose::KeepAlive);
             self.check(now, address, Purpose::KeepAlive);
+        }
+    }
+
+    /// Leaves the address that packets to a peer leave from to the system, if this host no longer has
+    /// the one that the peer knows.
+    fn unpin_if_gone(&mut self, address: SocketAddr) {
+        let pinned = self.peers.get(&address).and_then(|peer| peer.local);
+        let port = self.config.ports.first;
+        if pinned.is_some_and(|ip| self.resolver.naming((ip, port).into()) != Naming::Own) {
+            self.learn_local(address, None);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::hellos::{HelloOf, HelloRank};
 use super::liveness::Resume;
+use super::peer::Peer;
 use super::peers::with_port;
 use super::watch::Departure;
 use super::{Outgoing, Sender};
@@ -32,6 +33,7 @@ impl Sender {
                     self.learn_routes(peer, routes);
                 }
             }
+            Discovery::Elsewhere(sighting) => self.on_sighting(now, &sighting),
         }
     }
 
@@ -48,6 +50,7 @@ impl Sender {
             return;
         }
         self.learn_local(peer, local);
+        let route = routes.first().copied();
         match self.peers.get(&peer).and_then(|peer| peer.session.as_ref()) {
             None => {
                 self.install(now, peer, Remote { incarnation, capabilities }, flow, true);
@@ -61,9 +64,15 @@ impl Sender {
                 if let Some(known) = self.peers.get_mut(&peer) {
                     known.liveness.unverify();
                 }
+                if self.peers.get(&peer).is_some_and(Peer::is_idle) {
+                    self.look_at_name(peer);
+                }
                 self.begin_handshake(now, peer);
                 self.reschedule_all_of(peer);
             }
+        }
+        if let Some(route) = route {
+            self.check_other_names(now, incarnation, peer, route);
         }
     }
 
@@ -154,7 +163,7 @@ impl Sender {
             .choose_session(Chooser::Initiator, count, |taken| self.sessions.contains_key(&taken));
         let fields = OpenFields {
             incarnation: self.identity.incarnation,
-            addressed: with_port(address, peer.opening.as_ref()?.port),
+            addressed: with_port(peer.address, peer.opening.as_ref()?.port),
             session,
             capabilities: self.config.capabilities(),
             port: self.config.ports.first,
@@ -298,6 +307,7 @@ impl Sender {
                 let why = Indeterminate::PeerRestarted;
                 self.departures.push(Departure { peer: address, why, may_answer });
             }
+            self.by_incarnation.remove(&(old.remote, address));
             for id in peer.unfinished() {
                 step();
                 let Some(peer) = self.peers.get(&address) else { return };
@@ -318,6 +328,7 @@ impl Sender {
         self.drop_checks(address);
         let Some(peer) = self.peers.get_mut(&address) else { return };
         self.sessions.insert(flow.answers.session, address);
+        self.by_incarnation.insert((remote.incarnation, address));
         peer.install(now, remote, flow, confirmed);
         self.end_handshake(address);
         self.counters.sessions_opened += 1;
@@ -408,12 +419,14 @@ impl Sender {
         let Some(peer) = self.peers.get(&address) else { return };
         let opening = peer.opening.as_ref().filter(|_| !is_alias(&address));
         let is_due = peer.liveness.attempt_is_due(now);
-        let exhausted = opening.is_some_and(|opening| opening.responder.is_some())
+        let is_elsewhere = peer.has_moved(&address);
+        let exhausted = opening.is_some_and(|opening| opening.responder.is_some() || is_elsewhere)
             && peer.liveness.has_tried_enough()
             && is_due;
         let (port, responder) = peer.handshake_target(&address, exhausted);
         if exhausted {
             self.end_handshake(address);
+            self.look_at_name(address);
         }
         let Some(peer) = self.peers.get(&address) else { return };
         match &peer.opening {

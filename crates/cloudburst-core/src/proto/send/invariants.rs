@@ -6,6 +6,7 @@ use super::transfer::Transfer;
 use super::waiting::Ticket;
 use super::{Outgoing, Sender, Timer};
 use crate::id::{ConnectId, MessageId};
+use crate::naming::address_of;
 use crate::time::Instant;
 use std::net::SocketAddr;
 
@@ -46,6 +47,7 @@ impl Sender {
         assert_eq!(of_peers, self.connects.len(), "connects that peers know of");
         let peers = |has: fn(&Peer) -> bool| self.peers.values().filter(|peer| has(peer)).count();
         assert_eq!(self.sessions.len(), peers(|peer| peer.session.is_some()), "sessions");
+        assert_eq!(self.by_incarnation.len(), self.sessions.len(), "incarnations with a session");
         assert_eq!(self.openings.len(), peers(|peer| peer.opening.is_some()), "handshakes");
         let sends_hello = |peer: &Peer| peer.liveness.attempt_to_send().is_some();
         let due = self.hellos.due.iter().filter(|(of, _)| matches!(of, HelloOf::Handshake(_)));
@@ -78,6 +80,8 @@ impl Sender {
             assert!(timer.is_some_and(|timer| timer <= due), "{at}: nothing wakes it at {due:?}");
         }
         peer.mtu.check_invariants();
+        let is_at_name = peer.by_routes || peer.address.ip() == address_of(at).ip();
+        assert!(is_at_name || peer.session.is_some(), "{at}: moved without a session");
         assert_eq!(self.idle.rank(at), peer.idle_since(), "{at}: its rank among idle peers");
         let attempt = self.hellos.due.rank(HelloOf::Handshake(at)).map(|rank| rank.attempt);
         assert_eq!(attempt, peer.liveness.attempt_to_send(), "{at}: pending HELLOs");
@@ -87,6 +91,8 @@ impl Sender {
         if let Some(session) = &peer.session {
             let of = self.sessions.get(&session.opener.session());
             assert_eq!(of, Some(&at), "{at}: session not found");
+            let known = self.by_incarnation.contains(&(session.remote, at));
+            assert!(known, "{at}: not found by its incarnation");
         }
         let verified = peer.liveness.is_verified();
         assert!(peer.session.is_some() || !verified, "{at}: verified without a session");

@@ -11,6 +11,7 @@ mod handshake;
 mod hellos;
 mod invariants;
 mod liveness;
+mod moving;
 mod options;
 mod path_mtu;
 mod peer;
@@ -43,12 +44,12 @@ pub(super) use self::transmit::{headers, headers_to};
 use self::waiting::{Flow, Line, Ticket, Waiting};
 pub(super) use self::watch::Departure;
 use super::indexed::Indexed;
-use super::session::Identity;
+use super::session::{Identity, Located};
 use super::stats::SentTo;
 use super::steps::step;
 use crate::config::Parameters;
 use crate::error::{Outcome, Rejection, StartError};
-use crate::id::{ConnectId, MessageId, SessionId};
+use crate::id::{ConnectId, Incarnation, MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, PathResolver, PathStats};
 use crate::proto::observe::{Observation, Observing, emit};
@@ -118,6 +119,12 @@ pub(crate) struct Sender {
     watched: BTreeSet<SocketAddr>,
     /// Peers that have ended or were replaced, for calls that depend on them.
     departures: Vec<Departure>,
+    /// What the receiving half must learn of the addresses of peers.
+    located: Vec<Located>,
+    /// Peers that have become unresponsive.
+    sought: Vec<SocketAddr>,
+    /// The peers with a session, by incarnation.
+    by_incarnation: BTreeSet<(Incarnation, SocketAddr)>,
     /// Unresponsive peers to which retries are due, in turn.
     retries_due: Indexed<SocketAddr, u64>,
     /// Spaces these retries.
@@ -209,6 +216,9 @@ impl Sender {
             checks: Checks::default(),
             watched: BTreeSet::new(),
             departures: Vec::new(),
+            located: Vec::new(),
+            sought: Vec::new(),
+            by_incarnation: BTreeSet::new(),
             retries_due: Indexed::default(),
             retries: Pacer::new(capacity, config.rate / LIVENESS_SHARE),
             config,
@@ -372,7 +382,7 @@ impl Sender {
             if peer.by_routes {
                 continue;
             }
-            let to = with_port(address, peer.port);
+            let to = with_port(peer.address, peer.port);
             let (slots, vias) =
                 slots_and_paths(&*resolver, to, peer.ports, peer.local, peer.path_generation);
             let mut paths = peer.paths.clone();

@@ -1,13 +1,14 @@
 //! The state of one peer at a sender: paths, session, handshake, round-trip time.
 
 use super::liveness::{Liveness, Resume};
+use super::moving::Moving;
 use super::path_mtu::PathMtu;
 use super::rtt::Rtt;
 use super::transfer::{SentLog, Transfer};
 use super::watch::LostChecks;
 use crate::error::{LocalError, Outcome, Rejection};
 use crate::id::{ConnectId, Incarnation, MessageId};
-use crate::naming::is_alias;
+use crate::naming::{address_of, is_alias};
 use crate::path::{PathSet, Via};
 use crate::proto::limits::{KEPT_ARRIVALS, STALE_AFTER, UNCONFIRMED_STALE_AFTER};
 use crate::proto::session::{Opening, Remote};
@@ -32,6 +33,11 @@ pub(super) struct Peer {
     pub(super) by_routes: bool,
     /// Whether the path map has paths to the peer.
     pub(super) reachable: bool,
+    /// The address at which it is, with the port that it is known by: that of its name, until it has
+    /// moved.
+    pub(super) address: SocketAddr,
+    /// Where it may have moved, if anywhere.
+    pub(super) moving: Option<Box<Moving>>,
     /// The port at which it accepts messages: the one that it is known by, or the one that it has
     /// announced.
     pub(super) port: u16,
@@ -92,13 +98,13 @@ pub(super) struct OpenSession {
 }
 
 impl Peer {
-    /// A peer that is known by `port`, to which packets leave from `local` and have `headers` bytes
+    /// A peer that is known as `name`, to which packets leave from `local` and have `headers` bytes
     /// of headers.
     pub(super) fn new(
         paths: PathSet,
         headers: usize,
         mtu: PathMtu,
-        port: u16,
+        name: SocketAddr,
         local: Option<IpAddr>,
     ) -> Self {
         Self {
@@ -107,7 +113,9 @@ impl Peer {
             routes: Vec::new(),
             by_routes: false,
             reachable: true,
-            port,
+            address: address_of(name),
+            moving: None,
+            port: name.port(),
             local,
             ports: 1,
             path_generation: 0,
@@ -131,9 +139,9 @@ impl Peer {
     /// The port that a handshake goes to and the intended responder, if the peer is known as
     /// `name`. `exhausted` says that enough attempts at the owner of the session have failed.
     ///
-    /// If the session has a port of its own, the handshake goes to its owner there first, and no
-    /// other endpoint may answer: once the owner is gone, another endpoint may have its port. After
-    /// some attempts the handshake starts over, at the port that the peer is known by, with any
+    /// If the session has a port of its own, or the peer has moved, the handshake goes to its owner
+    /// there first, and no other endpoint may answer: once the owner is gone, another endpoint may have
+    /// its place. After some attempts the handshake starts over, where the peer is known, with any
     /// endpoint that answers there. A peer behind an address translator has no address of its own:
     /// an endpoint that answers in its place is not the one that its alias names.
     pub(super) fn handshake_target(
@@ -143,12 +151,20 @@ impl Peer {
     ) -> (u16, Option<Incarnation>) {
         match &self.session {
             Some(session)
-                if is_alias(name) || self.port != name.port() && !exhausted && !self.is_over() =>
+                if is_alias(name)
+                    || (self.port != name.port() || self.has_moved(name))
+                        && !exhausted
+                        && !self.is_over() =>
             {
                 (self.port, Some(session.remote))
             }
             _ => (name.port(), None),
         }
+    }
+
+    /// Whether the peer that is known as `name` is elsewhere.
+    pub(super) fn has_moved(&self, name: &SocketAddr) -> bool {
+        self.address.ip() != address_of(*name).ip()
     }
 
     /// Uses a new session from now on. The caller must schedule everything that waits for the peer.

@@ -36,6 +36,7 @@ impl Sender {
                     peer.liveness.waiting.push_back(id);
                 }
             }
+            self.sought.push(address);
             self.reschedule_all_of(address);
         }
         if let Some(peer) = self.peers.get_mut(&address) {
@@ -67,9 +68,9 @@ impl Sender {
         self.use_ports(address, port, ports);
     }
 
-    fn use_ports(&mut self, address: SocketAddr, port: u16, ports: u16) {
+    pub(super) fn use_ports(&mut self, address: SocketAddr, port: u16, ports: u16) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        let to = with_port(address, port);
+        let to = with_port(peer.address, port);
         let order = self.config.order;
         let start = self.rng.next_u64();
         for ports in [ports, 1] {
@@ -175,7 +176,7 @@ impl Sender {
         let port = peer.port;
         let ports = peer.ports;
         let generation = peer.path_generation.wrapping_add(1).max(1);
-        let others = self.resolver.regenerate(with_port(address, port), ports, generation);
+        let others = self.resolver.regenerate(with_port(peer.address, port), ports, generation);
         let works = peer.by_routes && answered;
         if !others.is_empty() && !works {
             tracing::debug!(peer = %address, generation, "no answer: using other paths");
@@ -199,7 +200,12 @@ impl Sender {
         let Some(peer) = self.peers.get_mut(&address).filter(|_| !is_alias(&address)) else {
             return;
         };
-        peer.routes.clear();
+        // A peer that has moved may be reached by nothing else.
+        if !peer.has_moved(&address) {
+            peer.routes.clear();
+        } else if peer.by_routes {
+            return;
+        }
         if core::mem::take(&mut peer.by_routes) {
             let port = peer.port;
             let ports = peer.ports;
@@ -218,7 +224,7 @@ impl Sender {
         }
         let headers = longest_headers(&paths, &*self.resolver);
         let mtu = PathMtu::new(self.config.usual_mtu());
-        self.peers.insert(address, Peer::new(paths, headers, mtu, address.port(), local));
+        self.peers.insert(address, Peer::new(paths, headers, mtu, address, local));
         // What waits may have had no peer to go to.
         self.line.reopen(address);
         self.reschedule_peer(address);
@@ -238,6 +244,7 @@ impl Sender {
             self.idle.remove(address);
             if let Some(session) = peer.session {
                 self.sessions.remove(&session.opener.session());
+                self.by_incarnation.remove(&(session.remote, address));
             }
         }
         true

@@ -92,8 +92,10 @@ impl Sender {
     /// Handles a RETRY in answer to a check: whoever is at the address of a peer does not hold the session.
     /// Returns whether the nonce is that of a check.
     pub(super) fn on_check_retry(&mut self, now: Instant, nonce: u64) -> bool {
-        let Some(address) = self.checks.peer_of(nonce) else { return false };
-        if self.peers.get(&address).is_some_and(|peer| !peer.is_idle()) {
+        let Some((address, purpose)) = self.checks.find(nonce) else { return false };
+        // While it is not known at which address the peer is, another endpoint may have one of them.
+        let is_certain = !matches!(purpose, Purpose::Address(_) | Purpose::Present);
+        if is_certain && self.peers.get(&address).is_some_and(|peer| !peer.is_idle()) {
             self.drop_checks(address);
             self.begin_handshake(now, address);
         }

@@ -124,6 +124,33 @@ pub(in crate::proto) enum Discovery {
     Peer(Box<Peering>),
     /// The routes by which packets of an incarnation of a peer arrive, one of which is new.
     Routes(SocketAddr, Incarnation, Vec<Via>),
+    /// A packet has arrived from another address than that at which the peer is. Boxed, because it is
+    /// as rare.
+    Elsewhere(Box<Sighting>),
+}
+
+/// An authentic packet from another address than that at which its peer is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::proto) struct Sighting {
+    /// The name of the peer.
+    pub(in crate::proto) peer: SocketAddr,
+    pub(in crate::proto) incarnation: Incarnation,
+    /// How it arrived.
+    pub(in crate::proto) via: Via,
+    /// Its bytes: as many may be sent there before it is known that the peer receives there.
+    pub(in crate::proto) len: usize,
+}
+
+/// What the sending half has found out about the address of a peer, and the other must learn.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::proto) struct Located {
+    /// The name of the peer.
+    pub(in crate::proto) peer: SocketAddr,
+    pub(in crate::proto) incarnation: Incarnation,
+    /// An address at which it receives.
+    pub(in crate::proto) ip: IpAddr,
+    /// Whether it is to be reached there from now on.
+    pub(in crate::proto) is_there: bool,
 }
 
 /// The wire encoding of the number of ports at which an endpoint accepts messages: how many more

@@ -5,5 +5,7 @@ mod identity;
 mod opening;
 
 pub(super) use half_open::HalfOpen;
-pub(super) use identity::{Chooser, Discovery, Identity, Peering, Remote, more_ports, ports};
+pub(super) use identity::{
+    Chooser, Discovery, Identity, Located, Peering, Remote, Sighting, more_ports, ports,
+};
 pub(super) use opening::{Invitation, Opening};

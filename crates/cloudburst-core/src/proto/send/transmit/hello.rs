@@ -1,8 +1,9 @@
 //! Handshakes on the wire: HELLOs, and the OPENs that answer RETRYs.
 
+use crate::id::PathId;
 use crate::naming::is_alias;
 use crate::path::{Opportunity, Via};
-use crate::proto::send::checks::CheckId;
+use crate::proto::send::checks::{CheckId, Purpose};
 use crate::proto::send::hellos::{HelloOf, HelloRank};
 use crate::proto::send::{Sender, Timer, with_port};
 use crate::proto::session::Invitation;
@@ -83,7 +84,7 @@ impl Sender {
             via.remote.set_port(opening.port);
         } else if !is_alias(&address) && count.is_multiple_of(2) {
             // The routes may have been forged, or may be gone.
-            via.remote = with_port(address, opening.port);
+            via.remote = with_port(peer.address, opening.port);
         }
         if peer.liveness.attempt_to_send().is_none() {
             self.hellos.due.remove(HelloOf::Handshake(address));
@@ -107,15 +108,26 @@ impl Sender {
         let check = self.checks.0.get_mut(&id)?;
         let peer = self.peers.get_mut(&id.peer)?;
         let session = peer.session.as_mut()?;
-        let chosen = check.purpose.path().and_then(|path| peer.paths.take_path(path));
-        let Opportunity { path, via, .. } =
-            chosen.unwrap_or_else(|| peer.paths.take_any_opportunity(1));
-        // The answer to the first copy returns by the way it came, and those to further ones by other
-        // ways, as in a handshake.
-        let count = check.on_sent(now).try_into().unwrap_or(u8::MAX);
+        let before = check.on_sent(now);
         self.timers.set(Timer::Check(id), Some(now + check.wait(peer.rtt.rto())));
-        let key = self.identity.hello_key();
         let len = check.purpose.hello_len();
+        check.credit = check.credit.saturating_sub(len);
+        let (path, via, count) = match check.purpose {
+            Purpose::Address(via) => {
+                let known =
+                    peer.paths.stats().iter().position(|path| path.via.egress == via.egress);
+                (PathId(known.unwrap_or(0) as u16), via, 0)
+            }
+            // The answer to the first copy returns by the way it came, and those to further ones by
+            // other ways, as in a handshake.
+            _ => {
+                let chosen = check.purpose.path().and_then(|path| peer.paths.take_path(path));
+                let Opportunity { path, via, .. } =
+                    chosen.unwrap_or_else(|| peer.paths.take_any_opportunity(1));
+                (path, via, before.try_into().unwrap_or(u8::MAX))
+            }
+        };
+        let key = self.identity.hello_key();
         Hello::write_padded(len, path, count, id.nonce, Some(&mut session.sealer), key, buffer);
         Some(via)
     }
