@@ -105,6 +105,12 @@ pub trait PacketIo: Send + Sync + 'static {
     /// Called under the lock of the engine, so it must not block.
     fn set_timer(&self, at: Option<Instant>);
 
+    /// Whether the addresses of this host have changed since the last call, as far as a
+    /// [`wait`](Self::wait) has noticed.
+    fn has_moved(&self) -> bool {
+        false
+    }
+
     /// Whether a [`wait`](Self::wait) would end at once. Uses up nothing.
     fn is_ready(&self) -> bool;
 

@@ -140,6 +140,9 @@ impl<I: PacketIo> Shared<I> {
             let ce = datagrams.ce;
             datagrams.for_each(|via, packet| state.endpoint.handle_arrival(now, via, ce, packet));
         });
+        if self.io.has_moved() {
+            self.lock().endpoint.announce(now);
+        }
         if self.is_stopping() {
             // Others sleep as well, and this thread may have used up the wake-up.
             self.io.wake();

@@ -28,6 +28,7 @@
 //! | `marks` | DSCP and ECN of outgoing and arriving packets |
 //! | `counters` | the counters of all of these |
 
+mod changes;
 mod config;
 mod counters;
 mod egresses;

@@ -1,5 +1,6 @@
 //! Waits until sockets are readable or a timer expires, and ends the waits of other threads.
 
+use super::changes::Changes;
 use super::filter::pass;
 use super::socket::EgressSocket;
 use crate::error::BuildError;
@@ -11,8 +12,8 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread;
 
 /// The most egresses that one wait reports; the next wait reports the others.
@@ -21,6 +22,8 @@ const MAX_READY: usize = 16;
 const WAKE: u64 = u64::MAX;
 /// The data of the event for the timer.
 const TIMER: u64 = u64::MAX - 1;
+/// The data of the event for changes of this host's addresses.
+const CHANGES: u64 = u64::MAX - 2;
 /// How often in a row sockets may be ready without a packet before the thread sleeps.
 const MAX_FRUITLESS: u32 = 16;
 const REST: Duration = Duration::from_millis(1);
@@ -36,6 +39,10 @@ pub(super) struct Poller {
     timer: TimerFd,
     /// Reports readable egresses, wake-ups, and that the timer has expired: the latter once.
     ready: Epoll,
+    /// Reports changes of this host's addresses.
+    changes: Option<Changes>,
+    /// Whether there were any since the last call of [`has_moved`](Self::has_moved).
+    moved: AtomicBool,
     /// How often in a row sockets were ready without a packet.
     fruitless: AtomicU32,
 }
@@ -91,7 +98,23 @@ impl Poller {
         }
         let waited = ready.wait(&mut [], EpollTimeout::ZERO);
         pass(waited, if cfg!(target_arch = "x86_64") { "epoll_wait" } else { "epoll_pwait" })?;
-        Ok(Self { wakes, timer, ready, fruitless: AtomicU32::new(0) })
+        let fruitless = AtomicU32::new(0);
+        Ok(Self { wakes, timer, ready, changes: None, moved: AtomicBool::new(false), fruitless })
+    }
+
+    /// Watches the addresses of this host as well, if the system lets it.
+    pub(super) fn watch_addresses(&mut self) -> Result<(), BuildError> {
+        if let Some(changes) = Changes::open() {
+            let added = self.ready.add(&changes, EpollEvent::new(EpollFlags::EPOLLIN, CHANGES));
+            added.map_err(BuildError::refused("epoll_ctl"))?;
+            self.changes = Some(changes);
+        }
+        Ok(())
+    }
+
+    /// Whether addresses of this host have changed since the last call.
+    pub(super) fn has_moved(&self) -> bool {
+        self.moved.load(Relaxed) && self.moved.swap(false, Relaxed)
     }
 
     /// A descriptor that is readable when a wait would end.
@@ -110,6 +133,11 @@ impl Poller {
         if events[..count].iter().any(|event| event.data() == WAKE) {
             // It was readable, and only one thread waits.
             let _ = self.wakes.read();
+        }
+        if events[..count].iter().any(|event| event.data() == CHANGES)
+            && self.changes.as_ref().is_some_and(Changes::read)
+        {
+            self.moved.store(true, Relaxed);
         }
         Ok(Ready { events, count })
     }

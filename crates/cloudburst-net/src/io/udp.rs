@@ -54,7 +54,11 @@ impl UdpIo {
         if let Some(refusal) = filter::refuses_batches()? {
             sockets.take_singly(refusal);
         }
-        let poller = Poller::watch_egresses(sockets.numbered())?;
+        let mut poller = Poller::watch_egresses(sockets.numbered())?;
+        // One that is bound to an address has no other.
+        if config.bind.ip().is_unspecified() {
+            poller.watch_addresses()?;
+        }
         let egresses = sockets.numbered().map(|(_, egress)| egress);
         Ok(Self {
             addr: sockets.addr()?,
@@ -138,6 +142,10 @@ impl PacketIo for UdpIo {
 
     fn set_timer(&self, at: Option<Instant>) {
         self.inbox.poller.set_timer(at.map(|at| at.saturating_since(Self::time())));
+    }
+
+    fn has_moved(&self) -> bool {
+        self.inbox.poller.has_moved()
     }
 
     fn is_ready(&self) -> bool {

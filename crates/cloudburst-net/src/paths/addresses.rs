@@ -120,6 +120,10 @@ fn look_up() -> nix::Result<Vec<IpNet>> {
 /// The addresses that the system treats as its own because of an address of an interface.
 fn local(interface: &InterfaceAddress) -> Option<IpNet> {
     let address = interface.address.as_ref()?;
+    // The system keeps the addresses of an interface that is down, but their network is not reached.
+    if !interface.flags.contains(InterfaceFlags::IFF_UP) {
+        return None;
+    }
     if let Some(address) = address.as_sockaddr_in6() {
         return Some(IpAddr::from(address.ip()).into());
     }
