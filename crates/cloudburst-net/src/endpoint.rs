@@ -89,6 +89,19 @@ pub struct Counters {
     pub calls: CallCounters,
 }
 
+impl Counters {
+    /// The counters with their names, such as `sender.delivered` or `io.ecn.ce`, for programs that export all:
+    /// the same names as in C and in Python.
+    pub fn fields(&self) -> impl Iterator<Item = (String, u64)> + use<> {
+        let Self { sender, receiver, io, calls } = self;
+        let sender = sender.fields().map(|(name, value)| (format!("sender.{name}"), value));
+        let receiver = receiver.fields().map(|(name, value)| (format!("receiver.{name}"), value));
+        let io = io.fields().map(|(name, value)| (format!("io.{name}"), value));
+        let calls = calls.fields().map(|(name, value)| (format!("calls.{name}"), value));
+        sender.chain(receiver).chain(io).chain(calls)
+    }
+}
+
 impl Endpoint {
     pub(crate) fn new(inner: Inner, paths: &PathMap) -> io::Result<Self> {
         let inner = Arc::new(inner);

@@ -31,6 +31,9 @@
 //! Transmit buffers belong to the caller. One [`Transmit`] holds one or more datagrams of equal
 //! size for one path, so that a batch is one system call; the last datagram may be shorter.
 
+#[macro_use]
+mod counters;
+
 mod calls;
 mod coupling;
 mod fair_queue;

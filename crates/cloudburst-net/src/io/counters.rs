@@ -72,6 +72,50 @@ pub struct RefusedDatagrams {
     pub other: u64,
 }
 
+impl IoCounters {
+    /// The names of the counts, and their values.
+    // Destructured, so that a new counter does not compile before it is listed.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        let Self {
+            datagrams_sent,
+            batches_sent,
+            gso_fallbacks,
+            send_errors:
+                RefusedDatagrams { no_buffer, refused, unreachable, denied, too_large, other },
+            datagrams_received,
+            batches_received,
+            receive_errors,
+            kernel_drops,
+            truncated,
+            ecn: EcnCounts { not_ect, ect1, ect0, ce },
+            foreign_dscp,
+            first_foreign_dscp: _,
+        } = *self;
+        [
+            ("datagrams_sent", datagrams_sent),
+            ("batches_sent", batches_sent),
+            ("gso_fallbacks", gso_fallbacks),
+            ("send_errors.no_buffer", no_buffer),
+            ("send_errors.refused", refused),
+            ("send_errors.unreachable", unreachable),
+            ("send_errors.denied", denied),
+            ("send_errors.too_large", too_large),
+            ("send_errors.other", other),
+            ("datagrams_received", datagrams_received),
+            ("batches_received", batches_received),
+            ("receive_errors", receive_errors),
+            ("kernel_drops", kernel_drops),
+            ("truncated", truncated),
+            ("ecn.not_ect", not_ect),
+            ("ecn.ect1", ect1),
+            ("ecn.ect0", ect0),
+            ("ecn.ce", ce),
+            ("foreign_dscp", foreign_dscp),
+        ]
+        .into_iter()
+    }
+}
+
 impl RefusedDatagrams {
     /// The total of all classes.
     pub const fn total(&self) -> u64 {

@@ -25,6 +25,7 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// How long a call waits for its response once its callee is known to be gone.
 const LAST_RESPONSE: Duration = Duration::from_millis(200);
 
+counters! {
 /// Counters of the calls that an endpoint has made and served since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -73,6 +74,7 @@ pub struct CallCounters {
     /// Requests, responses and withdrawals that cannot be parsed, and requests whose token is
     /// already in use.
     pub malformed: u64,
+}
 }
 
 /// The calls that an endpoint makes and serves.

@@ -2,6 +2,7 @@
 
 use super::answers::{Report, Verdict};
 
+counters! {
 /// Counters of what a receiver has done and seen since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -62,6 +63,7 @@ pub struct ReceiverCounters {
     pub misdirected: u64,
     /// Sessions for which there was no capacity.
     pub peers_refused: u64,
+}
 }
 
 impl ReceiverCounters {

@@ -1,5 +1,6 @@
 //! The counters of a sender.
 
+counters! {
 /// Counters of what a sender has done and seen since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -52,4 +53,5 @@ pub struct SenderCounters {
     pub rate: u64,
     /// How often the rate was lowered (`Rate::Adaptive`).
     pub rate_lowered: u64,
+}
 }
