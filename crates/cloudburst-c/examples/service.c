@@ -22,13 +22,14 @@ static void check(cbrst_status status, const char *what)
 static cbrst_endpoint *open_endpoint(void)
 {
     static const uint8_t key[32] = {42}; // from a safe place, the same at both ends
-    cbrst_options options = {.bind = "127.0.0.1:0", .key = key, .paths = "ecmp:4"};
-    cbrst_endpoint *endpoint, *patient;
+    cbrst_options options = CBRST_OPTIONS_INIT;
+    options.bind = "127.0.0.1:0";
+    options.key = key;
+    options.paths = "ecmp:4";
+    options.deadline_ms = 60000; // of messages, calls and replies
+    cbrst_endpoint *endpoint;
     check(cbrst_open(&options, &endpoint), "open");
-    // A handle whose messages, calls and replies may take a minute. It keeps the endpoint open.
-    check(cbrst_with(endpoint, 60000, CBRST_DEFAULT_PRIORITY, &patient), "with");
-    cbrst_close(endpoint);
-    return patient;
+    return endpoint;
 }
 
 // Answers each request with its text in capitals, until the endpoint is shut down.
@@ -78,7 +79,7 @@ int main(void)
         if (pthread_create(&threads[at], NULL, serve, service) != 0)
             abort();
     }
-    cbrst_endpoint *urgent;
+    cbrst_endpoint *urgent; // another handle of the same endpoint, which it keeps open
     check(cbrst_with(client, 60000, 7, &urgent), "with");
     const cbrst_endpoint *handles[] = {client, urgent};
     for (size_t at = 0; at < 2; at++) {

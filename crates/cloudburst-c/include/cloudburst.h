@@ -18,7 +18,9 @@
 // Forks. An endpoint belongs to the process that opened it. A fork of that process must not use it, nor free
 // it: open endpoints after the fork.
 //
-// Addresses are text: an IP address and a port, such as 10.0.0.2:7000 or [2001:db8::2]:7000.
+// Addresses are text: an IP address and a port, such as 10.0.0.2:7000 or [2001:db8::2]:7000. A peer may also be a
+// name and a port, such as cache-7.example:7000, which is looked up each time: resolve that of a peer which gets
+// many messages. The look-up counts against the deadline, and fails with CBRST_NO_ADDRESS.
 
 #ifndef CLOUDBURST_H
 #define CLOUDBURST_H
@@ -26,6 +28,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+// The settings of an endpoint with their defaults: cbrst_options options = CBRST_OPTIONS_INIT;
+#define CBRST_OPTIONS_INIT {.size = sizeof(cbrst_options)}
 
 // The priority of messages, calls and replies that are sent through a handle from cbrst_open.
 #define CBRST_DEFAULT_PRIORITY 4
@@ -65,6 +70,8 @@ enum cbrst_status
     CBRST_CLOSED = 9,
     // The library failed because of a bug. A message may have been delivered.
     CBRST_BUG = 10,
+    // The name of a peer has no address that the endpoint can send to. Nothing was sent.
+    CBRST_NO_ADDRESS = 11,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -84,12 +91,46 @@ typedef struct cbrst_message cbrst_message;
 // `cbrst_request_free`.
 typedef struct cbrst_request cbrst_request;
 
-// The settings of a new endpoint. Set those that you do not need to zero: `cbrst_options options = {0};`
+// One of the calls of `cbrst_call_many`: a request, and its result.
 typedef struct {
+    // The address of the peer. Not a name: resolve it before.
+    const char *peer;
+    // The request.
+    const void *data;
+    // The number of bytes of the request.
+    size_t len;
+    // Set by cbrst_call_many: what `cbrst_call` would have returned.
+    cbrst_status status;
+    // Set by cbrst_call_many: the response if the status is CBRST_OK, which the caller frees; otherwise NULL.
+    cbrst_message *response;
+} cbrst_exchange;
+
+// A counter of an endpoint.
+typedef struct {
+    // The same name as in Rust, such as "sender.delivered" or "io.kernel_drops". Valid forever.
+    const char *name;
+    // Since the endpoint was opened. Only "sender.rate" is a present value, in bits per second.
+    uint64_t value;
+} cbrst_counter;
+
+// The settings of a new endpoint. Begin with the defaults, so that a program also runs with a later version, which
+// may add members at the end: `cbrst_options options = CBRST_OPTIONS_INIT;`
+typedef struct {
+    // sizeof(cbrst_options), as CBRST_OPTIONS_INIT sets it.
+    size_t size;
     // The address that peers send to. NULL: any IPv4 address of this host and a port that the system picks.
     const char *bind;
+    // The addresses that peers send to, if a device in between translates them: `known_as_len` of them.
+    const char *const *known_as;
+    // The number of addresses at `known_as`.
+    size_t known_as_len;
     // 32 bytes that all peers share, from a safe place. Mandatory, unless `trusted_network` is set.
     const uint8_t *key;
+    // Keys that peers may begin with as well, while keys are being replaced: `also_accept_len` of them. See
+    // `cbrst_set_security`.
+    const uint8_t (*also_accept)[32];
+    // The number of keys at `also_accept`.
+    size_t also_accept_len;
     // Use no key: any host that reaches the endpoint may use it. `key` must then be NULL.
     bool trusted_network;
     // The paths to spread packets over, such as "ecmp:16" or "file:/etc/cloudburst/paths.toml". NULL: "ecmp:16".
@@ -100,23 +141,82 @@ typedef struct {
     // The network: "tiny-queues", whose switches have shallow queues for the packets, or "cloud", whose queues
     // are shared with others: no DSCP, and a rate that adapts. NULL: "tiny-queues".
     const char *fabric;
+    // The bytes of the longest IP packet to send, 576 to 65,535: an upper bound, as the MTU of each path is
+    // discovered. 0: 9,000.
+    size_t mtu;
+    // The milliseconds within which messages, calls, connects and replies must end, unless `cbrst_with` says
+    // otherwise. 0: 10,000.
+    uint64_t deadline_ms;
 } cbrst_options;
 
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
+// Sends a request of `len` bytes to `peer`, an address or a name, waits for its response, and stores the response
+// in `*out`.
+//
+// # Safety
+//
+// `peer` points to a NUL-terminated string. `data` points to `len` bytes, or `len` is 0.
+cbrst_status cbrst_call(const cbrst_endpoint *endpoint,
+                        const char *peer,
+                        const void *data,
+                        size_t len,
+                        cbrst_message **out);
+
+// Sends `len` requests at once, each to its peer, and waits until all calls have ended: by the deadline of the
+// handle. Returns CBRST_OK if all have a response. Otherwise returns the status of the first one that has none, which
+// `cbrst_last_error` describes; others may have responses.
+//
+// Calls do not wait for capacity: one for which there is none ends as CBRST_BUSY.
+//
+// # Safety
+//
+// `calls` points to `len` structures, whose strings are NUL-terminated and whose `data` points to `len` bytes.
+cbrst_status cbrst_call_many(const cbrst_endpoint *endpoint,
+                             cbrst_exchange *calls,
+                             size_t len);
+
+// Writes the counters of an endpoint, of one moment, to the `len` elements at `counters`: as many as fit. Returns
+// the number of all counters, so that a call with a `len` of 0 says how many elements there should be. 0 if the
+// endpoint is NULL.
+//
+// Their order and number are the same for all endpoints of a process, and may differ in another version.
+//
+// # Safety
+//
+// `counters` is NULL or points to `len` writable elements.
+size_t cbrst_counters(const cbrst_endpoint *endpoint,
+                      cbrst_counter *counters,
+                      size_t len);
+
 // Opens an endpoint, which is both a sender and a receiver, and stores it in `*out`.
 //
 // # Safety
 //
-// `options` points to a `cbrst_options`, whose strings are NUL-terminated and whose `key` points to 32
-// bytes.
+// `options` comes from CBRST_OPTIONS_INIT. Its strings are NUL-terminated, its keys have 32 bytes, and its arrays as
+// many elements as it says.
 cbrst_status cbrst_open(const cbrst_options *options,
                         cbrst_endpoint **out);
 
+// Changes the keys while the endpoint, with all its handles, is in use: handshakes that begin from now on use
+// `key`, and those of peers may begin with `key` or with one of the `also_accept_len` keys at `also_accept`. Open
+// sessions and everything under way go on.
+//
+// To replace a key without a failed message, do each of these steps on all endpoints before the next one: accept the
+// new key as well, begin with it and accept the old one, drop the old one.
+//
+// # Safety
+//
+// `key` points to 32 bytes, and `also_accept` to `also_accept_len` times 32 bytes.
+cbrst_status cbrst_set_security(const cbrst_endpoint *endpoint,
+                                const uint8_t *key,
+                                const uint8_t (*also_accept)[32],
+                                size_t also_accept_len);
+
 // Stores in `*out` another handle of the endpoint. Its messages, calls, connects and replies to requests
-// that it receives must end within `deadline_ms` milliseconds (0: the default) and have the priority
+// that it receives must end within `deadline_ms` milliseconds (0: `deadline_ms` of the options) and have the priority
 // `priority`, from 0, the least urgent, to 7; the default is CBRST_DEFAULT_PRIORITY.
 //
 // The endpoint lives until all its handles are closed.
@@ -134,7 +234,8 @@ cbrst_status cbrst_with(const cbrst_endpoint *endpoint,
 cbrst_status cbrst_local_address(const cbrst_endpoint *endpoint, char *text, size_t len);
 
 // Resolves a name with a port, such as cache-7.example:7000, and writes the address as `cbrst_local_address`
-// does. Takes as long as the system's resolver does: resolve a peer once, not for each message.
+// does. Takes as long as the system's resolver does: resolve a peer once, not for each message. Returns
+// CBRST_NO_ADDRESS if the name has no address that the endpoint can send to.
 //
 // # Safety
 //
@@ -144,15 +245,16 @@ cbrst_status cbrst_resolve(const cbrst_endpoint *endpoint,
                            char *text,
                            size_t len);
 
-// Opens a session with `peer`, so that the first message need not wait for the handshake.
+// Opens a session with `peer`, an address or a name, so that the first message need not wait for the handshake.
 //
 // # Safety
 //
 // `peer` points to a NUL-terminated string.
-cbrst_status cbrst_connect(const cbrst_endpoint *endpoint, const char *peer);
+cbrst_status cbrst_connect(const cbrst_endpoint *endpoint,
+                           const char *peer);
 
-// Sends a message of `len` bytes to `peer`, and waits until the peer has it: CBRST_OK means that the message
-// is in the queue of the receiver's application, exactly once, byte for byte.
+// Sends a message of `len` bytes to `peer`, an address or a name, and waits until the peer has it: CBRST_OK means
+// that the message is in the queue of the receiver's application, exactly once, byte for byte.
 //
 // # Safety
 //
@@ -167,17 +269,6 @@ cbrst_status cbrst_send(const cbrst_endpoint *endpoint,
 // once all messages have been taken.
 cbrst_status cbrst_recv(const cbrst_endpoint *endpoint,
                         int64_t timeout_ms,
-                        cbrst_message **out);
-
-// Sends a request of `len` bytes to `peer`, waits for its response, and stores the response in `*out`.
-//
-// # Safety
-//
-// `peer` points to a NUL-terminated string. `data` points to `len` bytes, or `len` is 0.
-cbrst_status cbrst_call(const cbrst_endpoint *endpoint,
-                        const char *peer,
-                        const void *data,
-                        size_t len,
                         cbrst_message **out);
 
 // Waits for the next request and stores it in `*out`, with the same time limit as `cbrst_recv`. Returns
@@ -199,8 +290,8 @@ cbrst_status cbrst_shutdown(const cbrst_endpoint *endpoint,
 // Messages and requests that came from it stay valid. Does nothing with NULL.
 void cbrst_close(cbrst_endpoint *endpoint);
 
-// The address of the sender of a message, in the form that `cbrst_send` and `cbrst_call` take. NULL for
-// NULL. Valid until the message is freed.
+// The address of the sender of a message, in the form that `cbrst_send` and `cbrst_call` take; of a response, the
+// peer that was called, as it was given. NULL for NULL. Valid until the message is freed.
 const char *cbrst_message_peer(const cbrst_message *message);
 
 // The bytes of a message, `cbrst_message_len` of them. NULL for NULL. If there are no bytes, the pointer

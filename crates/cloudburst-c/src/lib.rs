@@ -2,7 +2,9 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `endpoint` | opening, sending, receiving, calling, closing |
+//! | `endpoint` | opening, sending, receiving, closing |
+//! | `calls` | calls, one or many at a time |
+//! | `counters` | the counters of an endpoint |
 //! | `message` | received messages |
 //! | `request` | received requests, and their responses |
 //! | `status` | error codes, and the text of the last error |
@@ -14,11 +16,15 @@
 #![allow(unsafe_code, reason = "exported symbols, and pointers that a C program passes")]
 
 mod arguments;
+mod calls;
+mod counters;
 mod endpoint;
 mod message;
 mod request;
 mod status;
 
+pub use calls::*;
+pub use counters::*;
 pub use endpoint::*;
 pub use message::*;
 pub use request::*;

@@ -2,9 +2,8 @@
 
 use cloudburst::Bytes;
 use core::ffi::{c_char, c_void};
-use core::ptr;
+use core::{fmt, ptr};
 use std::ffi::CString;
-use std::net::SocketAddr;
 
 /// A message or a response that has arrived. Free it with `cbrst_message_free`.
 #[derive(Debug)]
@@ -14,14 +13,15 @@ pub struct Message {
 }
 
 impl Message {
-    pub(crate) fn new(peer: SocketAddr, bytes: Bytes) -> Self {
-        let peer = CString::new(peer.to_string()).expect("addresses have no zero byte");
+    pub(crate) fn new(peer: impl fmt::Display, bytes: Bytes) -> Self {
+        let peer = peer.to_string();
+        let peer = CString::new(peer).expect("neither addresses nor strings of C have a zero byte");
         Self { peer, bytes }
     }
 }
 
-/// The address of the sender of a message, in the form that `cbrst_send` and `cbrst_call` take. NULL for
-/// NULL. Valid until the message is freed.
+/// The address of the sender of a message, in the form that `cbrst_send` and `cbrst_call` take; of a response, the
+/// peer that was called, as it was given. NULL for NULL. Valid until the message is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cbrst_message_peer(message: Option<&Message>) -> *const c_char {
     message.map_or(ptr::null(), |message| message.peer.as_ptr())

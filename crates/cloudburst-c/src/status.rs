@@ -38,6 +38,8 @@ pub enum Status {
     CbrstClosed = 9,
     /// The library failed because of a bug. A message may have been delivered.
     CbrstBug = 10,
+    /// The name of a peer has no address that the endpoint can send to. Nothing was sent.
+    CbrstNoAddress = 11,
 }
 
 use Status::*;
@@ -121,6 +123,9 @@ impl Failure {
 
 impl From<SendError> for Failure {
     fn from(error: SendError) -> Self {
+        if matches!(error, SendError::NoAddress { .. }) {
+            return Self::new(CbrstNoAddress, error);
+        }
         let delivered = error.may_have_been_delivered();
         Self::of(error.is_timeout(), error.is_busy(), delivered, error)
     }
