@@ -1,9 +1,10 @@
 //! Converts and checks the arguments that Python passes.
 
-use cloudburst::SendOptions;
+use cloudburst::{Bytes, Security, SendOptions};
 use core::time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView};
 use std::net::SocketAddr;
 
 pub(crate) fn address(text: &str) -> PyResult<SocketAddr> {
@@ -13,6 +14,22 @@ pub(crate) fn address(text: &str) -> PyResult<SocketAddr> {
              `resolve` resolves names"
         ))
     })
+}
+
+/// A copy of the bytes of any object with the buffer protocol, whatever its elements are.
+pub(crate) fn payload(data: &Bound<'_, PyAny>) -> PyResult<Bytes> {
+    if let Ok(bytes) = data.cast::<PyBytes>() {
+        return Ok(Bytes::copy_from_slice(bytes.as_bytes()));
+    }
+    // What is not contiguous becomes so, in C order.
+    let bytes = PyMemoryView::from(data)?.call_method0("tobytes")?;
+    Ok(Bytes::copy_from_slice(bytes.cast::<PyBytes>()?.as_bytes()))
+}
+
+/// The keys of an endpoint, or none on a trusted network.
+pub(crate) fn security(key: Option<[u8; 32]>, also_accept: Vec<[u8; 32]>) -> Security {
+    let security = key.map_or_else(Security::trusted_network, Security::pre_shared);
+    also_accept.into_iter().fold(security, Security::also_accept)
 }
 
 pub(crate) fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {

@@ -1,19 +1,19 @@
 //! An endpoint, and the thread that runs its operations.
 
-use crate::arguments::{address, deadline, options, seconds};
+use crate::arguments::{address, deadline, options, payload, seconds, security};
 use crate::failure::{Failure, not_opened};
 use crate::inbox::Inbox;
 use crate::operation::{Operation, Outcome, Value};
 use crate::process::Owned;
 use crate::request::Request;
 use cloudburst::{
-    Bytes, Closed, Config, ConfigError, Message, PathMap, PathMapError, Security, SendError,
+    Bytes, Closed, Config, ConfigError, Message, PathMap, PathMapError, Peer, SendError,
 };
 use core::time::Duration;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyDict, PyList};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -69,25 +69,29 @@ impl Endpoint {
         closed: impl Into<Failure>,
         future: impl FnOnce(&Open, cloudburst::Endpoint) -> F,
     ) -> PyResult<Operation> {
+        let (runtime, future) = self.with(py, |open| {
+            let runtime = open.runtime.as_ref().map(|runtime| runtime.handle().clone());
+            runtime.map(|runtime| (runtime, future(open, open.endpoint.clone())))
+        })?;
+        Ok(Operation::begin(py, &runtime, wake, closed, future))
+    }
+
+    /// Fails if the endpoint is closed.
+    fn with<T>(&self, py: Python<'_>, act: impl FnOnce(&Open) -> Option<T>) -> PyResult<T> {
         // Unlocked before Python code runs: meanwhile another thread may wait for the lock while it holds the
         // interpreter.
-        let begun = {
+        let done = {
             let open = self.open.get()?.lock().unwrap_or_else(PoisonError::into_inner);
-            open.as_ref().and_then(|open| {
-                let runtime = open.runtime.as_ref()?.handle().clone();
-                Some((runtime, future(open, open.endpoint.clone())))
-            })
+            open.as_ref().and_then(act)
         };
-        let Some((runtime, future)) = begun else {
-            return Err(Failure::Closed.into_exception(py));
-        };
-        Ok(Operation::begin(py, &runtime, wake, closed, future))
+        done.ok_or_else(|| Failure::Closed.into_exception(py))
     }
 }
 
 #[pymethods]
 impl Endpoint {
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "they are keyword arguments of Python")]
     fn new(
         py: Python<'_>,
         bind: &str,
@@ -95,9 +99,12 @@ impl Endpoint {
         paths: Option<&str>,
         capacity: Option<u64>,
         fabric: Option<&str>,
+        mtu: Option<usize>,
+        deadline: Option<f64>,
         known_as: Vec<String>,
+        also_accept: Vec<[u8; 32]>,
     ) -> PyResult<Self> {
-        let security = key.map_or_else(Security::trusted_network, Security::pre_shared);
+        let security = security(key, also_accept);
         let mut builder = cloudburst::Endpoint::builder().bind(address(bind)?).security(security);
         if let Some(paths) = paths {
             let invalid = |error: PathMapError| PyValueError::new_err(error.to_string());
@@ -107,13 +114,18 @@ impl Endpoint {
         if let Some(capacity) = capacity {
             config.capacity = capacity.into();
         }
+        if let Some(mtu) = mtu {
+            config.mtu = mtu;
+        }
+        if let Some(deadline) = deadline {
+            config.deadline = seconds("deadline", deadline)?;
+        }
         if let Some(fabric) = fabric {
             let invalid = |error: ConfigError| PyValueError::new_err(error.to_string());
             config.fabric = fabric.parse().map_err(invalid)?;
         }
-        let builder = builder.config(config);
         let known_as = known_as.iter().map(|known| address(known)).collect::<PyResult<Vec<_>>>()?;
-        let builder = builder.known_as(known_as);
+        let builder = builder.known_as(known_as).config(config);
         let endpoint = py.detach(|| builder.build()).map_err(|error| not_opened(&error))?;
         let local_address = endpoint.local_addr();
         Ok(Self { open: Owned::new(Mutex::new(Some(Open::new(endpoint)?))), local_address })
@@ -122,6 +134,29 @@ impl Endpoint {
     /// The address that peers send to.
     fn local_address(&self) -> String {
         self.local_address.to_string()
+    }
+
+    /// Changes the keys while the endpoint is in use.
+    fn set_security(
+        &self,
+        py: Python<'_>,
+        key: [u8; 32],
+        also_accept: Vec<[u8; 32]>,
+    ) -> PyResult<()> {
+        let endpoint = self.with(py, |open| Some(open.endpoint.clone()))?;
+        py.detach(|| endpoint.set_security(security(Some(key), also_accept)));
+        Ok(())
+    }
+
+    /// The counters by name.
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let endpoint = self.with(py, |open| Some(open.endpoint.clone()))?;
+        let counters = py.detach(|| endpoint.counters());
+        let named = PyDict::new(py);
+        for (name, value) in counters.fields() {
+            named.set_item(name, value)?;
+        }
+        Ok(named)
     }
 
     /// Resolves a name with a port to an address.
@@ -140,7 +175,7 @@ impl Endpoint {
         timeout: Option<f64>,
         wake: Py<PyAny>,
     ) -> PyResult<Operation> {
-        let peer = address(peer)?;
+        let peer = Peer::from(peer);
         let deadline = deadline(timeout)?;
         self.begin(py, wake, Closed, |_, endpoint| async move {
             let connect = endpoint.connect(peer);
@@ -157,14 +192,14 @@ impl Endpoint {
         &self,
         py: Python<'_>,
         peer: &str,
-        data: PyBackedBytes,
+        data: &Bound<'_, PyAny>,
         timeout: Option<f64>,
         priority: u8,
         wake: Py<PyAny>,
     ) -> PyResult<Operation> {
-        let peer = address(peer)?;
+        let peer = Peer::from(peer);
         let options = options(timeout, priority)?;
-        let bytes = Bytes::copy_from_slice(&data);
+        let bytes = payload(data)?;
         self.begin(py, wake, SendError::Closed, |_, endpoint| async move {
             Ok(Value::Receipt(endpoint.send(peer, bytes).options(options).await?))
         })
@@ -183,16 +218,41 @@ impl Endpoint {
         &self,
         py: Python<'_>,
         peer: &str,
-        data: PyBackedBytes,
+        data: &Bound<'_, PyAny>,
         timeout: Option<f64>,
         priority: u8,
         wake: Py<PyAny>,
     ) -> PyResult<Operation> {
-        let peer = address(peer)?;
+        let peer = Peer::from(peer);
         let options = options(timeout, priority)?;
-        let bytes = Bytes::copy_from_slice(&data);
+        let bytes = payload(data)?;
         self.begin(py, wake, SendError::Closed, |_, endpoint| async move {
             Ok(Value::Bytes(endpoint.call(peer, bytes).options(options).await?))
+        })
+    }
+
+    /// Sends requests at once, and waits for their responses.
+    fn call_many(
+        &self,
+        py: Python<'_>,
+        requests: Vec<(String, Bound<'_, PyAny>)>,
+        timeout: Option<f64>,
+        priority: u8,
+        wake: Py<PyAny>,
+    ) -> PyResult<Operation> {
+        let options = options(timeout, priority)?;
+        let requests = requests.iter().map(|(peer, data)| Ok((address(peer)?, payload(data)?)));
+        let requests = requests.collect::<PyResult<Vec<(SocketAddr, Bytes)>>>()?;
+        self.begin(py, wake, SendError::Closed, |_, endpoint| async move {
+            let results = endpoint.call_many(requests).options(options).await;
+            Ok(Value::object(move |py| {
+                let object = |result| match result {
+                    Ok(bytes) => Value::Bytes(bytes).into_python(py),
+                    Err(error) => Failure::from(error).into_exception(py).into_py_any(py),
+                };
+                let objects = results.into_iter().map(object).collect::<PyResult<Vec<_>>>()?;
+                PyList::new(py, objects)?.into_py_any(py)
+            }))
         })
     }
 

@@ -18,10 +18,10 @@ pub(crate) enum Failure {
 
 impl Failure {
     pub(crate) fn into_exception(self, py: Python<'_>) -> PyErr {
-        let errors = || py.import("cloudburst._errors");
         let exception = match self {
-            Self::Resolve(error) => return os_error(&error, &error),
-            Self::Closed => errors().and_then(|errors| errors.getattr("Closed")?.call0()),
+            Self::Resolve(error) => no_address(py, &error, error.raw_os_error()),
+            Self::Send(error @ SendError::NoAddress { .. }) => no_address(py, &error, None),
+            Self::Closed => errors(py).and_then(|errors| errors.getattr("Closed")?.call0()),
             Self::Send(error) => {
                 let traits = (
                     error.to_string(),
@@ -30,11 +30,23 @@ impl Failure {
                     error.is_closed(),
                     error.may_have_been_delivered(),
                 );
-                errors().and_then(|errors| errors.getattr("failure")?.call1(traits))
+                errors(py).and_then(|errors| errors.getattr("failure")?.call1(traits))
             }
         };
         exception.map_or_else(|error| error, PyErr::from_value)
     }
+}
+
+fn errors(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("cloudburst._errors")
+}
+
+fn no_address<'py>(
+    py: Python<'py>,
+    error: &dyn ToString,
+    number: Option<i32>,
+) -> PyResult<Bound<'py, PyAny>> {
+    errors(py)?.getattr("no_address")?.call1((error.to_string(), number))
 }
 
 impl From<Closed> for Failure {

@@ -32,5 +32,7 @@ mod _native {
     use crate::request::Request;
 
     #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+    #[pymodule_export]
     const DEFAULT_PRIORITY: u8 = cloudburst::SendOptions::DEFAULT_PRIORITY;
 }

@@ -36,7 +36,7 @@ impl Value {
         Self::Object(Box::new(make))
     }
 
-    fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match self {
             Self::Nothing => Ok(py.None()),
             Self::Flag(flag) => flag.into_py_any(py),

@@ -1,12 +1,11 @@
 //! A request that has arrived.
 
-use crate::arguments::options;
+use crate::arguments::{options, payload};
 use crate::operation::{Operation, Value};
 use crate::process::Owned;
-use cloudburst::{Bytes, Closed, RequestParts, SendError};
+use cloudburst::{Closed, RequestParts, SendError};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -80,14 +79,15 @@ impl Request {
     fn reply(
         &self,
         py: Python<'_>,
-        data: PyBackedBytes,
+        data: &Bound<'_, PyAny>,
         timeout: Option<f64>,
         priority: u8,
         wake: Py<PyAny>,
     ) -> PyResult<Operation> {
         let arrived = self.0.get()?;
         let options = options(timeout, priority)?;
-        let reply = arrived.open()?.reply(Bytes::copy_from_slice(&data)).options(options);
+        let bytes = payload(data)?;
+        let reply = arrived.open()?.reply(bytes).options(options);
         let reply = async move { Ok(Value::Receipt(reply.await?)) };
         Ok(Operation::begin(py, &arrived.runtime, wake, SendError::Closed, reply))
     }

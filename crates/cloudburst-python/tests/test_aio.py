@@ -168,7 +168,25 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
                 await one.send(nobody(), b"", timeout=0.1)
             self.assertIsInstance(caught.exception, cloudburst.Timeout)
             with self.assertRaises(ValueError):
-                await one.send("nowhere", b"")
+                await one.send(one.local_address, b"", priority=8)
+            with self.assertRaises(cloudburst.NoAddress):
+                await one.send("nobody.invalid:7", b"")
+
+    async def test_many_calls_have_a_result_each(self) -> None:
+        async with aio_endpoint() as service, aio_endpoint() as client:
+            async def handler(request: aio.Request) -> bytes:
+                if request.data == b"":
+                    raise cloudburst.Overloaded
+                return request.data.upper()
+
+            serving = asyncio.create_task(service.serve(handler))
+            requests = [(service.local_address, data) for data in (b"a", memoryview(b"b"), b"")]
+            results = await client.call_many(requests, timeout=60)
+            self.assertEqual(results[:2], [b"A", b"B"])
+            self.assertIsInstance(results[2], cloudburst.Busy)
+            self.assertEqual(client.counters()["calls.calls_answered"], 2)
+            await service.shutdown()
+            await serving
 
     async def test_closing_ends_those_who_wait(self) -> None:
         one = aio_endpoint()

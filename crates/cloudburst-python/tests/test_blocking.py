@@ -1,10 +1,14 @@
 """Endpoints for callers that wait in their thread."""
 
+import array
+import ctypes
 import errno
 import gc
+import mmap
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -73,7 +77,103 @@ class Messages(unittest.TestCase):
     def test_a_name_is_resolved(self) -> None:
         with endpoint() as one:
             self.assertEqual(one.resolve("localhost:7000"), "127.0.0.1:7000")
-            self.assertRaises(OSError, one.resolve, "no port")
+            for name in "no port", "nobody.invalid:7":
+                for use in (
+                    one.resolve,
+                    one.connect,
+                    lambda peer: one.send(peer, b""),
+                    lambda peer: one.call(peer, b""),
+                ):
+                    with self.subTest(name), self.assertRaises(cloudburst.NoAddress) as caught:
+                        use(name)
+                    self.assertIsInstance(caught.exception, socket.gaierror)
+                    self.assertIn(caught.exception.errno, (socket.EAI_NONAME, socket.EAI_AGAIN))
+                    self.assertFalse(caught.exception.may_have_been_delivered)
+
+    def test_a_peer_may_be_a_name(self) -> None:
+        with endpoint() as one, endpoint() as other:
+            name = other.local_address.replace("127.0.0.1", "localhost")
+            one.connect(name)
+            one.send(name, b"hello")
+            self.assertEqual(other.recv(), (one.local_address, b"hello"))
+
+    def test_whatever_has_a_buffer_is_a_payload(self) -> None:
+        class Point(ctypes.Structure):
+            _fields_ = [("x", ctypes.c_int32), ("y", ctypes.c_int32)]
+
+        payloads: list[cloudburst.Payload] = [
+            bytearray(b"mutable"),
+            memoryview(b"a view")[2:],
+            memoryview(b"every second byte")[::2],
+            memoryview(b""),
+            array.array("d", [1.0, 2.0]),
+            array.array("d"),
+            memoryview(bytes(12)).cast("B", (3, 4)),
+            (ctypes.c_uint16 * 3)(1, 2, 3),
+            Point(1, 2),
+            mmap.mmap(-1, 4096),
+        ]
+        with endpoint() as one, endpoint() as other:
+            for payload in payloads:
+                with self.subTest(payload):
+                    one.send(other.local_address, payload)
+                    self.assertEqual(other.recv().data, memoryview(payload).tobytes())
+            for unfit in "text", 5, None, [1, 2]:
+                self.assertRaises(TypeError, one.send, other.local_address, unfit)
+
+    def test_an_endpoint_counts(self) -> None:
+        with endpoint() as one, endpoint() as other:
+            before = one.counters()
+            self.assertEqual(before["sender.delivered"], 0)
+            one.send(other.local_address, b"hello")
+            after = one.counters()
+            self.assertEqual(before.keys(), after.keys())
+            self.assertEqual((after["sender.delivered"], after["sender.bytes_delivered"]), (1, 5))
+            self.assertEqual(other.counters()["receiver.messages_delivered"], 1)
+            self.assertGreater(after["io.datagrams_sent"], 0)
+            for name in "sender.rate", "calls.calls_answered", "io.ecn.ce", "io.kernel_drops":
+                self.assertIn(name, after)
+        self.assertRaises(cloudburst.Closed, one.counters)
+
+
+class Settings(unittest.TestCase):
+    def test_an_option_has_its_effect(self) -> None:
+        with endpoint() as other:
+            with cloudburst.Endpoint(LOOPBACK, key=KEY, mtu=600, fabric="cloud") as one:
+                receipt = one.send(other.local_address, bytes(5_000))
+                self.assertGreater(receipt.source_symbols, 5_000 // 600)
+            with cloudburst.Endpoint(LOOPBACK, key=KEY, deadline=0.1) as one:
+                self.assertRaises(cloudburst.Timeout, one.connect, nobody())
+                self.assertRaises(cloudburst.Timeout, one.send, nobody(), b"")
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            alias = f"127.0.0.2:{port}"
+            with cloudburst.Endpoint(f"0.0.0.0:{port}", key=KEY, known_as=[alias]):
+                other.send(alias, b"to an address that no interface has")
+
+    def test_keys_change_while_an_endpoint_is_in_use(self) -> None:
+        new = bytes([8] * 32)
+        with (
+            endpoint() as one,
+            endpoint() as old,
+            cloudburst.Endpoint(LOOPBACK, key=new) as newcomer,
+            cloudburst.Endpoint(LOOPBACK, key=new, also_accept=[KEY]) as both,
+        ):
+            for sender in old, newcomer:
+                sender.send(both.local_address, b"")
+            with self.assertRaises(cloudburst.Timeout):
+                newcomer.send(one.local_address, b"", timeout=0.2)
+            one.set_security(KEY, also_accept=[new])
+            newcomer.send(one.local_address, b"")
+            one.set_security(new)
+            with self.assertRaises(cloudburst.Timeout):
+                old.send(one.local_address, b"", timeout=0.2)
+            one.send(newcomer.local_address, b"in the session that is there")
+            self.assertRaises(ValueError, one.set_security, bytes(31))
+
+    def test_the_package_knows_its_version(self) -> None:
+        self.assertRegex(cloudburst.__version__, r"^\d+\.\d+\.\d+")
 
 
 class Calls(unittest.TestCase):
@@ -99,6 +199,37 @@ class Calls(unittest.TestCase):
             self.assertTrue(service.shutdown())
             serving.join()
             self.assertRaises(cloudburst.Closed, service.recv_request)
+
+    def test_many_calls_have_a_result_each(self) -> None:
+        with endpoint() as one, endpoint() as other, endpoint() as client:
+            def handler(request: cloudburst.Request) -> bytes:
+                if request.data == b"":
+                    raise cloudburst.Overloaded
+                return request.data.upper()
+
+            serving = [
+                threading.Thread(target=service.serve, args=[handler]) for service in (one, other)
+            ]
+            for thread in serving:
+                thread.start()
+            results = client.call_many(
+                [
+                    (one.local_address, b"a"),
+                    (other.local_address, bytearray(b"b")),
+                    (one.local_address, b""),
+                ],
+                timeout=60,
+                priority=7,
+            )
+            self.assertEqual(results[:2], [b"A", b"B"])
+            self.assertIsInstance(results[2], cloudburst.Busy)
+            self.assertEqual(client.call_many([]), [])
+            self.assertRaises(ValueError, client.call_many, [("localhost:7", b"")])
+            self.assertEqual(client.counters()["calls.calls_answered"], 2)
+            for service in one, other:
+                service.shutdown()
+            for thread in serving:
+                thread.join()
 
     def test_a_handler_that_fails_is_logged_and_its_caller_told(self) -> None:
         with endpoint() as service, endpoint() as client:
@@ -180,6 +311,13 @@ class Errors(unittest.TestCase):
             {"key": KEY, "bind": "localhost:7000"},
             {"key": KEY, "paths": "ecmp:none"},
             {"key": KEY, "known_as": ["10.0.0.1:0"]},
+            {"key": KEY, "known_as": ["localhost:7000"]},
+            {"key": KEY, "also_accept": [bytes(31)]},
+            {"trusted_network": True, "also_accept": [KEY]},
+            {"key": KEY, "mtu": 70_000},
+            {"key": KEY, "fabric": "aws"},
+            {"key": KEY, "deadline": -1.0},
+            {"key": KEY, "deadline": 0.0},
         ]
         for arguments in unsound:
             with self.subTest(arguments), self.assertRaises(ValueError):
@@ -189,8 +327,6 @@ class Errors(unittest.TestCase):
             for settings in unsound:
                 with self.subTest(settings), self.assertRaises(ValueError):
                     one.send(one.local_address, b"", **settings)
-            self.assertRaises(ValueError, one.send, "localhost:7000", b"")
-            self.assertRaises(TypeError, one.send, one.local_address, "text")
 
     def test_what_the_system_refuses_is_an_os_error_with_its_number(self) -> None:
         with self.assertRaises(OSError) as caught:
@@ -301,6 +437,47 @@ except KeyboardInterrupt:
             output, errors = python.communicate(timeout=60)
             self.assertEqual((output, errors, python.returncode), ("interrupted\n", "", 0))
 
+    def test_ctrl_c_ends_a_service_whose_handlers_go_on(self) -> None:
+        program = """
+import common, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here
+
+def handler(request):
+    if request.data == b"finish":
+        begun.set()
+        go_on.wait()
+        return b"done"
+    print("ready", flush=True)
+    time.sleep(600)
+
+begun, go_on = threading.Event(), threading.Event()
+with common.endpoint() as service, common.endpoint() as client:
+    answers = []
+    finish = threading.Thread(
+        target=lambda: answers.append(client.call(service.local_address, b"finish", timeout=600))
+    )
+    finish.start()
+    hang = threading.Thread(
+        target=lambda: begun.wait() and client.call(service.local_address, b"hang", timeout=600),
+        daemon=True,
+    )
+    hang.start()
+    try:
+        service.serve(handler)
+    except KeyboardInterrupt:
+        go_on.set()
+        finish.join()
+        print("interrupted", answers)
+        threading.excepthook = lambda hook: None  # of the call that hangs
+"""
+        with self.run_python(program) as python:
+            assert python.stdout
+            self.assertEqual(python.stdout.readline(), "ready\n")
+            python.send_signal(signal.SIGINT)
+            output, errors = python.communicate(timeout=60)
+            expected = ("interrupted [b'done']\n", "", 0)
+            self.assertEqual((output, errors, python.returncode), expected)
+
     def test_a_program_may_end_while_things_are_under_way(self) -> None:
         program = """
 import common, threading
@@ -332,7 +509,10 @@ for _ in range(5):
             one.recv_request,
             lambda: one.serve(lambda request: request.data),
             one.shutdown,
+            lambda: one.call_many([(peer, b"hello")]),
             lambda: one.resolve("localhost:7000"),
+            lambda: one.set_security(common.KEY),
+            one.counters,
             waits.result,
             request.reply,
             request.refuse,

@@ -7,10 +7,12 @@
     with cloudburst.Endpoint("0.0.0.0:7000", key=key) as endpoint:
         response = endpoint.call("10.0.0.2:7000", b"a question")
 
-Addresses are strings of an IP address and a port, such as ``10.0.0.2:7000`` or ``[2001:db8::2]:7000``. Times are
-in seconds. An endpoint belongs to the process that opened it: open endpoints after forking.
+Addresses are strings of an IP address and a port, such as ``10.0.0.2:7000`` or ``[2001:db8::2]:7000``. A peer may
+also be a name and a port, such as ``cache-7.example:7000``, which is looked up each time: resolve that of a peer which
+gets many messages. Payloads are any objects with the buffer protocol. Times are in seconds. An endpoint belongs to the process that opened it: open endpoints after forking.
 """
 
+from cloudburst import _native
 from cloudburst._blocking import Endpoint, Request
 from cloudburst._errors import (
     Busy,
@@ -18,11 +20,12 @@ from cloudburst._errors import (
     Closed,
     Error,
     Indeterminate,
+    NoAddress,
     NotDelivered,
     Overloaded,
     Timeout,
 )
-from cloudburst._types import Message, Receipt
+from cloudburst._types import Message, Payload, Receipt
 
 __all__ = [
     "Busy",
@@ -32,9 +35,14 @@ __all__ = [
     "Error",
     "Indeterminate",
     "Message",
+    "NoAddress",
     "NotDelivered",
     "Overloaded",
+    "Payload",
     "Receipt",
     "Request",
     "Timeout",
+    "__version__",
 ]
+
+__version__ = _native.VERSION

@@ -22,7 +22,10 @@ class Base:
         paths: str | None = None,
         capacity: int | None = None,
         fabric: str | None = None,
+        mtu: int | None = None,
+        deadline: float | None = None,
         known_as: Iterable[str] = (),
+        also_accept: Iterable[bytes] = (),
     ) -> None:
         """Opens an endpoint, which is both a sender and a receiver.
 
@@ -35,15 +38,31 @@ class Base:
             hardware; elsewhere, the rate adapts.
         fabric: the network: ``tiny-queues``, the default, whose switches have shallow queues for the packets;
             or ``cloud``, whose queues are shared with others: no DSCP, and a rate that adapts.
+        mtu: the bytes of the longest IP packet to send, an upper bound, as the MTU of each path is discovered. By
+            default 9,000.
+        deadline: the seconds within which messages, calls, connects and replies must end that set no timeout. By
+            default 10.
         known_as: the addresses that peers send to, if a device in between translates them.
+        also_accept: keys that peers may begin with as well, while keys are being replaced: see set_security.
 
         Raises OSError if the system refuses the endpoint, and ValueError if an argument is invalid.
         """
         if (key is None) != trusted_network:
             raise ValueError("expected either key or trusted_network=True")
-        if key is not None and len(key) != 32:
-            raise ValueError(f"key has {len(key)} bytes: expected 32")
-        self._native = _native.Endpoint(bind, key, paths, capacity, fabric, list(known_as))
+        also_accept = [_key(other) for other in also_accept]
+        if trusted_network and also_accept:
+            raise ValueError("expected no also_accept with trusted_network=True")
+        self._native = _native.Endpoint(
+            bind=bind,
+            key=None if key is None else _key(key),
+            paths=paths,
+            capacity=capacity,
+            fabric=fabric,
+            mtu=mtu,
+            deadline=deadline,
+            known_as=list(known_as),
+            also_accept=also_accept,
+        )
         _open.add(self)
 
     @property
@@ -51,11 +70,31 @@ class Base:
         """The address that peers send to."""
         return self._native.local_address()
 
+    def set_security(self, key: bytes, *, also_accept: Iterable[bytes] = ()) -> None:
+        """Changes the keys while the endpoint is in use: handshakes that begin from now on use ``key``, and those of
+        peers may begin with ``key`` or one of ``also_accept``. Open sessions and everything under way go on.
+
+        To replace a key without a failed message, do each of these steps on all endpoints before the next one: accept
+        the new key as well, begin with it and accept the old one, drop the old one.
+        """
+        self._native.set_security(_key(key), [_key(other) for other in also_accept])
+
+    def counters(self) -> dict[str, int]:
+        """The counters since the endpoint was opened, by the names that they have in Rust, such as
+        ``sender.delivered`` or ``io.kernel_drops``. Only ``sender.rate`` is a present value, in bits per second."""
+        return self._native.counters()
+
     def _close(self) -> None:
         self._native.close()
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__qualname__} {self.local_address}>"
+
+
+def _key(key: bytes) -> bytes:
+    if len(key) != 32:
+        raise ValueError(f"a key has {len(key)} bytes: expected 32")
+    return key
 
 
 class BaseRequest:

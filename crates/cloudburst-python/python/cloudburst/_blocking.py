@@ -1,15 +1,15 @@
 """Blocking endpoints."""
 
 import logging
+import queue
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 from cloudburst import _native
 from cloudburst._base import DEFAULT_PRIORITY, Base, BaseRequest
 from cloudburst._errors import Closed, Error, Overloaded, Timeout
-from cloudburst._types import Message, Receipt
+from cloudburst._types import Message, Payload, Receipt
 
 _log = logging.getLogger("cloudburst")
 
@@ -36,7 +36,7 @@ class Request(BaseRequest):
 
     def reply(
         self,
-        data: bytes | bytearray = b"",
+        data: Payload = b"",
         *,
         timeout: float | None = None,
         priority: int = DEFAULT_PRIORITY,
@@ -64,7 +64,8 @@ class Endpoint(Base):
     def resolve(self, name: str) -> str:
         """Resolves a name with a port, such as ``cache-7.example:7000``, to an address.
 
-        It takes as long as the system's resolver does: resolve a peer once, not for each message.
+        It takes as long as the system's resolver does: resolve a peer once, not for each message. Raises NoAddress if
+        there is none that the endpoint can send to.
         """
         address: str = wait(lambda wake: self._native.resolve(name, wake))
         return address
@@ -76,7 +77,7 @@ class Endpoint(Base):
     def send(
         self,
         peer: str,
-        data: bytes | bytearray,
+        data: Payload,
         *,
         timeout: float | None = None,
         priority: int = DEFAULT_PRIORITY,
@@ -94,7 +95,7 @@ class Endpoint(Base):
     def call(
         self,
         peer: str,
-        data: bytes | bytearray,
+        data: Payload,
         *,
         timeout: float | None = None,
         priority: int = DEFAULT_PRIORITY,
@@ -105,44 +106,66 @@ class Endpoint(Base):
         )
         return response
 
+    def call_many(
+        self,
+        requests: Iterable[tuple[str, Payload]],
+        *,
+        timeout: float | None = None,
+        priority: int = DEFAULT_PRIORITY,
+    ) -> list[bytes | Error]:
+        """Sends several requests at once, each to the address of its peer, and waits until all calls have ended.
+
+        Returns, in the order of the requests, the response of each or why it has none. They do not wait for capacity:
+        a call for which there is none ends with Busy.
+        """
+        many = list(requests)
+        results: list[bytes | Error] = wait(
+            lambda wake: self._native.call_many(many, timeout, priority, wake)
+        )
+        return results
+
     def recv_request(self, *, timeout: float | None = None) -> Request:
         """Waits for the next request. Raises Timeout if none arrives in time, Closed when no more will arrive."""
         return Request(wait(self._native.recv_request, timeout))
 
-    def serve(self, handler: Callable[[Request], bytes | bytearray], *, limit: int = 8) -> None:
+    def serve(self, handler: Callable[[Request], Payload], *, limit: int = 8) -> None:
         """Answers requests with the results of ``handler``, in at most ``limit`` threads, until the endpoint is shut
         down or closed.
 
         A handler that raises Overloaded refuses the request. If it raises another exception, this is logged, and the
         caller is told that there is no answer. A long-running handler should check ``request.is_cancelled`` from time
         to time.
-        """
-        free = threading.Semaphore(limit)
 
-        def handle(request: Request) -> None:
-            try:
-                try:
-                    response = handler(request)
-                except Overloaded:
-                    request.refuse()
-                else:
-                    request.reply(response)
-            except Error as error:
-                _log.debug("no answer to %s: %s", request.peer, error)
-            except Exception:
-                _log.exception("the handler of a request from %s failed", request.peer)
-            finally:
-                request.close()
+        Ctrl-C ends this at once. Handlers go on in daemon threads, until they are done or the program ends.
+        """
+        if limit < 1:
+            raise ValueError(f"limit = {limit}: it must be at least 1")
+        free = threading.Semaphore(limit)
+        requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+
+        def work() -> None:
+            while (request := requests.get()) is not None:
+                _handle(handler, request)
                 free.release()
 
-        with ThreadPoolExecutor(limit, "cloudburst-serve") as threads:
+        # A program waits for the threads of a ThreadPoolExecutor before it ends, but not for daemon threads.
+        threads: list[threading.Thread] = []
+        try:
             while True:
                 free.acquire()
                 try:
                     request = self.recv_request()
                 except Closed:
-                    return
-                threads.submit(handle, request)
+                    break
+                if len(threads) < limit:
+                    threads.append(threading.Thread(target=work, name="cloudburst-serve", daemon=True))
+                    threads[-1].start()
+                requests.put(request)
+        finally:
+            for _ in threads:
+                requests.put(None)
+        for thread in threads:
+            thread.join()
 
     def shutdown(self, within: float = 10.0) -> bool:
         """Accepts nothing new, waits at most ``within`` seconds for what is under way to end, and stops.
@@ -161,3 +184,19 @@ class Endpoint(Base):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _handle(handler: Callable[[Request], Payload], request: Request) -> None:
+    try:
+        try:
+            response = handler(request)
+        except Overloaded:
+            request.refuse()
+        else:
+            request.reply(response)
+    except Error as error:
+        _log.debug("no answer to %s: %s", request.peer, error)
+    except BaseException:
+        _log.exception("the handler of a request from %s failed", request.peer)
+    finally:
+        request.close()

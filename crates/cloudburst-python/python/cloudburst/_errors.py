@@ -1,5 +1,7 @@
 """Why a message was not delivered, or may not have been."""
 
+import socket
+
 
 class Error(Exception):
     """The base of the package's exceptions. In addition, invalid arguments raise ``ValueError``, and refusals of the
@@ -24,6 +26,11 @@ class BusyTimeout(Busy, Timeout):
 
 class NotDelivered(Error):
     """Certainly not delivered: it is safe to send the message again, here or elsewhere."""
+
+
+class NoAddress(NotDelivered, socket.gaierror):
+    """The name of a peer has no address that the endpoint can send to. ``errno`` is the error number of the system or,
+    as in ``socket``, that of the resolver, such as ``socket.EAI_NONAME``. Nothing was sent."""
 
 
 class Indeterminate(Error):
@@ -55,3 +62,8 @@ def failure(text: str, is_timeout: bool, is_busy: bool, is_closed: bool, may_hav
     error = kind(text)
     error.may_have_been_delivered = may_have_been_delivered
     return error
+
+
+def no_address(text: str, number: int | None) -> NoAddress:
+    """The exception for a name that has no address."""
+    return NoAddress(socket.EAI_NONAME if number is None else number, text)

@@ -1,9 +1,12 @@
 from collections.abc import Callable
 from typing import Any, final
 
-__all__ = ["DEFAULT_PRIORITY", "Endpoint", "Operation", "Request"]
+from cloudburst._types import Payload
+
+__all__ = ["DEFAULT_PRIORITY", "VERSION", "Endpoint", "Operation", "Request"]
 
 DEFAULT_PRIORITY: int
+VERSION: str
 
 @final
 class Endpoint:
@@ -14,9 +17,14 @@ class Endpoint:
         paths: str | None,
         capacity: int | None,
         fabric: str | None,
+        mtu: int | None,
+        deadline: float | None,
         known_as: list[str],
+        also_accept: list[bytes],
     ) -> Endpoint: ...
     def local_address(self) -> str: ...
+    def set_security(self, key: bytes, also_accept: list[bytes]) -> None: ...
+    def counters(self) -> dict[str, int]: ...
     def resolve(self, name: str, wake: Callable[[], object]) -> Operation: ...
     def connect(
         self, peer: str, timeout: float | None, wake: Callable[[], object]
@@ -24,7 +32,7 @@ class Endpoint:
     def send(
         self,
         peer: str,
-        data: bytes | bytearray,
+        data: Payload,
         timeout: float | None,
         priority: int,
         wake: Callable[[], object],
@@ -33,7 +41,14 @@ class Endpoint:
     def call(
         self,
         peer: str,
-        data: bytes | bytearray,
+        data: Payload,
+        timeout: float | None,
+        priority: int,
+        wake: Callable[[], object],
+    ) -> Operation: ...
+    def call_many(
+        self,
+        requests: list[tuple[str, Payload]],
         timeout: float | None,
         priority: int,
         wake: Callable[[], object],
@@ -56,7 +71,7 @@ class Request:
     def cancelled(self, wake: Callable[[], object]) -> Operation: ...
     def reply(
         self,
-        data: bytes | bytearray,
+        data: Payload,
         timeout: float | None,
         priority: int,
         wake: Callable[[], object],

@@ -1,6 +1,16 @@
 """Types that both kinds of endpoints return."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+else:
+    # A name that only type checkers know.
+    ReadableBuffer = object
+
+Payload: TypeAlias = ReadableBuffer
+"""What is sent: any object with the buffer protocol, such as bytes, bytearray, memoryview or an array of
+NumPy. Its bytes are copied."""
 
 
 class Message(NamedTuple):

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Self
 
 from cloudburst._base import DEFAULT_PRIORITY, Base, BaseRequest
 from cloudburst._blocking import Begin
 from cloudburst._errors import Closed, Error, Overloaded
-from cloudburst._types import Message, Receipt
+from cloudburst._types import Message, Payload, Receipt
 
 __all__ = ["Endpoint", "Request"]
 
@@ -44,7 +44,7 @@ class Request(BaseRequest):
 
     async def reply(
         self,
-        data: bytes | bytearray = b"",
+        data: Payload = b"",
         *,
         timeout: float | None = None,
         priority: int = DEFAULT_PRIORITY,
@@ -76,7 +76,8 @@ class Endpoint(Base):
     async def resolve(self, name: str) -> str:
         """Resolves a name with a port, such as ``cache-7.example:7000``, to an address.
 
-        It takes as long as the system's resolver does: resolve a peer once, not for each message.
+        It takes as long as the system's resolver does: resolve a peer once, not for each message. Raises NoAddress if
+        there is none that the endpoint can send to.
         """
         address: str = await _wait(lambda wake: self._native.resolve(name, wake))
         return address
@@ -88,7 +89,7 @@ class Endpoint(Base):
     async def send(
         self,
         peer: str,
-        data: bytes | bytearray,
+        data: Payload,
         *,
         timeout: float | None = None,
         priority: int = DEFAULT_PRIORITY,
@@ -107,7 +108,7 @@ class Endpoint(Base):
     async def call(
         self,
         peer: str,
-        data: bytes | bytearray,
+        data: Payload,
         *,
         timeout: float | None = None,
         priority: int = DEFAULT_PRIORITY,
@@ -118,13 +119,31 @@ class Endpoint(Base):
         )
         return response
 
+    async def call_many(
+        self,
+        requests: Iterable[tuple[str, Payload]],
+        *,
+        timeout: float | None = None,
+        priority: int = DEFAULT_PRIORITY,
+    ) -> list[bytes | Error]:
+        """Sends several requests at once, each to the address of its peer, and waits until all calls have ended.
+
+        Returns, in the order of the requests, the response of each or why it has none. They do not wait for capacity:
+        a call for which there is none ends with Busy.
+        """
+        many = list(requests)
+        results: list[bytes | Error] = await _wait(
+            lambda wake: self._native.call_many(many, timeout, priority, wake)
+        )
+        return results
+
     async def recv_request(self) -> Request:
         """Waits for the next request. Raises Closed when no more will arrive."""
         return Request(await _wait(self._native.recv_request))
 
     async def serve(
         self,
-        handler: Callable[[Request], Awaitable[bytes | bytearray]],
+        handler: Callable[[Request], Awaitable[Payload]],
         *,
         limit: int = 100,
     ) -> None:
@@ -167,7 +186,7 @@ class Endpoint(Base):
 
 
 async def _handle(
-    handler: Callable[[Request], Awaitable[bytes | bytearray]], request: Request
+    handler: Callable[[Request], Awaitable[Payload]], request: Request
 ) -> None:
     try:
         try:
