@@ -217,7 +217,9 @@ impl Nodes {
     pub fn address(&self, node: u8, what: &str, number: u8) -> Result<(), Error> {
         let host = &self.star.hosts[usize::from(node) - 1];
         let address = Star::address(node, number);
-        host.command("ip", &format!("address {what} {address}/32 dev wire")).map(drop)
+        host.command("ip", &format!("address {what} {address}/32 dev wire"))?;
+        // The system deletes the routes of an interface with its last address.
+        host.command("ip", "route replace default via 10.9.0.1 dev wire onlink").map(drop)
     }
 }
 
