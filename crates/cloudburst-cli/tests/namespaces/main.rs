@@ -12,6 +12,7 @@ mod fabric;
 mod killed;
 mod lossy;
 mod narrow;
+mod shared;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use lossy::messages;
@@ -37,6 +38,7 @@ fn main() {
         ("messages_arrive_once_at_1_percent_loss", || messages(1, 5_000)),
         ("messages_arrive_once_at_5_percent_loss", || messages(5, 5_000)),
         ("a_file_of_100_mb_arrives_byte_for_byte_at_5_percent_loss", lossy::file),
+        ("a_tcp_flow_beside_cbrst_send_keeps_its_share", shared::a_tcp_flow_keeps_its_share),
         ("the_doctor_reports_no_problem_with_a_router", doctor::of_a_router),
         ("the_doctor_distinguishes_a_closed_port_from_silence", doctor::of_a_closed_port),
         ("the_doctor_names_both_addresses_of_source_nat", doctor::of_source_nat),
