@@ -4,6 +4,7 @@
 //! Needs root, iproute2, nftables and ethtool. Where they are missing the tests are ignored, and
 //! the reason is printed.
 
+mod cloud;
 #[path = "../common/mod.rs"]
 mod common;
 mod disk;
@@ -38,6 +39,10 @@ fn main() {
         ("messages_arrive_once_at_1_percent_loss", || messages(1, 5_000)),
         ("messages_arrive_once_at_5_percent_loss", || messages(5, 5_000)),
         ("a_file_of_100_mb_arrives_byte_for_byte_at_5_percent_loss", lossy::file),
+        (
+            "the_limits_of_clouds_leave_tcp_its_share",
+            cloud::flows_are_capped_and_so_are_packets_of_hosts,
+        ),
         ("a_tcp_flow_beside_cbrst_send_keeps_its_share", shared::a_tcp_flow_keeps_its_share),
         ("the_doctor_reports_no_problem_with_a_router", doctor::of_a_router),
         ("the_doctor_distinguishes_a_closed_port_from_silence", doctor::of_a_closed_port),

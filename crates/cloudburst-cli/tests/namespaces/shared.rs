@@ -2,8 +2,9 @@
 
 use cloudburst_testbed::{End, Star};
 use libtest_mimic::Failed;
+use socket2::{Domain, Protocol, Socket, Type};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -35,9 +36,14 @@ fn slow() -> Result<Star, Failed> {
 }
 
 /// Starts a TCP flow from the first host to the second. Returns the bytes received.
-fn tcp(star: &Star, port: u16) -> Result<Arc<AtomicU64>, Failed> {
+pub(crate) fn tcp(star: &Star, port: u16, protocol: Protocol) -> Result<Arc<AtomicU64>, Failed> {
     let to = SocketAddr::from((star.hosts[1].address(), port));
-    let listener = star.hosts[1].run(move || TcpListener::bind(to))?;
+    let listener = star.hosts[1].run(move || -> io::Result<TcpListener> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol))?;
+        socket.bind(&to.into())?;
+        socket.listen(1)?;
+        Ok(socket.into())
+    })?;
     let received = Arc::new(AtomicU64::new(0));
     let count = received.clone();
     thread::spawn(move || {
@@ -47,13 +53,17 @@ fn tcp(star: &Star, port: u16) -> Result<Arc<AtomicU64>, Failed> {
             count.fetch_add(read as u64, Ordering::Relaxed);
         }
     });
-    let mut stream = star.hosts[0].run(move || TcpStream::connect(to))?;
+    let mut stream = star.hosts[0].run(move || -> io::Result<TcpStream> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol))?;
+        socket.connect(&to.into())?;
+        Ok(socket.into())
+    })?;
     thread::spawn(move || while stream.write_all(&[7; 16_384]).is_ok() {});
     Ok(received)
 }
 
 /// Bits per second by which `bytes` rises.
-fn rate_of(bytes: impl Fn() -> u64, time: Duration) -> f64 {
+pub(crate) fn rate_of(bytes: impl Fn() -> u64, time: Duration) -> f64 {
     let before = bytes();
     thread::sleep(time);
     (bytes() - before) as f64 * 8.0 / time.as_secs_f64()
@@ -74,7 +84,7 @@ fn start(end: &End, mut command: Command) -> Result<Program, Failed> {
 }
 
 /// Bytes that have left the queue of the router, and packets that it has dropped.
-fn passed(star: &Star) -> Result<(u64, u64), Failed> {
+pub(crate) fn passed(star: &Star) -> Result<(u64, u64), Failed> {
     let text = star.router.command("tc", &format!("-s qdisc show dev {} root", Star::port(2)))?;
     let after = |word: &str| {
         let number = text.split_once(word)?.1.split([' ', ',']).next()?;
@@ -84,38 +94,49 @@ fn passed(star: &Star) -> Result<(u64, u64), Failed> {
     counts.ok_or_else(|| format!("no counts in {text}").into())
 }
 
-/// `cbrst-send` with further options and, if `beside`, a TCP flow. Returns the bits per second of the TCP flow,
-/// and those of the file.
-fn transfer(options: &[&'static str], beside: bool) -> Result<[f64; 2], Failed> {
+/// A transfer by the programs from the first host to the second, under way until it is dropped.
+pub(crate) struct Transfer {
+    _programs: [Program; 2],
+    _directory: tempfile::TempDir,
+}
+
+impl Transfer {
+    /// Starts it with further options of `cbrst-send` and of both programs.
+    pub(crate) fn start(star: &Star, options: &[&str], of_both: &[&str]) -> Result<Self, Failed> {
+        let directory = tempfile::tempdir()?;
+        let source = directory.path().join("source");
+        let out = directory.path().join("out");
+        fs::create_dir(&out)?;
+        File::create(&source)?.set_len(200_000_000)?;
+        let key = directory.path().join("key");
+        fs::write(&key, "07".repeat(32))?;
+        let listen = SocketAddr::from((star.hosts[1].address(), 7000)).to_string();
+        let mut recv = Command::new(env!("CARGO_BIN_EXE_cbrst-recv"));
+        recv.args(["--listen", &listen, "--once", "--out"]).arg(&out).args(of_both);
+        recv.arg("--key-file").arg(&key).stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut receiver = start(&star.hosts[1], recv)?;
+        let mut status = BufReader::new(receiver.0.stderr.take().ok_or("no standard error")?);
+        status.read_line(&mut String::new())?;
+        let mut send = Command::new(env!("CARGO_BIN_EXE_cbrst-send"));
+        send.arg("--quiet").args(options).args(of_both).arg("--key-file").arg(&key);
+        send.arg(&listen).arg(&source).stdin(Stdio::null());
+        let sender = start(&star.hosts[0], send)?;
+        Ok(Self { _programs: [sender, receiver], _directory: directory })
+    }
+}
+
+/// The bits per second of a TCP flow, if it is to be `beside` a transfer, and of everything on the wire.
+fn transfer(options: &[&str], beside: bool) -> Result<[f64; 2], Failed> {
     let star = slow()?;
-    let directory = tempfile::tempdir()?;
-    let source = directory.path().join("source");
-    let out = directory.path().join("out");
-    fs::create_dir(&out)?;
-    File::create(&source)?.set_len(200_000_000)?;
-    let key = directory.path().join("key");
-    fs::write(&key, "07".repeat(32))?;
-
-    let listen = SocketAddr::from((star.hosts[1].address(), 7000)).to_string();
-    let mut recv = Command::new(env!("CARGO_BIN_EXE_cbrst-recv"));
-    recv.args(["--listen", &listen, "--once", "--out"]).arg(&out).arg("--key-file").arg(&key);
-    recv.stdin(Stdio::null()).stderr(Stdio::piped());
-    let mut receiver = start(&star.hosts[1], recv)?;
-    let mut status = BufReader::new(receiver.0.stderr.take().ok_or("no standard error")?);
-    status.read_line(&mut String::new())?;
-    let flow = if beside { Some(tcp(&star, 5000)?) } else { None };
-    let mut send = Command::new(env!("CARGO_BIN_EXE_cbrst-send"));
-    send.arg("--quiet").args(options).arg("--key-file").arg(&key).arg(&listen).arg(&source);
-    send.stdin(Stdio::null());
-    let sender = start(&star.hosts[0], send)?;
+    let flow = if beside { Some(tcp(&star, 5000, Protocol::TCP)?) } else { None };
+    let transfer = Transfer::start(&star, options, &[])?;
     thread::sleep(WARM_UP);
-
     let (bytes, drops) = passed(&star)?;
     let load = || flow.as_ref().map_or(0, |bytes| bytes.load(Ordering::Relaxed));
     let tcp = rate_of(load, TIME);
     let (bytes_then, drops_then) = passed(&star)?;
+    drop(transfer);
     let all = (bytes_then - bytes) as f64 * 8.0 / TIME.as_secs_f64();
-    drop(sender);
     println!(
         "cbrst-send {options:?}: TCP {:.1} Mb/s, all on the wire {:.1}; {} packets dropped",
         tcp / 1e6,
@@ -127,7 +148,7 @@ fn transfer(options: &[&'static str], beside: bool) -> Result<[f64; 2], Failed> 
 
 pub(crate) fn a_tcp_flow_keeps_its_share() -> Result<(), Failed> {
     let star = slow()?;
-    let flows = [tcp(&star, 5000)?, tcp(&star, 5001)?];
+    let flows = [tcp(&star, 5000, Protocol::TCP)?, tcp(&star, 5001, Protocol::TCP)?];
     thread::sleep(WARM_UP);
     let both = || flows.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
     let fair = rate_of(both, TIME) / 2.0;
