@@ -87,7 +87,7 @@ impl End {
     }
 
     /// Links an interface here to one of `other` by a wire.
-    pub(crate) fn join(&self, here: &str, there: &str, other: &Self) -> Result<(), Error> {
+    pub fn join(&self, here: &str, there: &str, other: &Self) -> Result<(), Error> {
         let link = format!("link add {here} type veth peer name {there} netns {}", other.holder);
         self.command("ip", &link).map(drop)
     }

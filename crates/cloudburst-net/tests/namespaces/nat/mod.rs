@@ -4,7 +4,7 @@
 
 mod destination;
 mod firewall;
-mod narrow;
+mod moving;
 mod rig;
 mod source;
 
@@ -18,8 +18,6 @@ pub(crate) fn available() -> Result<(), Error> {
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    [source::tests(), destination::tests(), firewall::tests(), narrow::tests()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let tests = [source::tests(), destination::tests(), firewall::tests(), moving::tests()];
+    tests.into_iter().flatten().collect()
 }
