@@ -29,8 +29,9 @@ class NotDelivered(Error):
 
 
 class NoAddress(NotDelivered, socket.gaierror):
-    """The name of a peer has no address that the endpoint can send to. ``errno`` is the error number of the system or,
-    as in ``socket``, that of the resolver, such as ``socket.EAI_NONAME``. Nothing was sent."""
+    """No address is known for the name of a peer that the endpoint can send to. ``errno`` is the error number of the
+    system if it has one, and otherwise ``socket.EAI_NONAME``: the text says what the resolver found. Nothing was
+    sent."""
 
 
 class Indeterminate(Error):
