@@ -39,7 +39,7 @@ local REPORTS = {
     [NACK] = "NACK", [BUSY] = "BUSY", [REJECT] = "REJECT", [FORGOTTEN] = "FORGOTTEN",
     [ALIVE] = "ALIVE", [PULL] = "PULL", [ENDED] = "ENDED",
 }
-local REASONS = { [1] = "TooLarge", [2] = "Unsupported", [3] = "Corrupt", [4] = "Closing" }
+local REASONS = { [1] = "TooLarge", [2] = "Unsupported", [3] = "Corrupt", [4] = "Closing", [5] = "Busy" }
 local CODES = {
     [0x10] = "LT, fixed degree", [0x11] = "LT, degree uniform up to", [0x12] = "LT, ideal soliton",
     [0x13] = "LT, robust soliton", [0x14] = "LT, dense", [0x20] = "systematic LT, fixed degree",
@@ -66,7 +66,7 @@ local LENGTHS = {
 }
 -- Bytes of the reports without their arrivals.
 local REPORT_LENGTHS = {
-    [STOP_BLOCK] = 33, [STOP_MESSAGE] = 33, [NACK] = 19, [BUSY] = 16, [REJECT] = 17,
+    [STOP_BLOCK] = 33, [STOP_MESSAGE] = 33, [NACK] = 19, [BUSY] = 17, [REJECT] = 17,
     [FORGOTTEN] = 16, [ALIVE] = 9, [PULL] = 22, [ENDED] = 8,
 }
 
@@ -94,6 +94,7 @@ local f = {
     again = ProtoField.bool("cbrst.flags.again", "Again", 8, nil, 0x04),
     pulled = ProtoField.bool("cbrst.flags.pulled", "Pulled", 8, nil, 0x20),
     probe = ProtoField.bool("cbrst.flags.probe", "Probe", 8, nil, 0x40),
+    final = ProtoField.bool("cbrst.flags.final", "Final", 8, nil, 0x80),
     role = ProtoField.uint8("cbrst.flags.role", "Role", base.DEC, ROLES, 0x18),
     class = ProtoField.uint8("cbrst.class", "Class", base.DEC, nil, 0xf0),
     path = ProtoField.uint16("cbrst.path", "Path"),
@@ -124,6 +125,7 @@ local f = {
     fin = ProtoField.bool("cbrst.fin", "No more unless some are lost", 8, nil, 0x01),
     next = ProtoField.uint64("cbrst.next", "None delivered from"),
     delivered = ProtoField.bytes("cbrst.delivered", "Delivered before, the last one first"),
+    held = ProtoField.bool("cbrst.held", "Held", 8, nil, 0x01),
     reason = ProtoField.uint8("cbrst.reason", "Reason", base.DEC, REASONS),
     arrivals = ProtoField.uint8("cbrst.arrivals", "Arrivals"),
     arrival_path = ProtoField.uint16("cbrst.arrival.path", "Arrived on path"),
@@ -164,7 +166,7 @@ local function false_flag(tvb, kind)
     if kind == VERSIONS and flags > MAX_VERSIONS then return flags .. " versions" end
     if kind == ANSWER and flags > 0 then return "a flag that is not defined" end
     if kind == SYMBOL then
-        if tvb(1, 1):bitfield(0, 1) > 0 then return "a flag that is not defined" end
+        if tvb(1, 1):bitfield(0, 2) == 2 then return "final, and no probe" end
     end
     return nil
 end
@@ -179,6 +181,7 @@ local function measure_report(tvb, at)
     if report == REJECT and not REASONS[tvb(at + 16, 1):uint()] then
         return nil, "a reason that is not defined"
     end
+    if report == BUSY and tvb(at + 16, 1):uint() > 1 then return nil, "a flag that is not defined" end
     if report <= NACK or report == PULL then len = len + 4 * tvb(at + len - 1, 1):uint() end
     if report == ENDED then
         local bytes = tvb(at + len - 1, 1):uint()
@@ -368,6 +371,7 @@ local function symbol_flags(tvb, tree)
     flags:add(f.role, tvb(1, 1))
     flags:add(f.pulled, tvb(1, 1))
     flags:add(f.probe, tvb(1, 1))
+    flags:add(f.final, tvb(1, 1))
 end
 
 local function symbol(tvb, tree)
@@ -392,7 +396,7 @@ local function symbol(tvb, tree)
     end
     info = info .. " block=" .. tvb(29, 3):uint() .. " symbol=" .. tvb(32, 4):uint()
         .. (tvb(1, 1):bitfield(7) > 0 and " ack-request" or "") .. (is_pulled(tvb) and " pulled" or "")
-        .. (is_probe(tvb) and " probe" or "")
+        .. (is_probe(tvb) and " probe" or "") .. (tvb(1, 1):bitfield(0) > 0 and " final" or "")
     if is_trimmed(tvb) then
         tree:add(f.trimmed, tvb(0, 0), true)
         return info .. " trimmed"
@@ -433,6 +437,9 @@ local function report_on_message(tvb, tree, report)
         tree:add(f.fin, tvb(20, 1))
         arrivals(tvb, tree, 21)
         info = info .. " credit=" .. tvb(16, 4):uint() .. (tvb(20, 1):uint() % 2 == 1 and " fin" or "")
+    elseif report == BUSY then
+        tree:add(f.held, tvb(16, 1))
+        info = info .. (tvb(16, 1):uint() == 1 and " held" or "")
     elseif report == REJECT then
         tree:add(f.reason, tvb(16, 1))
         info = info .. " (" .. REASONS[tvb(16, 1):uint()] .. ")"

@@ -162,6 +162,7 @@ fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ack_request: bool) 
         again: !ack_request,
         pulled: false,
         probe: false,
+        is_final: false,
         role: if ack_request { Role::Plain } else { Role::Response },
         class: 1,
         path: PathId(0x0abc),
@@ -199,11 +200,13 @@ fn answers() -> Files {
         ("nack-no-arrivals", Verdict::Nack { needed: u16::MAX, arrivals: Vec::new() }),
         ("pull", Verdict::Pull { credit: 17, fin: true, arrivals: arrivals(3) }),
         ("busy", Verdict::Busy),
+        ("busy-held", Verdict::Held),
         ("forgotten", Verdict::Forgotten),
         ("reject-too-large", Verdict::Reject(RejectReason::TooLarge)),
         ("reject-unsupported", Verdict::Reject(RejectReason::Unsupported)),
         ("reject-corrupt", Verdict::Reject(RejectReason::Corrupt)),
         ("reject-closing", Verdict::Reject(RejectReason::Closing)),
+        ("reject-busy", Verdict::Reject(RejectReason::Busy)),
     ];
     let report = |verdict| {
         Report::Message(Answer { message: MessageId(7), block: 1, acknowledged: 9, verdict })

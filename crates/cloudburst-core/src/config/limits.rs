@@ -2,6 +2,9 @@
 
 /// The limits of what an endpoint holds at a time, which follow from
 /// [`Config::memory`](super::Config::memory): see there.
+///
+/// One peer takes at most seven eighths of what the others leave of `send_messages`, `send_bytes` and
+/// `waiting`, and one host, which is an IPv4 address or a /64 of IPv6, of `decode_bytes` and of sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {

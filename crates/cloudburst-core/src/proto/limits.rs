@@ -59,7 +59,7 @@ pub(super) const BACKLOG_SHARE: usize = 4;
 // reserve it from the start would help a sender that may have given up.
 pub(super) const MAX_OVERTAKEN: u64 = 16;
 /// How long capacity is kept for a message after its sender's last request. Senders repeat the
-/// request at least once every [`MAX_STRETCH`] times [`MAX_BACKOFF`].
+/// request at least once every [`MAX_PAUSE`].
 pub(super) const WAITER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Endings of a peer that are always remembered, whatever other peers do.
 pub(super) const MODEST_ENDINGS: usize = 256;
@@ -70,12 +70,14 @@ pub(super) const KEPT_ARRIVALS: usize = 32;
 pub(super) const MAX_CORRUPT: u8 = 2;
 
 /// The longest backoff of a sender that gets no answer: the longest RTO, and the longest time
-/// between retries to a peer that is unresponsive, or busy while few messages to it are unfinished.
+/// between retries to a peer that is unresponsive.
 pub(crate) const MAX_BACKOFF: Duration = Duration::from_millis(100);
-/// How many times longer than [`MAX_BACKOFF`] the backoff of a message to a busy peer may be if many
-/// others wait for the same peer. Two retries must fit into [`WAITER_TIMEOUT`], since one may be
-/// lost.
-pub(super) const MAX_STRETCH: u32 = 4;
+/// The longest pause of a message for which its receiver has no capacity. Two must fit into
+/// [`WAITER_TIMEOUT`], since one probe may be lost.
+pub(super) const MAX_PAUSE: Duration = Duration::from_millis(400);
+/// The longest pause of a message that its receiver holds, which says itself when it is delivered. Two must
+/// fit into `decode_timeout`.
+pub(super) const MAX_HELD_PAUSE: Duration = Duration::from_secs(5);
 /// How many times a receiver may forget a message. After that, the sender stops believing it and
 /// waits for the deadline.
 pub(super) const MAX_RESTARTS: u32 = 8;

@@ -193,7 +193,7 @@ impl<A> From<&Verdict<A>> for ReportKind {
             Verdict::Delivered { .. } => Self::StopMessage,
             Verdict::Nack { needed, .. } => Self::Nack(needed.into()),
             Verdict::Pull { credit, .. } => Self::Pull(credit),
-            Verdict::Busy => Self::Busy,
+            Verdict::Busy | Verdict::Held => Self::Busy,
             Verdict::Reject(reason) => Self::Reject(reason),
             Verdict::Forgotten => Self::Forgotten,
         }

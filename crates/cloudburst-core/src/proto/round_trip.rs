@@ -17,6 +17,16 @@ pub(super) struct RoundTrip {
 }
 
 impl RoundTrip {
+    /// Starts over with a sample that may be too long, if it is much longer than the mean.
+    pub(super) fn begin_with(&mut self, rtt: Duration) {
+        // Packets of the handshake may have been lost meanwhile.
+        let rtt = rtt.min(self.smoothed * 16);
+        if rtt > self.smoothed * 2 {
+            *self = Self::default();
+            self.sample(rtt);
+        }
+    }
+
     pub(super) fn sample(&mut self, rtt: Duration) {
         if rtt > MAX_SAMPLE {
             return;

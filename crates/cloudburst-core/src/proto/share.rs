@@ -19,19 +19,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn however_many_take_all_they_may_a_newcomer_finds_a_share() {
-        let mut held = Vec::new();
-        for holders in 1..=10 {
-            held.push(0);
-            // Each takes what it may, again and again.
-            for _ in 0..1_000 {
-                for at in 0..held.len() {
-                    let others = held.iter().sum::<usize>() - held[at];
-                    held[at] = held[at].max(share(1_000_000, others));
-                }
-            }
-            let left = 1_000_000 - held.iter().sum::<usize>();
-            assert!(left > 0, "{holders} hold {held:?}");
+    fn whoever_comes_finds_an_eighth_of_what_the_one_before_found() {
+        let mut held = 0;
+        for left in [125_000, 15_625, 1_953] {
+            held += share(1_000_000, held);
+            assert_eq!(1_000_000 - held, left);
         }
         assert_eq!([1, 2, 7, 8].map(|limit| share(limit, 0)), [1, 2, 7, 7], "few are not divided");
         assert_eq!(share(10, 20), 0);

@@ -56,6 +56,9 @@ pub enum RejectReason {
     /// The receiver is closing and accepts no new messages.
     #[error("the receiver is closing")]
     Closing = 4,
+    /// The receiver had no capacity for it for as long as its sender could wait.
+    #[error("the receiver had no capacity for the message, until its sender gave it up")]
+    Busy = 5,
 }
 
 /// The number of latest symbols on a path of which a report counts CE marks.
@@ -118,8 +121,11 @@ pub enum Verdict<A = Vec<Arrivals>> {
         /// Arrivals of the whole message so far.
         arrivals: A,
     },
-    /// The receiver has no capacity now: pause, then probe.
+    /// The receiver has no capacity now, and has begun nothing: pause, then probe.
     Busy,
+    /// The receiver has the whole message, and no capacity for it in the application's queue, into which it
+    /// goes as soon as there is.
+    Held,
     /// The message will never be delivered.
     Reject(RejectReason),
     /// The receiver has forgotten the blocks that were done, and nothing was delivered: start again.
@@ -229,8 +235,8 @@ impl<A: AsRef<[Arrivals]>> Report<A> {
                 }
                 Verdict::Nack { arrivals, .. } => 2 + 1 + ARRIVAL_LEN * arrivals.as_ref().len(),
                 Verdict::Pull { arrivals, .. } => 4 + 1 + 1 + ARRIVAL_LEN * arrivals.as_ref().len(),
-                Verdict::Busy | Verdict::Forgotten => 0,
-                Verdict::Reject(_) => 1,
+                Verdict::Forgotten => 0,
+                Verdict::Busy | Verdict::Held | Verdict::Reject(_) => 1,
             }
     }
 
@@ -254,7 +260,7 @@ impl<A: AsRef<[Arrivals]>> Report<A> {
             Verdict::Delivered { .. } => STOP_MESSAGE,
             Verdict::Nack { .. } => NACK,
             Verdict::Pull { .. } => PULL,
-            Verdict::Busy => BUSY,
+            Verdict::Busy | Verdict::Held => BUSY,
             Verdict::Reject(_) => REJECT,
             Verdict::Forgotten => FORGOTTEN,
         });
@@ -275,7 +281,9 @@ impl<A: AsRef<[Arrivals]>> Report<A> {
                 out.push(if *fin { FLAG_FIN } else { 0 });
                 write_arrivals(arrivals.as_ref(), out);
             }
-            Verdict::Busy | Verdict::Forgotten => {}
+            Verdict::Busy => out.push(0),
+            Verdict::Held => out.push(1),
+            Verdict::Forgotten => {}
             Verdict::Reject(reason) => out.push(*reason as u8),
         }
     }
@@ -318,13 +326,18 @@ impl<'a> Report<ArrivalsView<'a>> {
                 },
                 arrivals: ArrivalsView::read(cursor)?,
             },
-            BUSY => Verdict::Busy,
+            BUSY => match cursor.u8()? {
+                0 => Verdict::Busy,
+                1 => Verdict::Held,
+                got => return Err(WireError::Undefined { field: "held", got }),
+            },
             FORGOTTEN => Verdict::Forgotten,
             REJECT => Verdict::Reject(match cursor.u8()? {
                 1 => RejectReason::TooLarge,
                 2 => RejectReason::Unsupported,
                 3 => RejectReason::Corrupt,
                 4 => RejectReason::Closing,
+                5 => RejectReason::Busy,
                 got => return Err(WireError::Undefined { field: "reason", got }),
             }),
             got => return Err(WireError::Undefined { field: "report", got }),
@@ -352,6 +365,7 @@ impl<'a> Report<ArrivalsView<'a>> {
                 Verdict::Pull { credit, fin, arrivals: arrivals.iter().collect() }
             }
             Verdict::Busy => Verdict::Busy,
+            Verdict::Held => Verdict::Held,
             Verdict::Reject(reason) => Verdict::Reject(reason),
             Verdict::Forgotten => Verdict::Forgotten,
         };

@@ -27,10 +27,9 @@ const FLAG_PARTIAL: u8 = 0b0000_0010;
 const FLAG_AGAIN: u8 = 0b0000_0100;
 const FLAG_PULLED: u8 = 0b0010_0000;
 const FLAG_PROBE: u8 = 0b0100_0000;
+const FLAG_FINAL: u8 = 0b1000_0000;
 const ROLE_SHIFT: u32 = 3;
 const ROLE_MASK: u8 = 0b0001_1000;
-const SYMBOL_FLAGS: u8 =
-    FLAG_ACK_REQUEST | FLAG_PARTIAL | FLAG_AGAIN | ROLE_MASK | FLAG_PULLED | FLAG_PROBE;
 
 /// The kind of a packet, in the low nibble of its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +121,9 @@ pub struct Prefix {
     pub pulled: bool,
     /// The packet carries no symbol, and requests a report on those sent before.
     pub probe: bool,
+    /// It is a probe, and the last packet of a message that its sender gives up: the receiver must not
+    /// deliver the message unless it has.
+    pub is_final: bool,
     /// The role of the message; [`Role::Plain`] in answers.
     pub role: Role,
     /// The class of the packet, which switches recognise by its DSCP.
@@ -145,6 +147,7 @@ impl Prefix {
             again: false,
             pulled: false,
             probe: false,
+            is_final: false,
             role: Role::Plain,
             class,
             path,
@@ -172,7 +175,7 @@ impl Prefix {
         let first = cursor.take(1)?;
         let kind = Kind::of(first)?;
         let defined = match kind {
-            Kind::Symbol => SYMBOL_FLAGS,
+            Kind::Symbol => u8::MAX,
             Kind::Answer => 0,
             Kind::Hello | Kind::Retry | Kind::Open | Kind::Accept => {
                 return Err(WireError::Undefined { field: "kind", got: kind as u8 });
@@ -182,6 +185,10 @@ impl Prefix {
         let mut fields = Cursor::new(cursor.take(PREFIX_LEN - 1)?);
         let flags = fields.u8()?;
         if flags & !defined != 0 {
+            return Err(WireError::Undefined { field: "flags", got: flags });
+        }
+        let is_final = flags & FLAG_FINAL != 0;
+        if is_final && flags & FLAG_PROBE == 0 {
             return Err(WireError::Undefined { field: "flags", got: flags });
         }
         let role = match (flags & ROLE_MASK) >> ROLE_SHIFT {
@@ -198,6 +205,7 @@ impl Prefix {
             again: flags & FLAG_AGAIN != 0,
             pulled: flags & FLAG_PULLED != 0,
             probe: flags & FLAG_PROBE != 0,
+            is_final,
             role,
             class: (class_and_path >> 12) as u8,
             path: PathId(class_and_path % MAX_PATHS),
@@ -215,6 +223,7 @@ impl Prefix {
             | flag(self.again, FLAG_AGAIN)
             | flag(self.pulled, FLAG_PULLED)
             | flag(self.probe, FLAG_PROBE)
+            | flag(self.is_final, FLAG_FINAL)
             | (self.role as u8) << ROLE_SHIFT;
         let class_and_path = (u16::from(self.class) << 12) | (self.path.0 % MAX_PATHS);
         // Appended at once, because each append to a vector checks its capacity.

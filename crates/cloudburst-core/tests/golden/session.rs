@@ -43,6 +43,7 @@ fn symbol_fields(section: &Section) -> (Prefix, SymbolHeader) {
         again: false,
         pulled: flags & 0x20 != 0,
         probe: flags & 0x40 != 0,
+        is_final: flags & 0x80 != 0,
         role: Role::Plain,
         class: section.int("class"),
         path: PathId(section.int("path")),
@@ -94,6 +95,7 @@ fn report(section: &Section) -> Report {
         1 => Verdict::BlockDone { digest: digest(), arrivals: arrivals() },
         2 => Verdict::Delivered { digest: digest(), arrivals: arrivals() },
         3 => Verdict::Nack { needed: section.int("needed"), arrivals: arrivals() },
+        4 if section.number("held") == 1 => Verdict::Held,
         4 => Verdict::Busy,
         5 => {
             assert_eq!(section.number("reason"), RejectReason::TooLarge as u64);
@@ -252,5 +254,5 @@ fn answers() {
         assert_eq!(hex(&packet), section.hex("packet"), "{names}");
         types.push(packet[PREFIX_LEN]);
     }
-    assert_eq!(types, [1, 2, 3, 4, 5, 6, 7, 8, 9, 2, 3]);
+    assert_eq!(types, [1, 2, 3, 4, 5, 6, 7, 8, 9, 2, 4, 3]);
 }

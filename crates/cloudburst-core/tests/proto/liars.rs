@@ -246,6 +246,7 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
         again: false,
         pulled: false,
         probe: false,
+        is_final: false,
         role: Role::Plain,
         class: 1,
         path: PathId(0),

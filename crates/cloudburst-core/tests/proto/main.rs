@@ -54,6 +54,7 @@ mod stale;
 mod star;
 mod statistics;
 mod stop;
+mod storm;
 mod tiny_queues;
 mod trains;
 mod trimming;

@@ -144,6 +144,7 @@ fn roles_are_bits_3_and_4_of_the_flags() {
             again: false,
             pulled: false,
             probe: false,
+            is_final: false,
             role,
             class: 0,
             path: PathId(0),

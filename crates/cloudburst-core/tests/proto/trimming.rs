@@ -138,6 +138,7 @@ impl Peer {
             again: false,
             pulled: self.pulled,
             probe: false,
+            is_final: false,
             role: Role::Plain,
             class: 1,
             path: PathId(0),

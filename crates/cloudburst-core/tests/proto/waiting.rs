@@ -333,15 +333,37 @@ fn a_message_to_one_more_peer_than_are_remembered_waits_for_a_place() {
 }
 
 #[test]
-fn the_line_is_bounded() {
+fn the_line_is_bounded_and_one_peer_leaves_others_a_share() {
     let config = Config { memory: 1 << 20, max_message: 50_000, ..of_messages(1) };
     let waiting = config.limits().waiting;
     let mut alone = Alone::new(config);
-    for _ in 0..=waiting {
+    let share = waiting - waiting / 8;
+    for _ in 0..=share {
         alone.send(1, 10);
     }
-    let full = alone.endpoint.send(START, peer(1), Bytes::new(), &SendOptions::default());
-    assert_eq!(full, Err(StartError::Full { messages: 1, bytes: 10 }));
+    let full = Err(StartError::Full { messages: 1, bytes: 10 });
+    let send = |alone: &mut Alone, to| {
+        alone.endpoint.send(START, peer(to), Bytes::new(), &SendOptions::default())
+    };
+    assert_eq!(send(&mut alone, 1), full);
+    let others = (2..).take_while(|to| *to < 250 && send(&mut alone, *to).is_ok()).count();
+    assert_eq!(others, waiting - share, "one of each");
     assert_eq!(alone.endpoint.unfinished(), 1 + waiting);
     alone.transmit();
+}
+
+#[test]
+fn a_peer_that_does_not_answer_leaves_slots_and_bytes_to_others() {
+    for config in [of_messages(80), of_bytes(8_000)] {
+        let mut alone = Alone::new(config);
+        let mut of_one: Vec<_> = (0..200).map(|_| alone.send(1, 100)).collect();
+        let started = of_one.iter().filter(|id| !waits(**id)).count();
+        assert_eq!(started, 70, "seven eighths");
+        assert!(!waits(alone.send(2, 100)) && !waits(alone.send(3, 100)));
+        alone.cancel(of_one.remove(0));
+        assert_eq!(alone.under_way()[0], (peer(1), 69), "it has more than its share");
+        of_one.drain(..10).for_each(|id| alone.cancel(id));
+        let (_, under_way) = alone.under_way()[0];
+        assert!((68..=69).contains(&under_way), "as many as it may: {under_way}");
+    }
 }

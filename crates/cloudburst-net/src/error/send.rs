@@ -165,8 +165,8 @@ pub enum SendError {
          before sending again"
     )]
     Deadline,
-    /// As [`Deadline`](Self::Deadline), and the receiver was full when it last answered: its
-    /// application does not take messages, or not fast enough.
+    /// As [`Deadline`](Self::Deadline), and the receiver was full when it last answered, but did not answer
+    /// that it delivers nothing: then this would be [`Refused`](Self::Refused).
     #[error(
         "perhaps not delivered: no STOP came before the deadline: the receiver was full when it \
          last answered; have the receiver take messages faster, or raise `memory` there"
@@ -233,7 +233,11 @@ impl SendError {
     pub const fn is_busy(&self) -> bool {
         matches!(
             self,
-            Self::Full { .. } | Self::TooManyCalls { .. } | Self::Busy | Self::Overloaded
+            Self::Full { .. }
+                | Self::TooManyCalls { .. }
+                | Self::Refused(RejectReason::Busy)
+                | Self::Busy
+                | Self::Overloaded
         )
     }
 
@@ -247,6 +251,7 @@ impl SendError {
                 | Self::NotAccepted
                 | Self::NotSent(_)
                 | Self::NotStarted
+                | Self::Refused(RejectReason::Busy)
                 | Self::Deadline
                 | Self::Busy
                 | Self::PartlySent(_)
@@ -255,8 +260,8 @@ impl SendError {
         )
     }
 
-    /// Whether the peer has refused the message. Unless it was [closing](RejectReason::Closing), it will
-    /// refuse it again.
+    /// Whether the peer has refused the message. Unless it was [closing](RejectReason::Closing) or
+    /// [busy](RejectReason::Busy), it will refuse it again.
     pub const fn is_refused(&self) -> bool {
         matches!(self, Self::Refused(_))
     }
@@ -366,8 +371,8 @@ impl From<SendError> for io::Error {
             SendError::Full { .. } | SendError::TooManyCalls { .. } | SendError::Overloaded => {
                 io::ErrorKind::ResourceBusy
             }
-            SendError::Refused(_) => io::ErrorKind::ConnectionRefused,
-            SendError::NoAnswer
+            SendError::Refused(RejectReason::Busy)
+            | SendError::NoAnswer
             | SendError::NotAccepted
             | SendError::NotSent(_)
             | SendError::NotStarted
@@ -376,6 +381,7 @@ impl From<SendError> for io::Error {
             | SendError::PartlySent(_)
             | SendError::PathMtu(_)
             | SendError::NoResponse => io::ErrorKind::TimedOut,
+            SendError::Refused(_) => io::ErrorKind::ConnectionRefused,
             SendError::OtherVersion { .. } => io::ErrorKind::Unsupported,
             SendError::PeerRestarted | SendError::PeerGone => io::ErrorKind::ConnectionReset,
             SendError::Closed => io::ErrorKind::ConnectionAborted,
@@ -423,6 +429,7 @@ const fn after_refusal_by_peer(reason: RejectReason) -> &'static str {
         RejectReason::Unsupported => "run the same version at both ends",
         RejectReason::Corrupt => "faulty memory of this host or a bug is to blame",
         RejectReason::Closing => "send again once the receiver is back",
+        RejectReason::Busy => "have the receiver take messages faster, or raise `memory` there",
         _ => "see the log of the receiver",
     }
 }
@@ -470,6 +477,7 @@ mod tests {
             (SendError::NotSent(LocalError::Denied), true, false),
             (SendError::Cancelled, false, false),
             (SendError::Refused(RejectReason::Closing), false, false),
+            (SendError::Refused(RejectReason::Busy), true, false),
             (SendError::Deadline, true, true),
             (SendError::Busy, true, true),
             (SendError::PartlySent(LocalError::Denied), true, true),
@@ -547,6 +555,7 @@ mod tests {
             (SendError::Overloaded, [true, false, false]),
             (SendError::Deadline, [false; 3]),
             (SendError::Refused(RejectReason::Closing), [false, true, false]),
+            (SendError::Refused(RejectReason::Busy), [true, true, false]),
             (SendError::Closing, [false, false, true]),
             (SendError::Closed, [false, false, true]),
         ] {

@@ -75,7 +75,7 @@ impl ReceiverCounters {
                 Verdict::BlockDone { .. } | Verdict::Delivered { .. } => &mut self.stops_sent,
                 Verdict::Nack { .. } => &mut self.nacks_sent,
                 Verdict::Pull { .. } => &mut self.pulls_sent,
-                Verdict::Busy => &mut self.busy_sent,
+                Verdict::Busy | Verdict::Held => &mut self.busy_sent,
                 Verdict::Forgotten => &mut self.forgotten_sent,
                 Verdict::Reject(_) => &mut self.rejects_sent,
             };

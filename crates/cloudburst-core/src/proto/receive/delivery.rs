@@ -2,12 +2,14 @@
 
 use super::answers::{Answer, Counted, MAX_JOINED, Report, Verdict};
 use super::incoming::Incoming;
+use super::symbols::Symbol;
 use super::window::Ending;
 use super::{Message, Receiver, ReceiverEvent};
 use crate::config::Limits;
 use crate::id::{MessageId, SessionId};
 use crate::proto::RequestId;
 use crate::proto::observe::{Observation, emit};
+use crate::time::Instant;
 use crate::wire::answer::NONE_ACKNOWLEDGED;
 use crate::wire::symbol::MIN_SYMBOL_LEN;
 use crate::wire::{RejectReason, Role};
@@ -52,17 +54,17 @@ impl Receiver {
         taken
     }
 
-    /// The messages of `role` in the application's queue, oldest first.
+    /// The messages of `role` in the application's queue. The first is the one that is taken next.
     pub(crate) fn queued(&self, role: Role) -> impl Iterator<Item = &Message> {
-        self.inboxes[role as usize].messages.iter()
+        self.inboxes[role as usize].iter()
     }
 
     /// The number of messages of `role` in the application's queue.
     pub(crate) fn readable(&self, role: Role) -> usize {
-        self.inboxes[role as usize].messages.len()
+        self.inboxes[role as usize].len()
     }
 
-    /// Delivers the waiting messages for which there is capacity, oldest first.
+    /// Delivers the waiting messages for which there is capacity. Sessions take turns.
     pub(super) fn deliver_waiting(&mut self, role: Role) {
         while let Some((session, id)) = self.inboxes[role as usize].waiting.first() {
             let whole = self.sessions.get(&session).and_then(|held| held.window.whole.get(&id));
@@ -104,11 +106,44 @@ impl Receiver {
         }
         if self.has_backlog_capacity(&peer, role) {
             self.update(name, |session| session.window.complete(id));
-            self.inboxes[role as usize].waiting.push_back((name, id));
+            self.inboxes[role as usize].waiting.push_back(name, id);
+            Some(Verdict::Held)
         } else {
             self.forget_message(name, id);
+            Some(Verdict::Busy)
         }
-        Some(Verdict::Busy)
+    }
+
+    /// Handles the final probe of a message that its sender gives up because this end has had no capacity
+    /// for it. Unless it was delivered, it never will be.
+    pub(super) fn give_up(&mut self, now: Instant, symbol: &Symbol<'_>) {
+        let name = symbol.session;
+        let id = symbol.header.message;
+        let reason = RejectReason::Busy;
+        if let Some(incoming) = self.end_held(name, id, reason) {
+            let role = incoming.role;
+            self.recycler.put_message(incoming);
+            // The next waiting message may be shorter.
+            self.deliver_waiting(role);
+        } else if self.take_late(now, symbol) {
+            return;
+        } else if let Some(session) = self.sessions.get_mut(&name) {
+            // Its earlier packets may still arrive, and no later one will.
+            session.begins_from = session.begins_from.max(symbol.prefix.number + 1);
+        }
+        self.answer_to(symbol, Verdict::Reject(reason));
+    }
+
+    /// Rejects a message if it has begun and has not ended. Returns its state.
+    fn end_held(
+        &mut self,
+        name: SessionId,
+        id: MessageId,
+        reason: RejectReason,
+    ) -> Option<Incoming> {
+        let window = &mut self.sessions.get_mut(&name)?.window;
+        window.unended(id).is_some().then_some(())?;
+        self.end(name, id, Ending::Rejected(reason))
     }
 
     /// Puts a complete message into the application's queue. Returns the verdict to send. From then
@@ -162,7 +197,7 @@ impl Receiver {
     pub(super) fn detach(&mut self, name: SessionId, id: MessageId, incoming: &mut Incoming) {
         self.timers.remove((name, id));
         self.pulls.leave(incoming, (name, id));
-        self.inboxes[incoming.role as usize].waiting.remove((name, id));
+        self.inboxes[incoming.role as usize].waiting.remove(name, id);
     }
 
     /// Rejects all messages of some roles that have not ended, because the endpoint is closing.

@@ -94,7 +94,7 @@ impl Receiver {
             for (id, incoming) in session.window.whole_messages() {
                 let role = incoming.role as usize;
                 waiting[role] += 1;
-                assert!(self.inboxes[role].waiting.contains((*name, id)), "it is in its queue");
+                assert!(self.inboxes[role].waiting.contains(*name, id), "it is in its queue");
             }
         }
         for (inbox, waiting) in self.inboxes.iter().zip(waiting) {

@@ -100,7 +100,7 @@ impl Receiver {
             })
         } else if let Some(whole) = session.window.whole.get_mut(&id) {
             whole.last_late = now;
-            Some(Verdict::Busy)
+            Some(Verdict::Held)
         } else {
             return false;
         };
@@ -159,7 +159,9 @@ impl Receiver {
             oldest: header.message == session.window.low_watermark,
             memory: incoming.memory(),
         };
-        if session.window.span() >= MESSAGE_WINDOW || !self.admit(now, &candidate) {
+        // Its sender may have given it up since it sent this packet.
+        let is_void = symbol.prefix.number < session.begins_from;
+        if is_void || session.window.span() >= MESSAGE_WINDOW || !self.admit(now, &candidate) {
             return Err(Verdict::Busy);
         }
         if let Some(over) = self.recycler.messages.pop() {

@@ -47,6 +47,19 @@ impl<K: Copy + Eq + Hash, V> RoundRobin<K, V> {
         full
     }
 
+    /// Removes the next item, and ends the turn of its key.
+    pub(super) fn pop(&mut self) -> Option<V> {
+        let key = self.next()?;
+        let item = self.queues.get_mut(&key)?.pop_front();
+        self.end_turn();
+        item
+    }
+
+    /// All items, by key in turn.
+    pub(super) fn items(&self) -> impl Iterator<Item = &V> {
+        self.ring.iter().filter_map(|key| self.queues.get(key)).flatten()
+    }
+
     /// The items of `key`.
     pub(super) fn queue(&mut self, key: K) -> Option<&mut VecDeque<V>> {
         self.queues.get_mut(&key)

@@ -43,6 +43,11 @@ pub(super) struct Session {
     pub(super) sealer: Sealer,
     pub(super) digest: DigestKey,
     pub(super) last_heard: Instant,
+    /// The number of the first packet that may begin a message. Those of messages that were given up are
+    /// below.
+    // A number and no list of such messages, which a peer could make as long as it likes. Packets of other
+    // messages that a final one overtakes are answered by BUSY, and sent again.
+    pub(super) begins_from: u64,
     pub(super) counts: ReceivedFrom,
     pub(super) window: Window,
     pub(super) routes: Routes,
@@ -76,6 +81,7 @@ impl Session {
             sealer: Sealer::new(flow.answers),
             digest: flow.digest,
             last_heard: now,
+            begins_from: 0,
             counts: ReceivedFrom { session_since: Some(now), ..ReceivedFrom::default() },
             window: Window::new(),
             routes: Routes::default(),

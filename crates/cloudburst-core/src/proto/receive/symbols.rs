@@ -75,6 +75,8 @@ impl Receiver {
         let found = self.hear(now, via, len, &symbol, !prefix.probe, confirmed);
         if !prefix.probe {
             self.take_symbol(now, &symbol);
+        } else if prefix.is_final {
+            self.give_up(now, &symbol);
         } else if self.reach_message(now, &symbol) {
             self.note_probe(now, &symbol, header.symbol);
         }

@@ -92,6 +92,7 @@ impl Crowd {
             again: false,
             pulled: false,
             probe: false,
+            is_final: false,
             role: Role::Plain,
             class: 1,
             path: PathId(0),

@@ -42,6 +42,7 @@ impl Sender {
             // Even if it says nothing new about the message, it says something of the path.
             if let Some((path, rtt)) = peer.rtt.on_answer(now, answer.acknowledged) {
                 peer.paths.answered(now, path, rtt);
+                peer.on_acknowledged(now, answer.acknowledged);
                 // An answer counts from when its cause was sent: after a sleep, one of any age may
                 // wait in the sockets.
                 freshest = Some(freshest.map_or(rtt, |known: Duration| known.min(rtt)));
@@ -144,7 +145,7 @@ impl Sender {
             }
             Verdict::Nack { .. } => self.counters.nacks_received += 1,
             Verdict::Pull { .. } => self.counters.pulls_received += 1,
-            Verdict::Busy => self.counters.busy_received += 1,
+            Verdict::Busy | Verdict::Held => self.counters.busy_received += 1,
             Verdict::Reject(_) | Verdict::Forgotten => {}
         }
         let mine = self.messages.get(&answer.message).is_some_and(|m| m.transfer.peer == address);
@@ -181,6 +182,7 @@ impl Sender {
         transfer.answered = true;
         let next = session.sealer.next_number();
         let rto = peer.rtt.rto();
+        let mut resumed = false;
         match verdict {
             // Of symbols that the receiver has forgotten, or of an older cut.
             Verdict::BlockDone { .. }
@@ -195,6 +197,7 @@ impl Sender {
                 transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths, rto);
                 let receipt = transfer.receipt(now);
                 self.finish(id, Outcome::Delivered(receipt));
+                self.probe_next_paused(now, address);
                 return self.watch_deliveries(now, address);
             }
             Verdict::BlockDone { digest, arrivals } => {
@@ -205,32 +208,65 @@ impl Sender {
                 let is_new =
                     transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths, rto);
                 self.counters.progress_reports += u64::from(is_new);
-                transfer.on_progress(now, rto);
+                resumed = transfer.on_progress(now, rto);
             }
             Verdict::Nack { needed, arrivals } => {
                 let is_new =
                     transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths, rto);
                 self.counters.progress_reports += u64::from(is_new);
-                transfer.on_progress(now, rto);
-                transfer.on_feedback(block, acknowledged, u32::from(needed));
+                // What was refused was not lost, so it says nothing of losses to come.
+                resumed = transfer.on_progress(now, rto);
+                if !resumed {
+                    transfer.on_feedback(block, acknowledged, u32::from(needed));
+                }
             }
             Verdict::Pull { credit, fin, arrivals } => {
                 let is_new =
                     transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths, rto);
                 self.counters.progress_reports += u64::from(is_new);
-                transfer.on_progress(now, rto);
+                resumed = transfer.on_progress(now, rto);
                 let pull = Pull { acknowledged, credit, fin };
                 transfer.on_pull(now, block, pull, next, rto);
             }
-            Verdict::Busy => transfer.on_busy(now, peer.unfinished_count()),
+            Verdict::Busy => {
+                transfer.on_busy(now, false);
+                if transfer.is_busy() {
+                    peer.paused.insert(id);
+                }
+            }
+            Verdict::Held => {
+                transfer.on_busy(now, true);
+                peer.paused.remove(&id);
+            }
             Verdict::Forgotten => transfer.on_forgotten(next, source),
             Verdict::Reject(reason) => {
                 return self.on_rejected(now, address, id, reason);
             }
         }
-        if transfer.vanishes() {
+        let vanishes = transfer.vanishes();
+        if resumed {
+            peer.paused.remove(&id);
+            self.probe_next_paused(now, address);
+        }
+        if vanishes {
             self.watch_vanishing(now, id);
         }
         self.reschedule(id);
+    }
+
+    /// Has the first of the messages that wait for capacity of a peer ask again, because there is some: it
+    /// has just begun or delivered another. So they follow each other as fast as the peer takes them.
+    fn probe_next_paused(&mut self, now: Instant, address: SocketAddr) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        while let Some(&id) = peer.paused.first() {
+            if let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id)
+                && transfer.is_busy()
+            {
+                transfer.hasten_probe(now);
+                return self.reschedule(id);
+            }
+            // It has begun again.
+            peer.paused.remove(&id);
+        }
     }
 }

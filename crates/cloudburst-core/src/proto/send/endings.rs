@@ -109,12 +109,16 @@ impl Sender {
             return self.finish(id, outcome);
         }
         let Some(peer) = self.peers.get_mut(&transfer.peer) else { return };
-        if peer.liveness.is_late(now, peer.rtt.rto()) {
+        let works_until = peer.is_working_until(transfer.last_number).filter(|until| *until > now);
+        if let Some(until) = works_until.filter(|_| !transfer.is_busy()) {
+            transfer.postpone(until);
+        } else if peer.liveness.is_late(now, peer.rtt.rto()) {
             peer.liveness.waiting.push_back(id);
             let address = transfer.peer;
             self.peer_timeout(now, address);
         } else {
-            transfer.on_timeout(now, peer.paths.all_healthy(), u32::MAX);
+            let limit = peer.grant_limit(transfer);
+            transfer.on_timeout(now, peer.paths.all_healthy(), limit);
         }
         self.watch_vanishing(now, id);
         self.reschedule(id);
@@ -164,6 +168,7 @@ impl Sender {
         self.bytes -= source.len();
         if let Some(peer) = self.peers.get_mut(&transfer.peer) {
             peer.liveness.waiting.remove(id);
+            peer.bytes -= source.len();
             peer.finish_message(id, &outcome);
             if let (Outcome::Delivered(_), Some((log, capacity))) =
                 (&outcome, transfer.take_missing())

@@ -208,6 +208,9 @@ impl Sender {
         };
         let opening = self.take_opening(now, address, fields.incarnation)?;
         let peer = self.peers.get_mut(&address)?;
+        if let Some(sample) = opening.since_opened(now) {
+            peer.rtt.begin_with(sample);
+        }
         peer.paths.heard(now, accept.path, 0);
         let port = if fields.port == 0 { opening.port } else { fields.port };
         let ports = ports(fields.more_ports);

@@ -43,6 +43,8 @@ impl Sender {
         assert_eq!(self.bytes, bytes, "bytes of all messages");
         let of_peers: usize = self.peers.values().map(|peer| peer.unfinished().len()).sum();
         assert_eq!(of_peers, self.messages.len(), "messages that peers know of");
+        let of_peers: usize = self.peers.values().map(|peer| peer.bytes).sum();
+        assert_eq!(of_peers, bytes, "bytes of the messages to each peer");
         let of_peers: usize = self.peers.values().map(|peer| peer.connects.len()).sum();
         assert_eq!(of_peers, self.connects.len(), "connects that peers know of");
         let peers = |has: fn(&Peer) -> bool| self.peers.values().filter(|peer| has(peer)).count();
@@ -133,10 +135,7 @@ impl Sender {
         assert!(wake_at <= transfer.deadline, "{id:?}: nothing ends it at its deadline");
         let rank = (bursts && transfer.is_ready()).then(|| transfer.rank());
         assert_eq!(self.schedule.ranked.rank(id), rank, "{id:?}: its rank in the schedule");
-        assert!(
-            transfer.is_backoff_retried(),
-            "{id:?}: it backs off and has no block to retry with"
-        );
+        assert!(transfer.is_probed(), "{id:?}: it is paused and has no block to probe for");
         assert!(transfer.blocks().eq(source.blocks()), "{id:?}: blocks under way");
     }
 

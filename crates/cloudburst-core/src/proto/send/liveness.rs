@@ -283,12 +283,13 @@ impl Liveness {
         self.attempts
     }
 
-    /// Records that a HELLO or an OPEN is being sent.
-    pub(super) fn on_hello_sent(&mut self, now: Instant) {
+    /// Records that a HELLO or an OPEN is being sent, to a responder that takes `least` to answer, as far as
+    /// is known.
+    pub(super) fn on_hello_sent(&mut self, now: Instant, least: Duration) {
         self.hellos = self.hellos.saturating_sub(1);
         if self.hellos == 0 {
             let doublings = self.attempts.saturating_sub(1).min(16);
-            let wait = FIRST_ATTEMPT.saturating_mul(1 << doublings).min(MAX_ATTEMPT);
+            let wait = FIRST_ATTEMPT.saturating_mul(1 << doublings).max(least).min(MAX_ATTEMPT);
             self.attempt_at = Some(now + wait);
         }
     }

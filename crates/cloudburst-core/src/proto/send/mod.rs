@@ -314,6 +314,9 @@ impl Sender {
         let NewMessage { peer, role, bytes, options, accepted_at, deadline } = message;
         let len = bytes.len();
         self.bytes += len;
+        if let Some(peer) = self.peers.get_mut(&peer) {
+            peer.bytes += len;
+        }
 
         let code = options.code.unwrap_or(self.config.code);
         let policy = options.policy_for(len.saturating_sub(role.header_len()), &self.config);

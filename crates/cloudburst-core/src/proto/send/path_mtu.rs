@@ -437,7 +437,8 @@ impl Sender {
     fn cut_again(&mut self, address: SocketAddr, id: MessageId) {
         let Some(Outgoing { source, transfer }) = self.messages.get(&id) else { return };
         let max_symbol = self.max_symbol(address, source.code, transfer.policy());
-        if source.layout.symbol_size() <= max_symbol {
+        // Nothing more is sent of one that was given up.
+        if source.layout.symbol_size() <= max_symbol || transfer.is_given_up() {
             return;
         }
         let Some(Outgoing { source, transfer }) = self.messages.get_mut(&id) else { return };

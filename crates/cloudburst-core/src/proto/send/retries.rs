@@ -15,7 +15,8 @@ impl Sender {
             && let Some((id, credit)) = peer.liveness.take_retry()
             && let Some(Outgoing { transfer, .. }) = self.messages.get_mut(&id)
         {
-            let granted = transfer.on_timeout(now, peer.paths.all_healthy(), credit);
+            let limit = credit.min(peer.grant_limit(transfer));
+            let granted = transfer.on_timeout(now, peer.paths.all_healthy(), limit);
             peer.liveness.on_granted(granted);
             self.watch_vanishing(now, id);
             self.reschedule(id);

@@ -55,6 +55,11 @@ impl Rtt {
         Some((path, rtt))
     }
 
+    /// Starts over with the round trip of an OPEN, if it took much longer than those before.
+    pub(super) fn begin_with(&mut self, rtt: Duration) {
+        self.round_trip.begin_with(rtt);
+    }
+
     pub(super) fn sample(&mut self, now: Instant, rtt: Duration) {
         self.round_trip.sample(rtt);
         if now.saturating_since(self.shortest_since) >= SHORTEST_FOR {

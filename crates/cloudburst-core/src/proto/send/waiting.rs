@@ -3,12 +3,14 @@
 //! They start when there is, whether or not their callers are polled meanwhile: nobody is woken to take
 //! capacity, so nobody who sleeps keeps it from others.
 
+use super::peer::Peer;
 use super::{NewMessage, Sender, SenderEvent, Timer};
 use crate::error::{Outcome, Rejection, StartError};
 use crate::id::{ConnectId, MessageId};
 use crate::proto::calls::with_timeout;
 use crate::proto::indexed::Indexed;
 use crate::proto::limits::MESSAGE_WINDOW;
+use crate::proto::share::share;
 use crate::proto::steps::step;
 use crate::time::Instant;
 use crate::wire::Role;
@@ -67,7 +69,8 @@ pub(super) enum Lack {
     Call,
     /// All peers that may be remembered are in use.
     Peer,
-    /// As many messages to the peer as may be, counted from the oldest unfinished one, have started.
+    /// As many messages to the peer as may be, counted from the oldest unfinished one, have started, or it
+    /// has its share of what may be under way.
     Window,
     /// As many bytes are under way as may be.
     Bytes,
@@ -354,12 +357,10 @@ impl Sender {
         let lack = self.lack(flow, len, calls).or(is_behind.then_some(Lack::Slot));
         match lack {
             None => self.enter_peer(flow.peer, None).map(|()| true),
-            Some(_) if wait && self.line.len() < self.config.limits.waiting => {
-                match self.enter_peer(flow.peer, None) {
-                    Ok(()) | Err(StartError::Full { .. }) => Ok(false),
-                    Err(error) => Err(error),
-                }
-            }
+            Some(_) if wait && self.may_wait(flow.peer) => match self.enter_peer(flow.peer, None) {
+                Ok(()) | Err(StartError::Full { .. }) => Ok(false),
+                Err(error) => Err(error),
+            },
             Some(Lack::Call) => {
                 Err(StartError::TooManyCalls { calls: self.config.limits.send_messages })
             }
@@ -402,6 +403,24 @@ impl Sender {
         calls.saturating_sub(self.line.requests)
     }
 
+    /// Whether one more may wait in line for this peer. One that does not answer must not fill it.
+    fn may_wait(&self, peer: SocketAddr) -> bool {
+        let kinds = [FlowKind::Messages, FlowKind::Requests, FlowKind::Connects];
+        let queues = kinds.map(|kind| self.line.queues.get(&Flow { peer, kind }));
+        let own = queues.into_iter().flatten().map(BTreeMap::len).sum::<usize>();
+        own < share(self.config.limits.waiting, self.line.len() - own)
+    }
+
+    /// Whether a peer has its share of what may be under way, if `len` more bytes were.
+    fn has_share(&self, peer: &Peer, len: usize) -> bool {
+        let limits = &self.config.limits;
+        let own = peer.started();
+        let others = self.messages.len() + self.connects.len() - own;
+        own > 0
+            && (own >= share(limits.send_messages, others)
+                || peer.bytes + len > share(limits.send_bytes, self.bytes - peer.bytes))
+    }
+
     /// Whether `len` more bytes may be under way.
     fn fits(&self, len: usize) -> bool {
         self.messages.is_empty() || self.bytes + len <= self.config.limits.send_bytes
@@ -423,7 +442,9 @@ impl Sender {
             Some(Lack::Slot)
         } else if peer.is_none() && !self.has_place_for_peer() {
             Some(Lack::Peer)
-        } else if is_message && peer.is_some_and(|peer| peer.span() >= MESSAGE_WINDOW) {
+        } else if is_message
+            && peer.is_some_and(|peer| peer.span() >= MESSAGE_WINDOW || self.has_share(peer, len))
+        {
             Some(Lack::Window)
         } else if is_message && !self.fits(len) {
             Some(Lack::Bytes)

@@ -22,6 +22,8 @@ pub(in crate::proto) struct Opening {
     /// The newest version that the peer supports, if it does not support this one.
     pub(in crate::proto) other_version: Option<u8>,
     began_at: Instant,
+    /// When the first OPEN was sent.
+    opened_at: Option<Instant>,
     /// The path that the next packet takes regardless of the order, and the return path of its
     /// answer: both have worked.
     reply_on: Option<(PathId, u8)>,
@@ -58,6 +60,7 @@ impl Opening {
             other: None,
             other_version: None,
             began_at: now,
+            opened_at: None,
             reply_on: None,
             count: 0,
             sent: Vec::new(),
@@ -79,6 +82,7 @@ impl Opening {
     pub(in crate::proto) fn renew(&mut self, now: Instant, nonce: u64) {
         self.nonce = nonce;
         self.began_at = now;
+        self.opened_at = None;
         self.invitation = None;
         self.other = None;
         self.reply_on = None;
@@ -108,6 +112,19 @@ impl Opening {
         let before = self.count;
         self.count = before.saturating_add(1);
         before
+    }
+
+    /// Records that an OPEN is being sent.
+    pub(in crate::proto) fn on_open_sent(&mut self, now: Instant) {
+        self.opened_at.get_or_insert(now);
+    }
+
+    /// The time since the first OPEN, of which the answer that arrives now took no more.
+    // A responder that many others open sessions with at once takes its time for each, and for the symbols
+    // that follow: with the round trip of a HELLO alone, which costs it little, every symbol was sent
+    // several times.
+    pub(in crate::proto) fn since_opened(&self, now: Instant) -> Option<Duration> {
+        self.opened_at.map(|at| now.saturating_since(at))
     }
 
     /// The round-trip time of the packet on `path`, if it is certain which one was answered.

@@ -103,6 +103,7 @@ impl Liar {
             again: false,
             pulled: self.pulled,
             probe: payload.is_empty(),
+            is_final: false,
             role: self.role,
             class: 1,
             path: PathId(0),

@@ -275,6 +275,7 @@ impl Voice {
             again: false,
             pulled: false,
             probe: false,
+            is_final: false,
             role: self.role,
             class: 1,
             path: PathId(path),

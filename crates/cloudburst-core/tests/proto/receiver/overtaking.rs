@@ -20,7 +20,7 @@ fn messages_that_wait_for_the_application_are_delivered_in_order() {
     });
     let mut peer = crowd.meet(1);
     crowd.fill(&mut peer, 0..20, 1_000);
-    assert_eq!(crowd.say(&mut peer, Says::whole(20, 10_000)), Some(Verdict::Busy));
+    assert_eq!(crowd.say(&mut peer, Says::whole(20, 10_000)), Some(Verdict::Held));
     let overtaken = (21..21 + SHORT).take_while(|id| {
         crowd.hear(&mut peer, Says { age: 30, ..Says::whole(*id, 1_000) });
         crowd.discard_answers();

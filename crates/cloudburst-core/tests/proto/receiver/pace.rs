@@ -81,9 +81,9 @@ fn output_of_a_timeout_can_be_polled_at_once() {
     let mut patient = crowd.meet(3);
     assert!(crowd.delivers(&mut first, Says::whole(0, 9_000)));
     assert_eq!(crowd.messages().len(), 1);
-    assert_eq!(crowd.say(&mut gone, Says::whole(0, 5_000)), Some(Verdict::Busy));
+    assert_eq!(crowd.say(&mut gone, Says::whole(0, 5_000)), Some(Verdict::Held));
     crowd.wait(Duration::from_secs(1));
-    assert_eq!(crowd.say(&mut patient, Says::whole(0, 1_000)), Some(Verdict::Busy));
+    assert_eq!(crowd.say(&mut patient, Says::whole(0, 1_000)), Some(Verdict::Held));
     // There is room for the second message, but the first has precedence until it is forgotten.
     crowd.wait(Duration::from_secs(14) - NANO);
     assert_eq!(crowd.messages(), []);

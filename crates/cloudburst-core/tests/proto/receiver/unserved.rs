@@ -66,7 +66,7 @@ fn a_complete_message_whose_sender_is_unresponsive_is_dropped_and_may_be_sent_ag
     let mut peer = crowd.meet(1);
     crowd.fill(&mut peer, 0..2, 100);
     assert_eq!(crowd.messages().len(), 2);
-    assert_eq!(crowd.say(&mut peer, Says::whole(2, 100)), Some(Verdict::Busy));
+    assert_eq!(crowd.say(&mut peer, Says::whole(2, 100)), Some(Verdict::Held));
     crowd.wait(14 * SECOND);
     assert!(crowd.receiver.receive_memory() > 0);
     crowd.wait(SECOND);
@@ -84,9 +84,37 @@ fn a_complete_message_waits_for_the_application_while_its_sender_retries() {
     crowd.fill(&mut peer, 0..2, 100);
     assert_eq!(crowd.messages().len(), 2);
     for _ in 0..60 {
-        assert_eq!(crowd.say(&mut peer, Says::whole(2, 100)), Some(Verdict::Busy));
+        assert_eq!(crowd.say(&mut peer, Says::whole(2, 100)), Some(Verdict::Held));
         crowd.wait(10 * SECOND);
     }
     crowd.receiver.recv().unwrap();
     assert_eq!(crowd.messages().len(), 1);
+}
+
+#[test]
+fn a_quiet_peer_does_not_wait_behind_all_messages_of_a_busy_one() {
+    let mut crowd = Crowd::unpaced(small());
+    let mut busy = crowd.meet(1);
+    let mut quiet = crowd.meet(2);
+    crowd.fill(&mut busy, 0..100, 100);
+    assert_eq!(crowd.say(&mut quiet, Says::whole(0, 100)), Some(Verdict::Held));
+    let from_quiet = |message: &cloudburst_core::proto::Message| message.peer == quiet.address;
+    let taken = core::iter::from_fn(|| crowd.receiver.recv());
+    let before = taken.take_while(|message| !from_quiet(message)).count();
+    assert!(before <= 4, "two in the queue, one of those that wait: {before}");
+}
+
+#[test]
+fn peers_take_turns_in_the_queue_of_the_application() {
+    let mut crowd = Crowd::unpaced(Config::default());
+    let mut busy = crowd.meet(1);
+    let mut quiet = crowd.meet(2);
+    crowd.fill(&mut busy, 0..100, 100);
+    assert!(crowd.delivers(&mut quiet, Says::whole(0, 100)));
+    let taken = core::iter::from_fn(|| crowd.receiver.recv());
+    let order: Vec<_> = taken.map(|message| (message.peer, message.id.0)).collect();
+    assert_eq!(order.len(), 101);
+    assert_eq!(order.iter().position(|(peer, _)| *peer == quiet.address), Some(2));
+    let of_busy = order.iter().filter(|(peer, _)| *peer == busy.address);
+    assert!(of_busy.map(|(_, id)| *id).eq(0..100), "in the order in which they were completed");
 }

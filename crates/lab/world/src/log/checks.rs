@@ -86,6 +86,7 @@ fn check_rejection(sent: &Sent, rejection: Rejection, facts: Facts) {
         Rejection::ByPeer(RejectReason::TooLarge) => {
             assert!(sent.bytes.len() > facts.peer_max, "{sent:?}");
         }
+        Rejection::ByPeer(RejectReason::Busy) => assert!(sent.uncapped, "was never busy: {sent:?}"),
         Rejection::ByPeer(RejectReason::Closing) => assert!(facts.peer_closed, "{sent:?}"),
         Rejection::NoAnswer | Rejection::NotAccepted | Rejection::NotStarted => {
             assert!(sent.deadline <= facts.now, "too early: {sent:?}");

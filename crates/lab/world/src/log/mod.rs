@@ -188,5 +188,8 @@ impl Watch for Log {
 
 /// Whether a report lets its receiver send more packets of a message than the cap allows.
 const fn uncaps(report: &Report) -> bool {
-    matches!(report, Report::Message(Answer { verdict: Verdict::Busy | Verdict::Forgotten, .. }))
+    matches!(
+        report,
+        Report::Message(Answer { verdict: Verdict::Busy | Verdict::Held | Verdict::Forgotten, .. })
+    )
 }

@@ -45,6 +45,10 @@ impl Policy for Budgeted {
         self.requests.push((number as u32, sent));
     }
 
+    fn on_resumption(&mut self) {
+        self.requests.clear();
+    }
+
     fn on_feedback(&mut self, acknowledged: u64, needed: u32) -> u32 {
         let is_answered = |(number, _): &&(u32, u32)| *number == acknowledged as u32;
         // Packets that are not known to have requested an ACK grant nothing.

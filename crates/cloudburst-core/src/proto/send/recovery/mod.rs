@@ -208,6 +208,11 @@ impl Recovery {
         self.allowance()
     }
 
+    /// Waits for an answer at least until `until`.
+    pub(super) fn postpone(&mut self, until: Instant) {
+        self.wake_at = self.wake_at.map(|at| at.max(until));
+    }
+
     /// Grants a few symbols to a peer that was unresponsive until now.
     pub(super) fn on_return(&mut self, all_healthy: bool) {
         // The outage may have swallowed a whole burst, and with it the cap.
@@ -264,6 +269,8 @@ impl Recovery {
     /// Continues the burst, because the receiver has capacity again.
     pub(super) fn resume(&mut self, now: Instant, rto: Duration) {
         self.busy = false;
+        self.unanswered = 0;
+        self.policy.on_resumption();
         self.grant_up_to(self.sent.saturating_add(self.policy.resumption()));
         self.wait_if_spent(now, rto);
     }

@@ -64,6 +64,9 @@ pub(in crate::proto::send) trait Policy {
         0
     }
 
+    /// The receiver has capacity again. It refused what was sent before.
+    fn on_resumption(&mut self) {}
+
     /// A PULL has arrived. `next` is the number of the next packet. Returns how many more symbols
     /// it grants; `None` if the receiver was not asked to pull.
     fn on_pull(&mut self, _now: Instant, _pull: Pull, _next: u64) -> Option<u32> {

@@ -12,25 +12,26 @@ use crate::wire::symbol::{MIN_SYMBOL_SIZE, SYMBOL_OVERHEAD};
 use core::time::Duration;
 
 impl Transfer {
-    /// Handles BUSY: the receiver has no capacity for the message. `unfinished` is the number of
-    /// unfinished messages to it.
-    pub(in crate::proto::send) fn on_busy(&mut self, now: Instant, unfinished: usize) {
-        self.busy.stretch(unfinished);
+    /// Handles BUSY: the receiver has no capacity for the message. `held` says that it has the whole
+    /// message.
+    pub(in crate::proto::send) fn on_busy(&mut self, now: Instant, held: bool) {
         self.vanishing.on_arrival();
-        // Without a block under way, the BUSY is out of date, and a backoff would leave nothing to
-        // retry with.
-        if self.busy.until().is_none() && !self.active.is_empty() {
-            self.busy.back_off(now);
+        // Without a block under way, the BUSY is out of date, and a pause would leave nothing to probe
+        // for.
+        if !self.active.is_empty() && self.busy.pause(now, held) {
             self.sent.exempt();
             self.active.iter_mut().for_each(|block| block.recovery.revoke());
         }
     }
 
-    /// Records that the receiver works on the message, again if it was busy.
-    pub(in crate::proto::send) fn on_progress(&mut self, now: Instant, rto: Duration) {
-        if self.busy.end() {
+    /// Records that the receiver works on the message, again if it was busy. Returns whether that ends a
+    /// pause.
+    pub(in crate::proto::send) fn on_progress(&mut self, now: Instant, rto: Duration) -> bool {
+        let ends = self.busy.end();
+        if ends {
             self.active.iter_mut().for_each(|block| block.recovery.resume(now, rto));
         }
+        ends
     }
 
     /// Handles a NACK in answer to packet `acknowledged`: the receiver needs `needed` more symbols
@@ -72,7 +73,7 @@ impl Transfer {
     /// Handles a report that the receiver has forgotten the blocks that were done: all start over.
     /// `next` is the number of the next packet.
     pub(in crate::proto::send) fn on_forgotten(&mut self, next: u64, source: &mut Source) {
-        if self.is_partial() && self.restarts < MAX_RESTARTS {
+        if self.is_partial() && self.restarts < MAX_RESTARTS && !self.is_given_up() {
             self.active.iter().for_each(|block| source.end(block.index));
             self.restarted_at = next;
             self.restart();

@@ -39,6 +39,8 @@ pub(super) struct Transfer {
     pub(super) last_train: u64,
     /// When an adaptive rate wants the next report, whether the policy requests it or not.
     pub(in crate::proto::send) report_at: Instant,
+    /// The number of its last packet.
+    pub(super) last_number: u64,
     /// The number of packets sent when the host last did not take one, and why.
     pub(super) not_sent: Option<(usize, LocalError)>,
     /// Whether the receiver has reported on this message. Reset only if the message starts
@@ -111,6 +113,7 @@ impl Transfer {
             packets: 0,
             last_train: 0,
             report_at: Instant::ZERO,
+            last_number: 0,
             not_sent: None,
             answered: false,
             sent: SentLog::default(),
@@ -128,7 +131,7 @@ impl Transfer {
             active: Vec::new(),
             begun: 0,
             done: 0,
-            busy: Busy::new(),
+            busy: Busy::new(accepted_at, deadline),
             restarts: 0,
             restarted_at: 0,
         }
@@ -152,13 +155,16 @@ impl Transfer {
         self.sent.clear();
     }
 
-    /// Whether there is a symbol to send.
+    /// Whether there is a symbol to send, or a probe while it is paused.
     pub(super) fn is_ready(&self) -> bool {
+        if self.is_busy() {
+            return self.busy.has_probe();
+        }
         self.may_begin() || self.active.iter().any(|block| block.recovery.allowance() > 0)
     }
 
     fn may_begin(&self) -> bool {
-        self.busy.until().is_none() && self.has_slot() && self.begun < self.layout.blocks()
+        !self.busy.is_paused() && self.has_slot() && self.begun < self.layout.blocks()
     }
 
     /// Whether its policy lets another block begin.
@@ -280,9 +286,15 @@ impl Transfer {
         self.sent.on_sent(path, packets, next);
         self.vanishing.on_sent(packets, self.layout.source_symbols());
         self.packets += packets;
+        self.last_number = next.saturating_sub(1);
+        self.on_first_sent(now, next - packets as u64);
+    }
+
+    /// Records that its packet `number` is sent, which is its first one if no other was.
+    pub(super) fn on_first_sent(&mut self, now: Instant, number: u64) {
         if self.started_at.is_none() {
             self.started_at = Some(now);
-            self.first_number = next - packets as u64;
+            self.first_number = number;
         }
     }
 
@@ -310,13 +322,17 @@ impl Transfer {
             let wakes = self.active.iter().filter_map(|block| block.recovery.next_wake());
             wakes.chain(self.begin_at).min()
         };
-        self.busy.until().or_else(recovery).map_or(self.deadline, |at| at.min(self.deadline))
+        self.busy.wake_at().or_else(recovery).map_or(self.deadline, |at| at.min(self.deadline))
     }
 
     /// Grants the symbols that are due, at most `limit`, and returns how many. The caller handles
     /// the deadline. For `all_healthy`, see
     /// [`PathSet::all_healthy`](crate::path::PathSet::all_healthy).
     pub(super) fn on_timeout(&mut self, now: Instant, all_healthy: bool, limit: u32) -> u32 {
+        if self.busy.is_paused() {
+            // The probe is answered with BUSY again or with the current state.
+            return u32::from(limit > 0 && self.busy.on_timeout(now));
+        }
         let granted = self.grant_due(now, all_healthy, limit);
         if granted > 0 {
             // The wait was one or more RTOs.
@@ -326,23 +342,28 @@ impl Transfer {
     }
 
     fn grant_due(&mut self, now: Instant, all_healthy: bool, limit: u32) -> u32 {
-        let Some(until) = self.busy.until() else {
-            if limit > 0 && self.begin_at.is_some_and(|at| at <= now) {
-                self.policy.on_timeout();
-                self.begin_at = None;
-                return 1;
-            }
-            return self.active.iter_mut().fold(0, |granted, block| {
-                granted + block.recovery.on_timeout(now, all_healthy, limit - granted)
-            });
-        };
-        if until > now {
-            return 0;
+        if limit > 0 && self.begin_at.is_some_and(|at| at <= now) {
+            self.policy.on_timeout();
+            self.begin_at = None;
+            return 1;
         }
-        self.busy.back_off(now);
-        let Some(block) = self.active.first_mut() else { return 0 };
-        // It is answered with BUSY again or with the current state.
-        block.recovery.grant_retries(1)
+        self.active.iter_mut().fold(0, |granted, block| {
+            granted + block.recovery.on_timeout(now, all_healthy, limit - granted)
+        })
+    }
+
+    /// Of a message of one symbol, one after the first wait, and twice as many after each further one.
+    pub(super) fn cautious_grant(&self) -> u32 {
+        if self.layout.source_symbols() > 1 {
+            return u32::MAX;
+        }
+        let waits = self.active.iter().map(|block| block.recovery.unanswered()).max();
+        1 << waits.unwrap_or(0).min(16)
+    }
+
+    /// Has no block wait less than until `until` for an answer.
+    pub(super) fn postpone(&mut self, until: Instant) {
+        self.active.iter_mut().for_each(|block| block.recovery.postpone(until));
     }
 
     /// Whether it bursts until STOP, even to an unresponsive peer. One that has no capacity is tried
@@ -356,10 +377,13 @@ impl Transfer {
         self.started_at.is_some()
     }
 
-    /// Ensures that there is a symbol to send to an unresponsive peer. Returns whether there is.
+    /// Ensures that there is a symbol, or a probe, to send to an unresponsive peer. Returns whether there
+    /// is.
     pub(super) fn has_retry(&mut self, now: Instant) -> bool {
         self.vanishing.on_nothing_arrived(now, Duration::ZERO);
-        if !self.is_ready()
+        if self.is_busy() {
+            self.busy.retry();
+        } else if !self.is_ready()
             && let Some(block) = self.active.first_mut()
         {
             block.recovery.retry();
@@ -369,21 +393,51 @@ impl Transfer {
 
     /// Continues at once, because the peer was unresponsive or unverified, and answers.
     pub(super) fn resume(&mut self, all_healthy: bool) {
-        if self.busy.until().is_none() {
+        if !self.is_busy() {
             for block in self.active.iter_mut().filter(|block| block.recovery.allowance() == 0) {
                 block.recovery.on_return(all_healthy);
             }
         }
     }
 
-    /// Whether a backoff, if there is one, can end through retries of a block that is under way.
-    pub(super) fn is_backoff_retried(&self) -> bool {
-        self.busy.until().is_none() || !self.active.is_empty()
+    /// Whether a paused message has a block under way, of which probes are sent.
+    pub(super) fn is_probed(&self) -> bool {
+        !self.is_busy() || self.is_given_up() || !self.active.is_empty()
     }
 
-    /// Whether the receiver had no capacity when it last reported.
-    pub(super) fn is_busy(&self) -> bool {
-        self.busy.until().is_some()
+    /// Whether it is paused: the receiver had no capacity when it last reported.
+    pub(super) const fn is_busy(&self) -> bool {
+        self.busy.is_paused()
+    }
+
+    /// Whether it was given up while it was paused. Nothing but final probes of it may be sent.
+    pub(super) const fn is_given_up(&self) -> bool {
+        self.busy.is_given_up()
+    }
+
+    /// Whether nothing of it was sent.
+    pub(super) fn is_unbegun(&self) -> bool {
+        self.begun == 0 && self.started_at.is_none()
+    }
+
+    /// Pauses a message whose first block has just begun, and sends a probe of it first.
+    pub(super) fn begin_paused(&mut self, now: Instant) {
+        self.on_busy(now, false);
+        self.busy.retry();
+    }
+
+    /// Takes the probe that is to be sent while it is paused. Returns its block.
+    pub(super) fn take_probe(&mut self) -> Option<u32> {
+        if !self.busy.has_probe() {
+            return None;
+        }
+        self.busy.on_probe_sent();
+        self.active.first().map(|block| block.index)
+    }
+
+    /// Has a paused message send a probe at once.
+    pub(super) fn hasten_probe(&mut self, now: Instant) {
+        self.busy.hasten(now);
     }
 
     /// Why the host did not take its last packets; `None` if it did.

@@ -69,8 +69,8 @@ fn a_late_busy_does_not_stop_a_message_that_begins_again() {
     transfer.on_block_done(Instant::ZERO, 0, 7, &mut source);
     transfer.on_forgotten(7, &mut source);
     // It answers symbols that were sent before the sender learned that all blocks start over.
-    transfer.on_busy(Instant::ZERO, 1);
-    assert!(transfer.is_backoff_retried() && transfer.is_ready());
+    transfer.on_busy(Instant::ZERO, false);
+    assert!(transfer.is_probed() && transfer.is_ready());
 }
 
 #[test]

@@ -79,7 +79,9 @@ impl Sender {
         let Opportunity { path, mut via, .. } =
             reply_on.unwrap_or_else(|| peer.paths.take_any_opportunity_of(first));
         let count = opening.on_sent(now, path);
-        peer.liveness.on_hello_sent(now);
+        // One that answers many at once gets no more OPENs meanwhile.
+        let answers_in = peer.rtt.smoothed().filter(|_| opening.invitation.is_some());
+        peer.liveness.on_hello_sent(now, answers_in.unwrap_or_default() * 4);
         if !by_routes {
             via.remote.set_port(opening.port);
         } else if !is_alias(&address) && count.is_multiple_of(2) {
@@ -90,6 +92,9 @@ impl Sender {
             self.hellos.due.remove(HelloOf::Handshake(address));
         }
         let key = self.identity.hello_key();
+        if opening.invitation.is_some() {
+            opening.on_open_sent(now);
+        }
         if let Some(Invitation { initiation, token, .. }) = opening.invitation.as_deref() {
             let return_path = reply.map_or(ANY_RETURN_PATH, |(_, return_path)| return_path);
             initiation.open(path, return_path, *token).write(key, buffer);

@@ -161,6 +161,10 @@ impl Sender {
     ) -> Option<Transmit> {
         let report = self.limit_train(now, id);
         let limits = self.train_limits();
+        let message = self.messages.get(&id)?;
+        if message.transfer.is_busy() || self.begins_paused(message) {
+            return self.transmit_pause_probe(now, id, buffer);
+        }
         let message = self.messages.get_mut(&id)?;
         let address = message.transfer.peer;
         let peer = self.peers.get_mut(&address)?;
@@ -226,6 +230,7 @@ impl Sender {
         let fits = |id: &MessageId| {
             messages.get(id).is_some_and(|message| {
                 message.transfer.peer == peer
+                    && !self.begins_paused(message)
                     && marking_of(config, message) == train.marking
                     && train.fits(message)
             })

@@ -1,10 +1,10 @@
 //! Probes: packets without a symbol, which request a report on the symbols sent before them
-//! (Aeolus).
+//! (Aeolus), or ask a receiver that was busy whether it has capacity.
 
 use crate::id::{MessageId, PathId};
-use crate::path::Via;
+use crate::path::{Opportunity, Via};
 use crate::proto::observe::{Observation, emit};
-use crate::proto::send::{Outgoing, Sender};
+use crate::proto::send::{Outgoing, Sender, ends_call};
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
 use crate::wire::{Kind, Prefix};
@@ -29,25 +29,65 @@ impl Sender {
     ) -> Option<Transmit> {
         while let Some(due) = self.probes_due.pop_front() {
             // The block may be done by now, or the session replaced.
-            if self.write_probe(now, due, buffer).is_some() {
-                let via = due.via;
-                let len = buffer.len();
-                self.counters.probes_sent += 1;
-                if self.observer.is_some()
-                    && let Some(Outgoing { transfer, .. }) = self.messages.get(&due.message)
-                {
-                    let ProbeDue { message, block, path, .. } = due;
-                    let probe =
-                        || Observation::ProbeSent { peer: transfer.peer, message, block, path };
-                    emit(&self.observer, probe);
-                }
-                self.pacer.charge(now, len + self.overhead(&via));
-                let contents = Contents::Symbols { train: self.trains };
-                let marking = marking::control(&self.config);
-                return Some(Transmit { contents, via, segment_size: len, len, marking });
+            let sent = self.transmit_probe(now, due, buffer);
+            if sent.is_some() {
+                return sent;
             }
         }
         None
+    }
+
+    /// Whether a message begins with a probe, because others wait until its peer has capacity.
+    // Its symbols would be refused as well. Responses and withdrawals never wait for the application.
+    pub(super) fn begins_paused(&self, Outgoing { source, transfer }: &Outgoing) -> bool {
+        transfer.is_unbegun()
+            && !ends_call(source.role)
+            && self.peers.get(&transfer.peer).is_some_and(|peer| !peer.paused.is_empty())
+    }
+
+    /// Writes the probe of a paused message. Nothing else of it is sent.
+    pub(super) fn transmit_pause_probe(
+        &mut self,
+        now: Instant,
+        id: MessageId,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let Outgoing { source, transfer } = self.messages.get_mut(&id)?;
+        let peer = self.peers.get_mut(&transfer.peer)?;
+        if transfer.is_unbegun() {
+            let key = &peer.session.as_ref()?.digest;
+            transfer.block_to_send(source, key, &peer.paths)?;
+            transfer.begin_paused(now);
+            peer.paused.insert(id);
+        }
+        let block = transfer.take_probe();
+        let Opportunity { path, via, .. } = peer.paths.take_any_opportunity(1);
+        let due = block.map(|block| ProbeDue { message: id, block, path, via });
+        let sent = due.and_then(|due| self.transmit_probe(now, due, buffer));
+        self.reschedule(id);
+        sent
+    }
+
+    fn transmit_probe(
+        &mut self,
+        now: Instant,
+        due: ProbeDue,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        self.write_probe(now, due, buffer)?;
+        let ProbeDue { message, block, path, via } = due;
+        let len = buffer.len();
+        self.counters.probes_sent += 1;
+        if self.observer.is_some()
+            && let Some(Outgoing { transfer, .. }) = self.messages.get(&message)
+        {
+            let probe = || Observation::ProbeSent { peer: transfer.peer, message, block, path };
+            emit(&self.observer, probe);
+        }
+        self.pacer.charge(now, len + self.overhead(&via));
+        let contents = Contents::Symbols { train: self.trains };
+        let marking = marking::control(&self.config);
+        Some(Transmit { contents, via, segment_size: len, len, marking })
     }
 
     fn write_probe(&mut self, now: Instant, due: ProbeDue, buffer: &mut Vec<u8>) -> Option<()> {
@@ -56,6 +96,8 @@ impl Sender {
         let low_watermark = peer.low_watermark().unwrap_or(source.id);
         let session = peer.session.as_mut()?;
         let partial = transfer.is_partial();
+        let is_final = transfer.is_given_up();
+        let is_paused = transfer.is_busy();
         let block = transfer.block_mut(due.block)?;
         let number = session.sealer.next_number();
         let mut header = source.symbol_header(source.block(due.block)?, low_watermark);
@@ -69,6 +111,7 @@ impl Sender {
             again: false,
             pulled: unscheduled.is_some(),
             probe: true,
+            is_final,
             role: source.role,
             class: marking::control(&self.config).class.0,
             path: due.path,
@@ -79,6 +122,11 @@ impl Sender {
         let len = buffer.len();
         session.sealer.seal(buffer, 0, len);
         block.recovery.on_probe_sent(now, number);
+        transfer.on_first_sent(now, number);
+        if is_paused {
+            // Its answer shows that the peer lives, which no answer to a symbol does.
+            peer.rtt.on_sent(now, number, due.path);
+        }
         let address = transfer.peer;
         if peer.liveness.on_ack_request(now) {
             self.reschedule_peer(address);

@@ -147,6 +147,7 @@ impl Train {
                 again: block.recovery.unanswered() >= PERSISTENT,
                 pulled: unscheduled.is_some(),
                 probe: false,
+                is_final: false,
                 role: source.role,
                 class: self.marking.class.0,
                 path: self.path,
