@@ -5,10 +5,6 @@
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::process::Command;
 
-/// Those of which every endpoint recovers.
-const FAULTS: &str =
-    "kill,restart,hand-over,server-address,mtu,stop,still-clock,link-down,black-hole,loss,flood";
-
 fn main() {
     let args = Arguments::from_args();
     let available = if args.list { Ok(()) } else { cloudburst_testbed::available() };
@@ -23,7 +19,6 @@ fn a_short_soak_breaks_no_promise() -> Result<(), Failed> {
     let mut soak = Command::new(env!("CARGO_BIN_EXE_soak"));
     // 25 s. The machine may be busy with other tests, so that messages and outcomes are late.
     soak.args(["--hours", "0.007", "--rate", "200", "--patience", "20", "--seed", "1"]);
-    soak.arg("--faults").arg(FAULTS);
     let output = soak.output()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if output.status.success() {
