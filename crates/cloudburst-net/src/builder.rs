@@ -10,6 +10,7 @@ use crate::qlog::Qlog;
 use cloudburst_core::config::{Capacity, Config, ConfigError, ListenPorts, Security};
 use cloudburst_core::proto;
 use cloudburst_core::rng::Seed;
+use core::time::Duration;
 use rand::RngReader;
 use rand::rngs::SysRng;
 use std::io::Read;
@@ -44,6 +45,7 @@ pub struct Builder {
     security: Option<Security>,
     config: Config,
     reuse_port: bool,
+    keep_alive: Option<Duration>,
     socket_buffers: usize,
     qlog: Option<PathBuf>,
 }
@@ -64,6 +66,7 @@ impl Builder {
             security: None,
             config: Config::default(),
             reuse_port: false,
+            keep_alive: None,
             socket_buffers: DEFAULT_SOCKET_BUFFERS,
             qlog: None,
         }
@@ -169,6 +172,19 @@ impl Builder {
     /// ```
     pub const fn reuse_port(mut self, reuse: bool) -> Self {
         self.reuse_port = reuse;
+        self
+    }
+
+    /// Sends a packet by each path to each peer with a session at least once in `every`, which counts as 1 s if it
+    /// is shorter. Default: never.
+    ///
+    /// Translators (NAT) and firewalls forget who may send to this endpoint when nothing has passed for a while,
+    /// usually 30 s to some minutes: a response that takes longer, or a message that comes later, is then lost.
+    /// Set it at the end behind the translator, to half of that time. Each interval costs two packets of some 80
+    /// bytes for each socket and peer.
+    #[must_use]
+    pub const fn keep_alive(mut self, every: Duration) -> Self {
+        self.keep_alive = Some(every);
         self
     }
 
@@ -286,6 +302,7 @@ impl Builder {
                 paths,
                 bind,
                 known_as: self.known_as,
+                keep_alive: self.keep_alive,
                 qlog: self.qlog,
             },
         ))
@@ -353,6 +370,7 @@ struct Parts {
     paths: PathMap,
     bind: SocketAddr,
     known_as: Vec<SocketAddr>,
+    keep_alive: Option<Duration>,
     qlog: Option<PathBuf>,
 }
 
@@ -388,6 +406,9 @@ impl Parts {
             seed,
             path_map,
         )?;
+        if let Some(every) = self.keep_alive {
+            protocol.set_keep_alive(UdpIo::time(), every);
+        }
         let qlog = self.qlog.map(|dir| {
             // With `reuse_port`, other endpoints share the address that peers send to.
             let own = io.local_addrs().first().copied().unwrap_or(io.local_addr());

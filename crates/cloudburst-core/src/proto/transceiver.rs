@@ -250,6 +250,13 @@ impl Transceiver {
         Ok(())
     }
 
+    /// Sends a packet by each path to each peer with a session at least once in `every`, counted as 1 s if it is
+    /// shorter, so that translators and firewalls on the way do not forget the session while nothing is sent. A
+    /// peer that has not answered for about a minute is left alone until it is heard from.
+    pub fn set_keep_alive(&mut self, now: Instant, every: Duration) {
+        self.sender.set_keep_alive(now, every);
+    }
+
     /// Uses the keys of `security` in handshakes that begin from now on. Open sessions, and what is under way
     /// in them, go on.
     pub fn set_security(&mut self, now: Instant, security: &Security) {

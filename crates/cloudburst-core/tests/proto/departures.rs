@@ -154,3 +154,35 @@ fn a_call_survives_an_outage_of_half_a_minute_and_a_sleep_of_an_hour() {
     pair.settle();
     assert_eq!(pair.a.answers[&call].as_deref(), Ok(&b"done"[..]));
 }
+
+#[test]
+fn with_keep_alive_no_path_is_silent_for_longer_and_a_dead_peer_is_left_alone() {
+    let every = Duration::from_secs(20);
+    let mut pair = Pair::new(Setup::default());
+    pair.a.endpoint.set_keep_alive(pair.now, every);
+    pair.deliver("a session");
+    pair.run_for(every);
+    let handshakes = pair.a.counters().sender.handshakes_sent;
+    for _ in 0..30 {
+        pair.tap = Some(Vec::new());
+        pair.run_for(every);
+        let tap = pair.tap.take().unwrap();
+        for egress in 0..4 {
+            let by =
+                |from: &Side| tap.iter().any(|(side, via, _)| side == from && via.egress == egress);
+            assert!(by(&Side::A), "nothing left by egress {egress}");
+        }
+        assert!(tap.len() <= 10, "{} packets", tap.len());
+        check_invariants(&pair);
+    }
+    let kept = pair.a.counters().sender.handshakes_sent;
+    pair.deliver("in the same session");
+    assert_eq!(pair.a.counters().sender.handshakes_sent, kept, "it was never stale");
+    assert!(kept - handshakes >= 120);
+
+    (0..4).for_each(|path| pair.set_down(path, true));
+    pair.run_for(Duration::from_secs(300));
+    let before = pair.a.counters().sender.handshakes_sent;
+    pair.run_for(Duration::from_secs(300));
+    assert_eq!(pair.a.counters().sender.handshakes_sent, before);
+}

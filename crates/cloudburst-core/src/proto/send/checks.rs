@@ -48,6 +48,8 @@ pub(super) enum Purpose {
     /// shows the peer where this endpoint is now, and keeps translators and firewalls on the way from
     /// forgetting it.
     KeepAlive,
+    /// The same for one path: a translator keeps each apart.
+    KeepPath { path: PathId },
 }
 
 impl Purpose {
@@ -56,7 +58,7 @@ impl Purpose {
         match self {
             Self::Address(_) | Self::Present => 6,
             // As RFC 8899, section 5.1.2: MAX_PROBES.
-            Self::Mtu { .. } => 3,
+            Self::Mtu { .. } | Self::KeepPath { .. } => 3,
             // An interface that has just got its address may take a second until packets leave.
             Self::KeepAlive => 12,
         }
@@ -73,7 +75,7 @@ impl Purpose {
     /// The path that the HELLO takes; `None` for another one each time.
     pub(super) const fn path(self) -> Option<PathId> {
         match self {
-            Self::Mtu { path, .. } => Some(path),
+            Self::Mtu { path, .. } | Self::KeepPath { path } => Some(path),
             _ => None,
         }
     }
@@ -81,7 +83,7 @@ impl Purpose {
     /// Whether even the first copy waits for the share of repeated HELLOs: nobody waits for it, and
     /// it may go to thousands of peers at once.
     const fn is_patient(self) -> bool {
-        matches!(self, Self::KeepAlive)
+        matches!(self, Self::KeepAlive | Self::KeepPath { .. })
     }
 }
 
@@ -129,7 +131,9 @@ impl Check {
         let first = match self.purpose {
             Purpose::Present => rto,
             Purpose::Address(_) => rto * 2,
-            Purpose::Mtu { .. } | Purpose::KeepAlive => (rto * 2).max(MIN_WAIT),
+            Purpose::Mtu { .. } | Purpose::KeepAlive | Purpose::KeepPath { .. } => {
+                (rto * 2).max(MIN_WAIT)
+            }
         };
         first.saturating_mul(1 << self.sent.saturating_sub(1).min(16)).min(MAX_WAIT)
     }
@@ -316,7 +320,7 @@ impl Sender {
         tracing::trace!(peer = %address, ?purpose, ?end, "check ended");
         match purpose {
             Purpose::Mtu { len, path } => self.on_mtu_probe_ended(now, address, len, path, end),
-            Purpose::KeepAlive => self.on_watch_ended(address, end),
+            Purpose::KeepAlive | Purpose::KeepPath { .. } => self.on_watch_ended(now, address, end),
             Purpose::Address(via) => self.on_address_checked(now, address, via, end),
             Purpose::Present => {
                 self.on_present_checked(now, address, matches!(end, CheckEnd::Answered(_)));

@@ -117,6 +117,8 @@ pub(crate) struct Sender {
     checks: Checks,
     /// Peers that calls depend on.
     watched: BTreeSet<SocketAddr>,
+    /// The interval of keep-alives, and when the next ones are due.
+    keep_alive: Option<(Duration, Instant)>,
     /// Peers that have ended or were replaced, for calls that depend on them.
     departures: Vec<Departure>,
     /// What the receiving half must learn of the addresses of peers.
@@ -215,6 +217,7 @@ impl Sender {
             hellos: Hellos::new(capacity, config.rate / LIVENESS_SHARE),
             checks: Checks::default(),
             watched: BTreeSet::new(),
+            keep_alive: None,
             departures: Vec::new(),
             located: Vec::new(),
             sought: Vec::new(),
@@ -515,6 +518,7 @@ impl Sender {
             }
         }
         self.recycler.handle_timeout(now);
+        self.keep_alive_timeout(now);
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) or
@@ -530,7 +534,9 @@ impl Sender {
 
     /// When the next timer is due.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
-        [self.timers.first_rank(), self.recycler.poll_timeout()].into_iter().flatten().min()
+        let keep_alive = self.keep_alive.map(|(_, at)| at);
+        let timers = [self.timers.first_rank(), self.recycler.poll_timeout(), keep_alive];
+        timers.into_iter().flatten().min()
     }
 
     /// The next event for the driver.

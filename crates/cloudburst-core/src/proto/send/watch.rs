@@ -6,7 +6,9 @@
 
 use super::Sender;
 use super::checks::{CheckEnd, Purpose};
+use super::peer::Peer;
 use crate::error::Indeterminate;
+use crate::id::PathId;
 use crate::time::Instant;
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -18,12 +20,18 @@ const WATCH_EVERY: Duration = Duration::from_secs(5);
 // Most outages are shorter. Checks are counted and not seconds, because this host may have slept meanwhile.
 const MAX_LOST: u32 = 12;
 
+/// The time that a lost check lasts at least.
+const LOST_GRAIN: Duration = Duration::from_secs(4);
+/// The shortest interval of keep-alives.
+const MIN_KEEP_ALIVE: Duration = Duration::from_secs(1);
+
 /// Checks of a peer that were lost in a row.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LostChecks {
     count: u32,
     /// When the peer was last heard from before them.
     heard: Instant,
+    counted_at: Instant,
 }
 
 /// A peer that is certain not to answer, or not known to be there any more.
@@ -36,11 +44,15 @@ pub(in crate::proto) struct Departure {
 }
 
 impl LostChecks {
-    fn on_lost(&mut self, heard: Instant) {
+    fn on_lost(&mut self, now: Instant, heard: Instant) {
         if heard > self.heard {
-            *self = Self { count: 0, heard };
+            *self = Self { heard, ..Self::default() };
         }
-        self.count += 1;
+        // Several that were under way at once, by different paths, count as one.
+        if now.saturating_since(self.counted_at) >= LOST_GRAIN {
+            self.count += 1;
+            self.counted_at = now;
+        }
     }
 
     fn is_gone(&self, heard: Instant) -> bool {
@@ -80,11 +92,40 @@ impl Sender {
         gone
     }
 
+    /// Sends something by each path to each peer with a session at least `every` so often.
+    pub(in crate::proto) fn set_keep_alive(&mut self, now: Instant, every: Duration) {
+        let every = every.max(MIN_KEEP_ALIVE);
+        self.keep_alive = Some((every, now + every));
+    }
+
+    pub(super) fn keep_alive_timeout(&mut self, now: Instant) {
+        let Some((every, at)) = self.keep_alive.filter(|(_, at)| *at <= now) else { return };
+        // After a sleep, once is enough.
+        self.keep_alive = Some((every, (at + every).max(now)));
+        let is_there = |peer: &Peer| {
+            let heard = peer.liveness.last_heard();
+            peer.session.is_some() && !peer.is_over() && !peer.lost_checks.is_gone(heard)
+        };
+        let mut due = Vec::new();
+        for (&address, peer) in self.peers.iter().filter(|(_, peer)| is_there(peer)) {
+            let mut egresses = BTreeSet::new();
+            let paths = (0..).map(PathId).zip(peer.paths.stats());
+            let of_egress =
+                paths.filter(|(_, path)| !path.removed && egresses.insert(path.via.egress));
+            due.extend(of_egress.map(|(path, _)| (address, path)));
+        }
+        // Sorted, so that the order does not change from run to run.
+        due.sort_unstable();
+        for (address, path) in due {
+            self.check(now, address, Purpose::KeepPath { path });
+        }
+    }
+
     /// Handles the end of a check that asks whether a peer is there.
-    pub(super) fn on_watch_ended(&mut self, address: SocketAddr, end: CheckEnd) {
+    pub(super) fn on_watch_ended(&mut self, now: Instant, address: SocketAddr, end: CheckEnd) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         match end {
-            CheckEnd::Lost => peer.lost_checks.on_lost(peer.liveness.last_heard()),
+            CheckEnd::Lost => peer.lost_checks.on_lost(now, peer.liveness.last_heard()),
             CheckEnd::Answered(_) => peer.lost_checks = LostChecks::default(),
         }
     }
