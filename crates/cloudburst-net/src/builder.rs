@@ -89,8 +89,7 @@ impl Builder {
     /// these, so that an attacker cannot relay a handshake to another host. Its own address is that of
     /// [`bind`](Self::bind) or, if that is unspecified, every address that an interface of this host has at
     /// the time, `lo` included. Also list an address here if packets to it reach this host only by a local
-    /// route (`ip route add local`), or if it moves between hosts, as to a standby: otherwise, both hosts may
-    /// deliver a message that is under way when it moves.
+    /// route (`ip route add local`), or if it moves between hosts, as to a standby.
     ///
     /// Give the IP address and the port that peers send to; of several ports ([`PathMap::ecmp_pairs`]), the
     /// first. A second call replaces the addresses of the first. Cannot be combined with
@@ -138,8 +137,10 @@ impl Builder {
     ///   another one after 0.3 s, or later if their round-trip times are long. Messages under way then end with
     ///   [`SendError::PeerRestarted`](crate::SendError::PeerRestarted). A peer that the network cuts off for
     ///   that long may move as well. Adding an endpoint moves no peers.
-    /// - An endpoint that is closing leaves new peers to the others. Its existing peers stay, and their new
-    ///   messages are rejected, until it is dropped.
+    /// - An endpoint whose [shutdown](Endpoint::shutdown) begins leaves the shared address to the others at
+    ///   once. Its peers go to one of them with all that it has not begun to receive; no such message fails
+    ///   or is delivered twice. Replies to the requests that it has taken still arrive. So a new process that
+    ///   is bound before the old one shuts down serves all callers, whatever the old one still has to do.
     /// - Firewalls must admit peers at ports that the system picks (`net.ipv4.ip_local_port_range`), and no
     ///   device in between may translate these ports.
     /// - All endpoints should have the same key and offer the same service; Linux requires that they run as
@@ -228,6 +229,10 @@ impl Builder {
     /// endpoint opens all other sockets itself. It sets the options of the given sockets, too, but does not
     /// shrink buffers that are larger than [`socket_buffers`](Self::socket_buffers). A socket for `[::]` must
     /// take IPv4, too. Cannot be combined with [`reuse_port`](Self::reuse_port).
+    ///
+    /// Give a socket to one process at a time. While two read it, each gets some of the packets for the
+    /// other: no message is delivered twice, or said to be delivered when it was not, but what is under way may
+    /// end as [`SendError::PeerRestarted`](crate::SendError::PeerRestarted).
     ///
     /// # Errors
     ///

@@ -15,8 +15,8 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-/// How long no symbol may arrive before a closing endpoint stops repeating its STOPs: twice the
-/// longest backoff of a sender that hears nothing.
+/// How long no symbol may arrive before a closing endpoint gives up the messages that it is receiving:
+/// twice the longest backoff of a sender that hears nothing.
 const LINGER: Duration = MAX_BACKOFF.saturating_mul(2);
 /// How many times a stopping endpoint sends as much as a thread with other work sends: enough for
 /// an answer to each of a thousand peers.
@@ -25,8 +25,8 @@ const MAX_STOP_BATCHES: usize = 32;
 impl<I: PacketIo> Engine<I> {
     /// Stops accepting new messages and connects, and requests that the application has not taken;
     /// peers are told so. Waits at most `within` for everything under way: sends, connects, calls,
-    /// requests that the application has taken and not replied to, and peers that have missed a
-    /// STOP. Then [stops](Self::stop). Returns whether everything, withdrawals of requests aside, had
+    /// requests that the application has taken and not replied to, and messages that are being received.
+    /// Then [stops](Self::stop). Returns whether everything, withdrawals of requests aside, had
     /// ended by then. If another call stopped the engine first, returns whether everything had
     /// ended when it did.
     ///
@@ -68,10 +68,14 @@ impl<I: PacketIo> Engine<I> {
         // If another thread has stopped the engine, everything looks ended because it was cut off:
         // the answer of that thread counts.
         let drained = *self.shared.drained.get_or_init(|| drained);
-        // Nothing signals that symbols have ceased to arrive, so wait out the idle time.
+        // Nothing signals that symbols have ceased to arrive, so wait out the idle time. Nobody waits for
+        // repeated STOPs: the last ones come with the end of the session.
         loop {
             let state = self.shared.lock();
-            let Some(last) = state.endpoint.receiver.last_symbol() else { break };
+            let receiver = &state.endpoint.receiver;
+            let Some(last) = receiver.last_symbol().filter(|_| receiver.is_receiving()) else {
+                break;
+            };
             let now = self.shared.io.now();
             let wait = (last + LINGER).min(deadline).saturating_since(now);
             if wait.is_zero() || self.shared.is_stopping() {

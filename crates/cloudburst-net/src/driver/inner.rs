@@ -138,6 +138,8 @@ impl Inner {
     pub(crate) fn shutdown(&self, within: Duration) -> bool {
         let drained = self.engine.shutdown(within, || {
             self.closing.store(true, SeqCst);
+            // At once, and not when everything has ended: the successor gets all new peers.
+            self.engine.io().close_shared();
             self.notifier.requests.notify_waiters();
         });
         self.closed.send_replace(true);

@@ -104,7 +104,7 @@ impl Inbox {
                 sockets.meter.receive_errors.add(1);
                 tracing::debug!(%error, "a socket reports an error");
             }
-            let filled = sockets.receive_egress(number, egress, &mut buffers, deliver);
+            let filled = sockets.receive_egress(number, &egress, &mut buffers, deliver);
             came += filled.unwrap_or(0);
             error = filled.err().or(error);
             // After an error, the socket may still hold packets. Otherwise, only a full batch is a reason for

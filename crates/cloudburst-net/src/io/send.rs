@@ -3,7 +3,7 @@
 use super::loss::any;
 use super::marks::Mark;
 use super::socket::EgressSocket;
-use super::sockets::Sockets;
+use super::sockets::{Egress, SHARED, Sockets};
 use super::source::Source;
 use crate::limits::MAX_UDP_PAYLOAD;
 use arrayvec::ArrayVec;
@@ -41,8 +41,10 @@ impl Sockets {
         let remote = transmit.via.remote;
         let (egress, label) = match self.egress(transmit.via.egress) {
             Some(egress) => (egress, 0),
+            // Closed meanwhile: others answer the handshakes there.
+            None if transmit.via.egress == SHARED => return Err(LocalError::Other),
             None => match self.labels.get(number - self.egresses.len()) {
-                Some(&label) => (&self.egresses[0], label),
+                Some(&label) => (Egress::Own(&self.egresses[0]), label),
                 None => return self.send_encapsulated(transmit, &contents[..len], size),
             },
         };
@@ -57,9 +59,9 @@ impl Sockets {
         let batches = contents[..len].chunks(most * size);
         any(batches.map(|batch| {
             if batch.len() > size && egress.gso.load(Relaxed) {
-                self.send_segmented(egress, &to, batch, size)
+                self.send_segmented(&egress, &to, batch, size)
             } else {
-                self.send_singly(egress, &to, batch, size)
+                self.send_singly(&egress, &to, batch, size)
             }
         }))
     }

@@ -8,12 +8,33 @@ use super::marks::Dscps;
 use super::ports;
 use super::socket::{EgressSocket, Family, canonical};
 use crate::error::BuildError;
+use core::ops::Deref;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// The egress of the socket whose address other endpoints share. No path uses it: it sends only
 /// answers to the handshakes that it received.
-const SHARED: u16 = u16::MAX;
+pub(super) const SHARED: u16 = u16::MAX;
+
+/// An egress that is open.
+#[derive(Debug)]
+pub(super) enum Egress<'a> {
+    Own(&'a EgressSocket),
+    /// May be closed meanwhile, which takes effect when it is dropped.
+    Shared(Arc<EgressSocket>),
+}
+
+impl Deref for Egress<'_> {
+    type Target = EgressSocket;
+
+    fn deref(&self) -> &EgressSocket {
+        match self {
+            Self::Own(egress) => egress,
+            Self::Shared(egress) => egress,
+        }
+    }
+}
 
 /// Sockets, one for each egress.
 #[derive(Debug)]
@@ -25,7 +46,7 @@ pub(super) struct Sockets {
     // The system distributes packets by a hash of both ports, which would scatter the symbols of a
     // message over all endpoints that share the port. So it takes handshakes alone, and ACCEPT
     // names the port for everything else. Distribution by session takes eBPF and privilege.
-    shared: Option<EgressSocket>,
+    shared: RwLock<Option<Arc<EgressSocket>>>,
     /// The egresses after the sockets: flow labels.
     pub(super) labels: Vec<u32>,
     /// The egresses after the flow labels: outer headers.
@@ -75,11 +96,11 @@ impl Sockets {
             false => None,
         };
         // Opened last: an endpoint that gets a handshake must be ready for what follows.
-        let shared = config.reuse_port.then(|| open_as(bind, true)).transpose()?;
+        let shared = config.reuse_port.then(|| open_as(bind, true)).transpose()?.map(Arc::new);
         Ok(Self {
             egresses,
             ports,
-            shared,
+            shared: RwLock::new(shared),
             labels,
             encapsulator,
             family,
@@ -93,18 +114,36 @@ impl Sockets {
         })
     }
 
-    pub(super) fn egress(&self, number: u16) -> Option<&EgressSocket> {
-        if number == SHARED { self.shared.as_ref() } else { self.egresses.get(usize::from(number)) }
+    pub(super) fn egress(&self, number: u16) -> Option<Egress<'_>> {
+        if number == SHARED {
+            self.shared().map(Egress::Shared)
+        } else {
+            self.egresses.get(usize::from(number)).map(Egress::Own)
+        }
     }
 
     /// All egresses that receive packets, with their numbers.
-    pub(super) fn numbered(&self) -> impl Iterator<Item = (u16, &EgressSocket)> {
-        (0..).zip(&self.egresses).chain(self.shared.as_ref().map(|egress| (SHARED, egress)))
+    pub(super) fn numbered(&self) -> Vec<(u16, Egress<'_>)> {
+        let own = (0..).zip(self.egresses.iter().map(Egress::Own));
+        own.chain(self.shared().map(|egress| (SHARED, Egress::Shared(egress)))).collect()
     }
 
     /// The address that peers send to.
     pub(super) fn addr(&self) -> Result<SocketAddr, BuildError> {
-        self.shared.as_ref().unwrap_or(&self.egresses[0]).local_addr()
+        match self.shared() {
+            Some(shared) => shared.local_addr(),
+            None => self.egresses[0].local_addr(),
+        }
+    }
+
+    /// Closes the socket of the address that other endpoints share, if there is one: the system gives
+    /// them all handshakes from now on. Those that it had given this one are lost, and repeated.
+    pub(super) fn close_shared(&self) {
+        *self.shared.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn shared(&self) -> Option<Arc<EgressSocket>> {
+        self.shared.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The numbers of the egresses, including those of the destinations `outer` of outer headers,

@@ -54,12 +54,14 @@ impl UdpIo {
         if let Some(refusal) = filter::refuses_batches()? {
             sockets.take_singly(refusal);
         }
-        let mut poller = Poller::watch_egresses(sockets.numbered())?;
+        let numbered = sockets.numbered();
+        let mut poller =
+            Poller::watch_egresses(numbered.iter().map(|(number, egress)| (*number, &**egress)))?;
         // One that is bound to an address has no other.
         if config.bind.ip().is_unspecified() {
             poller.watch_addresses()?;
         }
-        let egresses = sockets.numbered().map(|(_, egress)| egress);
+        let egresses = numbered.iter().map(|(_, egress)| &**egress);
         Ok(Self {
             addr: sockets.addr()?,
             local_addrs: sockets
@@ -103,6 +105,12 @@ impl UdpIo {
     /// The counters so far.
     pub fn counters(&self) -> IoCounters {
         self.sockets.meter.read()
+    }
+
+    /// Leaves the address that other endpoints share, if there is one, to them: see
+    /// [`Builder::reuse_port`](crate::Builder::reuse_port).
+    pub(crate) fn close_shared(&self) {
+        self.sockets.close_shared();
     }
 
     /// A descriptor that is readable when a socket has something to read, or the timer has expired.

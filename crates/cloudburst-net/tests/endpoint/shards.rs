@@ -2,7 +2,7 @@
 //! peer sends.
 
 use crate::common::{KEY, builder, builder_on, bytes};
-use cloudburst_net::{BuildError, Endpoint, PathMap, Security, SendError};
+use cloudburst_net::{BuildError, Endpoint, PathMap, Security};
 use socket2::{Domain, Socket, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -146,14 +146,9 @@ fn the_clients_of_a_closed_shard_move_to_others() {
     let closed = (0..SHARDS).max_by_key(|&shard| homes[shard].len()).unwrap();
     shards.remove(closed).blocking_shutdown(Duration::ZERO);
     for (number, client) in (0..).zip(&clients) {
-        // The shard that closed has ended its sessions, so its clients meet another. A client
-        // that sends before it has read ENDED learns that its session is over when the send fails.
-        match client.send(addr, vec![number]).wait() {
-            Err(SendError::PeerRestarted) => {
-                client.send(addr, vec![number]).wait().map(drop).unwrap()
-            }
-            sent => drop(sent.unwrap()),
-        }
+        // The shard that closed has ended its sessions, so its clients meet another. What a client
+        // sent before it has read ENDED was certainly not delivered, and goes there, too.
+        client.send(addr, vec![number]).wait().unwrap();
     }
     let mut came: Vec<Vec<u8>> = taken(&shards).concat();
     came.sort();
@@ -230,4 +225,43 @@ fn a_handshake_under_the_key_of_another_shard_is_answered_there() {
     client.send(addr, "hello").wait().unwrap();
     assert_eq!(ours.recv().wait().unwrap().bytes, "hello");
     assert_eq!(other.counters().receiver.sessions_confirmed, 0);
+}
+
+#[test]
+fn a_successor_serves_at_once_and_callers_get_the_answers_of_the_endpoint_that_closes() {
+    let (holder, addr) = hold("127.0.0.1");
+    let start = || builder().bind(addr).reuse_port(true).build().unwrap();
+    let old = start();
+    drop(holder);
+    let clients: Vec<_> = (0..20).map(|_| builder().build().unwrap()).collect();
+    let call = |client: &Endpoint, what: &'static str| {
+        let client = client.clone();
+        thread::spawn(move || client.call(addr, what).wait())
+    };
+    let slow: Vec<_> = clients.iter().map(|client| call(client, "slow")).collect();
+    let taken: Vec<_> = clients.iter().map(|_| old.recv_request().wait().unwrap()).collect();
+    // The new process is bound first.
+    let new = start();
+    let serving = new.clone();
+    let server = thread::spawn(move || serving.blocking_serve(4, |_| "new"));
+    let closing = old.clone();
+    let shutdown = thread::spawn(move || closing.blocking_shutdown(crate::common::TIMEOUT));
+    crate::common::eventually("it is closing", || old.try_recv_request().is_err());
+    for _ in 0..3 {
+        let start = std::time::Instant::now();
+        for client in &clients {
+            assert_eq!(client.call(addr, "quick").wait().unwrap(), "new");
+        }
+        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    }
+    assert!(!shutdown.is_finished(), "its application has not replied");
+    for request in taken {
+        request.reply("old").wait().unwrap();
+    }
+    for call in slow {
+        assert_eq!(call.join().unwrap().unwrap(), "old");
+    }
+    assert!(shutdown.join().unwrap());
+    new.blocking_shutdown(crate::common::TIMEOUT);
+    server.join().unwrap();
 }

@@ -388,3 +388,104 @@ async fn closed_resolves_when_the_endpoint_is_shut_down() {
     endpoint.closed().await;
     assert!(endpoint.is_closed() && endpoint.is_closed());
 }
+
+#[test]
+fn a_shutdown_after_traffic_does_not_linger() {
+    for rounds in [1, 20] {
+        let client = endpoint();
+        let server = endpoint();
+        let to = server.local_addr();
+        let serving = server.clone();
+        let service = thread::spawn(move || serving.blocking_serve(4, |request| request.bytes));
+        for n in 0..rounds {
+            client.call(to, bytes(5_000, n)).wait().unwrap();
+            client.send(to, bytes(5_000, n)).wait().unwrap();
+        }
+        for endpoint in [server, client] {
+            let start = Instant::now();
+            assert!(endpoint.blocking_shutdown(TIMEOUT));
+            assert!(start.elapsed() < Duration::from_millis(150), "{:?}", start.elapsed());
+        }
+        service.join().unwrap();
+    }
+}
+
+/// Four servers restart one after the other, on the same ports, while callers repeat, at the next
+/// server, the calls that were certainly not delivered.
+#[test]
+fn a_rolling_restart_fails_no_call_that_is_repeated_where_that_is_safe() {
+    const SERVERS: usize = 4;
+    const CALLERS: usize = 100;
+    let start = |port: u16| {
+        let to = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+        let server = builder().bind(to).build().expect("its port is free");
+        let serving = server.clone();
+        let service = thread::spawn(move || {
+            serving.blocking_serve(8, |request| {
+                // A handler that takes its time, now and then.
+                if request.bytes.first().is_some_and(|byte| byte % 16 == 0) {
+                    thread::sleep(Duration::from_millis(3));
+                }
+                request.bytes
+            });
+        });
+        (server, service)
+    };
+    let mut servers: Vec<_> = (0..SERVERS).map(|_| start(0)).collect();
+    let ports: Vec<_> = servers.iter().map(|(server, _)| server.local_addr()).collect();
+    let over = AtomicBool::new(false);
+    let (answered, repeated) = thread::scope(|scope| {
+        let client = endpoint();
+        let callers: Vec<_> = (0..CALLERS)
+            .map(|caller| {
+                let client = client.clone();
+                let ports = &ports;
+                let over = &over;
+                scope.spawn(move || {
+                    let mut answered = 0;
+                    let mut repeated = 0;
+                    let mut at = caller;
+                    while !over.load(SeqCst) {
+                        let request = bytes(100, (caller + answered * CALLERS) as u64);
+                        loop {
+                            let to = ports[at % SERVERS];
+                            at += 1;
+                            match client.call(to, request.clone()).wait() {
+                                Ok(answer) => {
+                                    assert_eq!(answer, request);
+                                    break;
+                                }
+                                Err(error) if !error.may_have_been_delivered() => repeated += 1,
+                                Err(error) => panic!("may have been delivered: {error:?}"),
+                            }
+                        }
+                        answered += 1;
+                    }
+                    (answered, repeated)
+                })
+            })
+            .collect();
+        for _ in 0..2 {
+            for (server, port) in servers.iter_mut().zip(&ports) {
+                thread::sleep(Duration::from_millis(100));
+                let (old, service) = server;
+                assert!(old.blocking_shutdown(TIMEOUT));
+                let next = std::mem::replace(service, thread::spawn(|| {}));
+                next.join().unwrap();
+                // Its ports are free once its last owner is gone.
+                *old = endpoint();
+                *server = start(port.port());
+            }
+        }
+        over.store(true, SeqCst);
+        let counts: Vec<(usize, usize)> =
+            callers.into_iter().map(|caller| caller.join().unwrap()).collect();
+        counts.into_iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    });
+    println!("{answered} calls were answered, {repeated} repeated");
+    assert!(answered > CALLERS && repeated > 0);
+    for (server, service) in servers {
+        server.blocking_shutdown(TIMEOUT);
+        service.join().unwrap();
+    }
+}

@@ -214,6 +214,11 @@ impl Receiver {
         self.ended = true;
     }
 
+    /// Whether there are messages of which symbols are missing.
+    pub(crate) fn is_receiving(&self) -> bool {
+        self.usage.memory > self.usage.backlog.iter().sum()
+    }
+
     /// When the last symbol arrived that is not of a refused message.
     pub(crate) const fn last_symbol(&self) -> Option<Instant> {
         self.last_symbol
