@@ -11,8 +11,8 @@ const SEEDS: u64 = 200;
 const ROUND_TRIP: Duration = Duration::from_micros(100);
 /// The rate of each path in bits per second.
 const RATE: u64 = 1_000_000_000;
-/// The slowest vary: six of the shortest RTOs more or less are luck.
-const LUCK: Duration = Duration::from_millis(3);
+/// The slowest vary: one longest wait more or less is luck, with half of all packets lost.
+const LUCK: Duration = Duration::from_millis(100);
 
 /// A path that loses `share` of the packets, in bursts of `burst` packets on average.
 fn bursty(share: f64, burst: f64) -> LinkConfig {
