@@ -183,7 +183,7 @@ pub enum Indeterminate {
     /// shorter ones do: the MTU of the path is below what is supported.
     #[error(
         "no STOP came before the deadline: packets of {0} bytes do not reach the peer, and short ones do: \
-         the MTU of the path is smaller"
+         the MTU of the path may be smaller"
     )]
     Mtu(usize),
     /// The receiver restarted, forgot the session, or was replaced by another endpoint on its port

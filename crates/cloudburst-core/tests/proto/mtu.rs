@@ -243,7 +243,7 @@ fn an_error_names_the_mtu_of_a_path_that_is_narrower_than_supported() {
     let short = pair.send(message(500, 1));
     assert!(matches!(pair.outcome(short), Outcome::Delivered(_)));
     let long = pair.send(message(93_000, 2));
-    assert_eq!(pair.outcome(long), Outcome::Unknown(Indeterminate::Mtu(1_500)));
+    assert_eq!(pair.outcome(long), Outcome::Unknown(Indeterminate::Mtu(1_280)));
     // As it says, a smaller setting helps.
     let a = Config { mtu: 1_000, ..Config::default() };
     let mut pair = Pair::new(Setup { a, ..one_path(1_000) });

@@ -182,7 +182,7 @@ pub enum SendError {
     /// shorter ones do: the MTU of the path is below what is discovered.
     #[error(
         "perhaps not delivered: no STOP came before the deadline: packets of {0} bytes do not reach the \
-         peer, and short ones do: the MTU of the path is smaller; set `mtu` to what the path carries"
+         peer, and short ones do: the MTU of the path may be smaller: set `mtu` to what the path carries"
     )]
     PathMtu(usize),
     /// The receiver restarted, or forgot the session, or another one on its port took its place,

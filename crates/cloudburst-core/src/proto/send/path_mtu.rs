@@ -126,7 +126,7 @@ impl PathMtu {
     }
 
     /// The size to fall to.
-    fn floor(&self) -> usize {
+    pub(super) fn floor(&self) -> usize {
         MIN_MTU.min(self.ceiling)
     }
 
@@ -178,9 +178,9 @@ impl Search {
 
 /// The size to try between `good`, which arrives, and `bad`, which does not.
 fn between(good: usize, bad: usize) -> Option<usize> {
-    let sizes = SIZES.iter().copied().filter(|size| good < *size && *size < bad);
+    let mut sizes = SIZES.iter().copied().filter(|size| good < *size && *size < bad);
     let count = sizes.clone().count();
-    sizes.skip(count / 2).next()
+    sizes.nth(count / 2)
 }
 
 impl Sender {

@@ -385,7 +385,7 @@ impl Peer {
 
     /// Bytes of the shortest packets that are tried, if they do not arrive though shorter ones do.
     pub(super) fn too_narrow(&self) -> Option<usize> {
-        self.mtu.is_too_narrow.then_some(self.mtu.size)
+        self.mtu.is_too_narrow.then_some(self.mtu.floor())
     }
 
     /// Messages that are not finished, the oldest first: they have waited longest.
