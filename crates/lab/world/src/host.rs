@@ -194,9 +194,12 @@ impl Host {
             Event::Readable(role) => {
                 self.untaken.push_back(match role {
                     Role::Plain => {
-                        let is_plain = |untaken: &&Untaken| matches!(untaken, Untaken::Plain(_));
-                        let known = self.untaken.iter().filter(is_plain).count();
-                        let message = self.endpoint.queued().nth(known);
+                        let is_known = |message: &&Message| {
+                            let is_it =
+                                |of: &Untaken| matches!(of, Untaken::Plain(known) if known == *message);
+                            self.untaken.iter().any(is_it)
+                        };
+                        let message = self.endpoint.queued().find(|message| !is_known(message));
                         let message = message.expect("it is in the queue").clone();
                         self.inbox.push(message.clone());
                         Untaken::Plain(message)
@@ -209,25 +212,28 @@ impl Host {
         }
     }
 
-    /// Takes the oldest message that is left for the application. Returns whether there was one.
+    /// Takes a message that is left for the application. Returns whether there was one.
     ///
     /// # Panics
     ///
-    /// If the endpoint yields another message than the one that entered the queue.
+    /// If the endpoint yields a message that did not enter the queue, or was taken before.
     pub fn take(&mut self, now: Instant) -> bool {
-        let oldest = self.untaken.pop_front();
-        match &oldest {
+        match self.untaken.front() {
+            None => return false,
             Some(Untaken::Request) => {
+                self.untaken.pop_front();
                 self.requests.extend(self.endpoint.recv_request(self.clock.read(now)));
             }
-            Some(Untaken::Plain(queued)) => {
-                let taken = self.endpoint.recv();
-                let same = taken.as_ref() == Some(queued);
-                assert!(same, "{} was queued, but {:?} taken", queued.id, taken.map(|m| m.id));
+            Some(Untaken::Plain(_)) => {
+                // Peers take turns, so it need not be the oldest.
+                let taken = self.endpoint.recv().expect("a message is in the queue");
+                let is_it = |of: &Untaken| matches!(of, Untaken::Plain(queued) if *queued == taken);
+                let at = self.untaken.iter().position(is_it);
+                assert!(at.is_some(), "{} was taken, and not queued", taken.id);
+                at.and_then(|at| self.untaken.remove(at));
             }
-            None => {}
         }
-        oldest.is_some()
+        true
     }
 
     /// Takes all messages that are left for the application.

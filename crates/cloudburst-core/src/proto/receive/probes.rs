@@ -66,6 +66,9 @@ impl Receiver {
         let Some((pulling, layout)) = incoming.pulling() else {
             let prefix = symbol.prefix;
             let packet_len = symbol.packet_len;
+            // A sender whose message is paused repeats its probe and sends no symbols, so that there is
+            // nothing to wait for. The grace period is long on a slow link, and must not begin anew.
+            let due = if incoming.probed.is_some() { now } else { due };
             incoming.probed = Some(PendingProbe { prefix, block, packet_len, due });
             self.pulls.update(incoming, rto, (name, id));
             return Some(());
