@@ -85,9 +85,9 @@ impl Sender {
         };
         if transfer.deadline <= now {
             let peer = self.peers.get(&transfer.peer);
-            let connected = peer.is_some_and(|peer| peer.liveness.is_verified());
+            let is_answering = peer.is_some_and(|peer| peer.liveness.is_responsive());
             let is_ruled_out = peer.is_some_and(|peer| peer.rules_out(source.role, transfer));
-            let outcome = match (transfer.has_begun(), connected) {
+            let outcome = match (transfer.has_begun(), is_answering) {
                 (true, _) if is_ruled_out => {
                     Outcome::Rejected(Rejection::ByPeer(RejectReason::Closing))
                 }
