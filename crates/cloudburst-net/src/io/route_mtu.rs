@@ -4,36 +4,44 @@ use super::socket::Family;
 use nix::sys::socket::{getsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 /// Asks the system for the MTU of routes.
 // By a socket of its own, which belongs to the network namespace of the others, whatever thread asks.
 #[derive(Debug)]
 pub(crate) struct Routes {
-    socket: UdpSocket,
-    family: Family,
+    /// One of each family that the endpoint sends by: once connected to an address of IPv4, a socket of
+    /// IPv6 has no route to its own family any more.
+    sockets: Vec<UdpSocket>,
 }
 
 impl Routes {
     /// Routes of packets from `ip`, to which an endpoint is bound.
     pub(crate) fn of(ip: IpAddr) -> io::Result<Self> {
         let bind = SocketAddr::new(ip, 0);
-        let family = Family::of(bind);
-        let socket = Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
-        if bind.is_ipv6() {
-            socket.set_only_v6(family != Family::Both)?;
-        }
-        socket.bind(&bind.into())?;
-        Ok(Self { socket: socket.into(), family })
+        let both = Family::of(bind) == Family::Both;
+        let other = both.then_some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
+        let sockets = [bind].into_iter().chain(other).map(|bind| {
+            let socket = Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
+            if bind.is_ipv6() {
+                socket.set_only_v6(true)?;
+            }
+            socket.bind(&bind.into())?;
+            Ok(socket.into())
+        });
+        Ok(Self { sockets: sockets.collect::<io::Result<_>>()? })
     }
 
     /// The MTU of packets to `remote`: that of the interface, unless the route has one of its own or ICMP
     /// has reported a smaller one lately. `None` if there is no route.
     pub(crate) fn mtu(&self, remote: SocketAddr) -> Option<usize> {
-        // Nothing is sent, and the next call replaces the address.
-        self.socket.connect(self.family.to_socket(remote)).ok()?;
-        // Linux takes this option of IPv4 on sockets of IPv6, too.
-        usize::try_from(getsockopt(&self.socket, sockopt::IpMtu).ok()?).ok()
+        let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
+        self.sockets.iter().find_map(|socket| {
+            // Nothing is sent, and the next call replaces the address.
+            socket.connect(remote).ok()?;
+            // Linux takes this option of IPv4 on sockets of IPv6, too.
+            usize::try_from(getsockopt(socket, sockopt::IpMtu).ok()?).ok()
+        })
     }
 }
 
