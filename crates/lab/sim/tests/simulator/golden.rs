@@ -25,10 +25,10 @@ fn every_scheme_has_its_golden_trace_hash() {
     });
     let expected = [
         "burst 705adf2fe87fdf7f",
-        "cloudburst 6d020b581ff9f41b",
-        "cloudburst-paper d76bb90366d5ded8",
-        "cloudburst-pull d60f5f5e2a029e86",
-        "cloudburst-trim 48ab067eb1bc51f0",
+        "cloudburst 9f4fe2b17eecf9aa",
+        "cloudburst-paper be95b6b7daa8c429",
+        "cloudburst-pull cb60c3ce38340238",
+        "cloudburst-trim aa425026676aeca7",
         "tcp 5d38dd2f5a305467",
         "dctcp b30fb786fe985098",
         "mptcp e1901b771e5f238d",
