@@ -183,7 +183,6 @@ impl Builder {
     /// usually 30 s to some minutes: a response that takes longer, or a message that comes later, is then lost.
     /// Set it at the end behind the translator, to half of that time. Each interval costs two packets of some 80
     /// bytes for each socket and peer.
-    #[must_use]
     pub const fn keep_alive(mut self, every: Duration) -> Self {
         self.keep_alive = Some(every);
         self
