@@ -1,7 +1,7 @@
 //! Capacity for new messages: quotas, and a place in line for messages that were refused.
 
 use super::Receiver;
-use super::peers::{Host, Peer};
+use super::peers::{Host, Peer, Waiter};
 use super::quota::{PeerKey, Usage};
 use crate::id::{MessageId, SessionId};
 use crate::proto::indexed::Indexed;
@@ -13,18 +13,6 @@ use crate::proto::steps::step;
 use crate::time::Instant;
 use crate::wire::Role;
 use core::hash::Hash;
-
-/// A message that was refused for lack of capacity. Its sender keeps retrying. Once enough messages
-/// have overtaken it, capacity that becomes free is kept for it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Waiter {
-    session: SessionId,
-    id: MessageId,
-    memory: usize,
-    last_requested: Instant,
-    /// How many messages of the peer, of the host, and of all peers, had begun before.
-    before: [u64; 3],
-}
 
 /// A message that is to begin.
 #[derive(Clone, Copy, Debug)]

@@ -3,15 +3,11 @@
 use super::Receiver;
 use super::peers::SEARCH_LIMIT;
 use super::quota::HostKey;
+use super::session::IDLE_GRAIN;
 use crate::id::{MessageId, SessionId};
 use crate::proto::limits::{IDLE_AFTER, STALE_AFTER};
 use crate::proto::steps::step;
 use crate::time::Instant;
-use core::time::Duration;
-
-/// How far the order of idle sessions may lag behind, so that it does not change with every
-/// packet.
-pub(super) const IDLE_GRAIN: Duration = Duration::from_secs(1);
 
 impl Receiver {
     /// Forgets expired messages, handshakes and sessions, and delivers messages that waited for the

@@ -1,8 +1,8 @@
 //! Invariants that hold between any two calls of a receiver, for tests and fuzzers.
 
 use super::Receiver;
-use super::deadlines::IDLE_GRAIN;
 use super::quota::{HostKey, PeerKey, Usage};
+use super::session::IDLE_GRAIN;
 use crate::wire::Role;
 use foldhash::{HashMap, HashMapExt};
 

@@ -1,10 +1,9 @@
 //! State of each peer, across its sessions, and of each host, across its peers.
 
 use super::Receiver;
-use super::admission::Waiter;
 use super::quota::{HostKey, PeerKey, Usage};
 use super::session::Session;
-use crate::id::{Incarnation, SessionId};
+use crate::id::{Incarnation, MessageId, SessionId};
 use crate::path::Via;
 use crate::proto::indexed::Indexed;
 use crate::proto::session::Located;
@@ -15,6 +14,18 @@ use std::net::SocketAddr;
 
 /// How many sessions are looked at for one that gives way.
 pub(super) const SEARCH_LIMIT: usize = 64;
+
+/// A message that was refused for lack of capacity. Its sender keeps retrying. Once enough messages
+/// have overtaken it, capacity that becomes free is kept for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiter {
+    pub(super) session: SessionId,
+    pub(super) id: MessageId,
+    pub(super) memory: usize,
+    pub(super) last_requested: Instant,
+    /// How many messages of the peer, of the host, and of all peers, had begun before.
+    pub(super) before: [u64; 3],
+}
 
 /// The state of all sessions of one peer.
 #[derive(Debug, Default)]

@@ -1,7 +1,6 @@
 //! A session: messages in one direction, from one incarnation of one peer.
 
 use super::answers::{ArrivalCounts, Counted, Report};
-use super::deadlines::IDLE_GRAIN;
 use super::elsewhere::Elsewhere;
 use super::quota::PeerKey;
 use super::routes::{PathPosition, Routes, TRIED_ROUTES};
@@ -19,8 +18,13 @@ use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
 use crate::wire::{Capabilities, Prefix};
+use core::time::Duration;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+
+/// How far the order of idle sessions may lag behind, so that it does not change with every
+/// packet.
+pub(super) const IDLE_GRAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Session {

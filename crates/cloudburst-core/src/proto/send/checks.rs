@@ -11,7 +11,7 @@
 //! share of repeated HELLOs. A check without an answer is repeated after 2 RTO, 4 RTO, and so on, and
 //! is lost after the last wait.
 
-use super::hellos::{HelloOf, HelloRank};
+use super::hellos::{CheckId, HelloOf, HelloRank};
 use super::{Sender, Timer};
 use crate::id::PathId;
 use crate::naming::Naming;
@@ -32,6 +32,12 @@ const MAX_OF_PEER: usize = 16;
 const MIN_WAIT: Duration = Duration::from_millis(2);
 /// The longest wait for an answer.
 const MAX_WAIT: Duration = Duration::from_secs(1);
+
+/// Lost checks in a row after which a peer is gone: about a minute.
+// Most outages are shorter. Checks are counted and not seconds, because this host may have slept meanwhile.
+pub(super) const MAX_LOST: u32 = 12;
+/// The time that a lost check lasts at least.
+const LOST_GRAIN: Duration = Duration::from_secs(4);
 
 /// What a check finds out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,13 +100,6 @@ pub(super) enum CheckEnd {
     Answered(Option<Duration>),
     /// No copy was answered in time, or this host did not take it because of its length.
     Lost,
-}
-
-/// Identifies a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct CheckId {
-    pub(super) peer: SocketAddr,
-    pub(super) nonce: u64,
 }
 
 /// A check under way.
@@ -176,6 +175,32 @@ impl Checks {
 
     fn has_room_for(&self, peer: SocketAddr) -> bool {
         self.0.len() < MAX_CHECKS && self.of(peer).count() < MAX_OF_PEER
+    }
+}
+
+/// Checks of a peer that were lost in a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LostChecks {
+    count: u32,
+    /// When the peer was last heard from before them.
+    heard: Instant,
+    counted_at: Instant,
+}
+
+impl LostChecks {
+    pub(super) fn on_lost(&mut self, now: Instant, heard: Instant) {
+        if heard > self.heard {
+            *self = Self { heard, ..Self::default() };
+        }
+        // Several that were under way at once, by different paths, count as one.
+        if now.saturating_since(self.counted_at) >= LOST_GRAIN {
+            self.count += 1;
+            self.counted_at = now;
+        }
+    }
+
+    pub(super) fn is_gone(&self, heard: Instant) -> bool {
+        heard <= self.heard && self.count >= MAX_LOST
     }
 }
 

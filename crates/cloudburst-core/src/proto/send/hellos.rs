@@ -1,7 +1,6 @@
 //! The queue of HELLOs and OPENs: which is sent next, and when. Those of a first attempt leave at
 //! once, repeated ones within a small share of the link.
 
-use super::checks::CheckId;
 use crate::proto::indexed::Indexed;
 use crate::rate::Pacer;
 use crate::time::Instant;
@@ -34,6 +33,13 @@ impl HelloRank {
     pub(super) const fn is_retry(&self) -> bool {
         self.attempt > 1
     }
+}
+
+/// Identifies a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct CheckId {
+    pub(super) peer: SocketAddr,
+    pub(super) nonce: u64,
 }
 
 /// What a HELLO is for.

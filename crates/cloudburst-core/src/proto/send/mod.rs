@@ -28,8 +28,9 @@ mod transmit;
 mod waiting;
 mod watch;
 
-use self::checks::{CheckId, Checks};
+use self::checks::Checks;
 pub use self::counters::SenderCounters;
+use self::hellos::CheckId;
 use self::hellos::Hellos;
 pub use self::options::SendOptions;
 use self::peer::Peer;

@@ -1,11 +1,11 @@
 //! The state of one peer at a sender: paths, session, handshake, round-trip time.
 
+use super::checks::LostChecks;
 use super::liveness::{Liveness, Resume};
 use super::moving::Moving;
 use super::path_mtu::PathMtu;
 use super::rtt::Rtt;
 use super::transfer::{SentLog, Transfer};
-use super::watch::LostChecks;
 use crate::error::{LocalError, Outcome, Rejection};
 use crate::id::{ConnectId, Incarnation, MessageId};
 use crate::naming::{address_of, is_alias};

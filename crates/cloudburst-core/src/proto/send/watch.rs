@@ -2,10 +2,10 @@
 //!
 //! A watched peer from which nothing was heard for [`WATCH_EVERY`] is checked. If it answers by RETRY, it does
 //! not hold the session: a handshake finds out whether another incarnation is there. If it does not answer at
-//! all, it is gone after [`MAX_LOST`] checks.
+//! all, it is gone after [`MAX_LOST`](super::checks::MAX_LOST) checks.
 
 use super::Sender;
-use super::checks::{CheckEnd, Purpose};
+use super::checks::{CheckEnd, LostChecks, Purpose};
 use super::peer::Peer;
 use crate::error::Indeterminate;
 use crate::id::PathId;
@@ -16,23 +16,9 @@ use std::net::SocketAddr;
 
 /// The time without a packet of a watched peer after which it is checked.
 const WATCH_EVERY: Duration = Duration::from_secs(5);
-/// Lost checks in a row after which a peer is gone: about a minute.
-// Most outages are shorter. Checks are counted and not seconds, because this host may have slept meanwhile.
-const MAX_LOST: u32 = 12;
 
-/// The time that a lost check lasts at least.
-const LOST_GRAIN: Duration = Duration::from_secs(4);
 /// The shortest interval of keep-alives.
 const MIN_KEEP_ALIVE: Duration = Duration::from_secs(1);
-
-/// Checks of a peer that were lost in a row.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LostChecks {
-    count: u32,
-    /// When the peer was last heard from before them.
-    heard: Instant,
-    counted_at: Instant,
-}
 
 /// A peer that is certain not to answer, or not known to be there any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,23 +27,6 @@ pub(in crate::proto) struct Departure {
     pub(in crate::proto) why: Indeterminate,
     /// Whether the incarnation may still be there, and answer what it has.
     pub(in crate::proto) may_answer: bool,
-}
-
-impl LostChecks {
-    fn on_lost(&mut self, now: Instant, heard: Instant) {
-        if heard > self.heard {
-            *self = Self { heard, ..Self::default() };
-        }
-        // Several that were under way at once, by different paths, count as one.
-        if now.saturating_since(self.counted_at) >= LOST_GRAIN {
-            self.count += 1;
-            self.counted_at = now;
-        }
-    }
-
-    fn is_gone(&self, heard: Instant) -> bool {
-        heard <= self.heard && self.count >= MAX_LOST
-    }
 }
 
 impl Sender {

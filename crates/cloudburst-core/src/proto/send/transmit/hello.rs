@@ -3,7 +3,8 @@
 use crate::id::PathId;
 use crate::naming::is_alias;
 use crate::path::{Opportunity, Via};
-use crate::proto::send::checks::{CheckId, Purpose};
+use crate::proto::send::checks::Purpose;
+use crate::proto::send::hellos::CheckId;
 use crate::proto::send::hellos::{HelloOf, HelloRank};
 use crate::proto::send::{Sender, Timer, with_port};
 use crate::proto::session::Invitation;

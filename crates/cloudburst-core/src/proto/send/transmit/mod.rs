@@ -6,7 +6,7 @@ mod train;
 
 pub(super) use self::probe::ProbeDue;
 use self::train::{Part, Train, TrainLimits};
-use super::checks::CheckId;
+use super::hellos::CheckId;
 use super::{Outgoing, Quantum, Sender};
 use crate::config::Parameters;
 use crate::error::LocalError;
