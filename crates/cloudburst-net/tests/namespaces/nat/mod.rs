@@ -5,6 +5,7 @@
 mod destination;
 mod firewall;
 mod moving;
+mod narrow;
 mod rig;
 mod source;
 
@@ -18,6 +19,12 @@ pub(crate) fn available() -> Result<(), Error> {
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    let tests = [source::tests(), destination::tests(), firewall::tests(), moving::tests()];
+    let tests = [
+        source::tests(),
+        destination::tests(),
+        firewall::tests(),
+        moving::tests(),
+        narrow::tests(),
+    ];
     tests.into_iter().flatten().collect()
 }
