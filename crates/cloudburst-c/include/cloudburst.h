@@ -70,7 +70,7 @@ enum cbrst_status
     CBRST_CLOSED = 9,
     // The library failed because of a bug. A message may have been delivered.
     CBRST_BUG = 10,
-    // The name of a peer has no address that the endpoint can send to. Nothing was sent.
+    // No address is known for the name of a peer: the look-up failed, or there was no time. Nothing was sent.
     CBRST_NO_ADDRESS = 11,
 };
 #ifndef __cplusplus

@@ -38,7 +38,7 @@ pub enum Status {
     CbrstClosed = 9,
     /// The library failed because of a bug. A message may have been delivered.
     CbrstBug = 10,
-    /// The name of a peer has no address that the endpoint can send to. Nothing was sent.
+    /// No address is known for the name of a peer: the look-up failed, or there was no time. Nothing was sent.
     CbrstNoAddress = 11,
 }
 

@@ -176,7 +176,7 @@ impl Builder {
         self
     }
 
-    /// Sends a packet by each path to each peer with a session at least once in `every`, which counts as 1 s if it
+    /// Sends a packet by each socket to each peer with a session at least once in `every`, which counts as 1 s if it
     /// is shorter. Default: never.
     ///
     /// Translators (NAT) and firewalls forget who may send to this endpoint when nothing has passed for a while,
@@ -266,14 +266,16 @@ impl Builder {
         if config.capacity == Capacity::Auto {
             let link = link_speed::detect(bind.ip());
             config.capacity = link.bits_per_second.into();
-            config.rate = config.rate.or_adaptive(config.fabric.shared || !link.is_known);
-            if !link.is_known && !config.rate.is_adaptive() {
-                tracing::warn!(
-                    ip = %bind.ip(),
-                    capacity = link.bits_per_second,
-                    "the link may be slower than this, and the rate is fixed: set the link's bits per second \
-                     with `Config::capacity`, or `Rate::Adaptive`"
-                );
+            if !link.is_known {
+                config.rate = config.rate.or_adaptive(true);
+                if !config.rate.is_adaptive() {
+                    tracing::warn!(
+                        ip = %bind.ip(),
+                        capacity = link.bits_per_second,
+                        "the link may be slower than this, and the rate is fixed: set the link's bits per \
+                         second with `Config::capacity`, or `Rate::Adaptive`"
+                    );
+                }
             }
         }
         let ports = ListenPorts {

@@ -174,7 +174,7 @@ fn after_refusal(error: &io::Error) -> &'static str {
             ": this process has too many files open; raise `ulimit -n`, or lower the number of paths"
         }
         Some(Errno::ENFILE) => ": this host has too many files open; raise `fs.file-max`",
-        Some(Errno::ENOSYS | Errno::EPERM) => {
+        Some(Errno::ENOSYS | Errno::EPERM | Errno::EACCES) => {
             ": a filter (seccomp) of this process or its container may forbid it"
         }
         _ => "",

@@ -28,8 +28,7 @@ pub struct IoCounters {
     /// Datagrams that arrived, from any source, by their ECN bits.
     ///
     /// A mark tells the operator that a queue was longer than a switch's marking threshold. It
-    /// changes the rate only with [`Rate::Adaptive`](crate::Rate::Adaptive), and
-    /// paths only with [`Order::Recycled`](crate::Order::Recycled).
+    /// changes the rate only where that adapts ([`Rate`](crate::Rate)), and paths only with [`Order::Recycled`](crate::Order::Recycled).
     pub ecn: EcnCounts,
     /// Packets that arrived with a DSCP that this endpoint does not use. Such packets are easy to
     /// forge.
@@ -66,7 +65,7 @@ pub struct RefusedDatagrams {
     /// Denied by this host's firewall (EPERM), or because of a route or the kind of address
     /// (EACCES).
     pub denied: u64,
-    /// Larger than the MTU of the path (EMSGSIZE): `mtu` is too large.
+    /// Larger than the MTU of the interface (EMSGSIZE), which has shrunk: packets become shorter.
     pub too_large: u64,
     /// Anything else.
     pub other: u64,

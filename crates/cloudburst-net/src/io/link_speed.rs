@@ -17,6 +17,10 @@ const MAX_STACKED: usize = 8;
 /// Buses of devices that a hypervisor emulates.
 const VIRTUAL_BUSES: [&str; 3] = ["virtio", "xen", "vmbus"];
 
+/// What the firmware of virtual machines is said to be made by.
+const HYPERVISORS: [&str; 7] =
+    ["QEMU", "Amazon EC2", "Google", "Microsoft", "VMware", "Xen", "Alibaba"];
+
 /// The capacity of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Link {
@@ -90,6 +94,11 @@ fn is_hardware(sys: &Path, device: &str, depth: usize) -> bool {
 
 /// Whether this is a virtual machine, whose owner may have limited even a device that is passed through.
 fn is_virtual_machine() -> bool {
+    // Only processors of x86 tell. Elsewhere, the firmware names whoever made the machine.
+    let vendor = fs::read_to_string("/sys/class/dmi/id/sys_vendor").unwrap_or_default();
+    if HYPERVISORS.iter().any(|name| vendor.starts_with(name)) {
+        return true;
+    }
     // The processors do not differ, and there may be hundreds.
     let mut text = Vec::new();
     let read = File::open("/proc/cpuinfo").and_then(|file| file.take(8192).read_to_end(&mut text));

@@ -105,9 +105,8 @@ impl Sockets {
                 Ok(())
             }
             Err(error @ (Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP | Errno::EMSGSIZE)) => {
-                // The address may be to blame, or a path whose MTU is smaller than a segment, which
-                // the system would have to fragment: older kernels then return EINVAL, newer ones
-                // EMSGSIZE. After other errors, the device is to blame if single datagrams pass.
+                // The address may be to blame, or an interface whose MTU is smaller than a segment:
+                // older kernels then return EINVAL, newer ones EMSGSIZE. After other errors, the device is to blame if single datagrams pass.
                 let singly = self.send_singly(egress, to, batch, size);
                 let device = matches!(error, Errno::EIO | Errno::EOPNOTSUPP) && singly.is_ok();
                 if device && egress.gso.swap(false, Relaxed) {
@@ -154,7 +153,6 @@ impl Sockets {
         let segment = segment.as_ref().map(ControlMessage::UdpGsoSegments);
         let mark = to.mark.as_ref().map(Mark::control);
         let mut source = to.source.as_ref().map(Source::control);
-        let mut is_refused = false;
         loop {
             let control: ArrayVec<_, 3> = [segment, mark, source].into_iter().flatten().collect();
             let sent = sendmsg(
@@ -167,8 +165,6 @@ impl Sockets {
             match sent {
                 Ok(_) => return Ok(()),
                 Err(Errno::EINTR) => {}
-                // Perhaps of an earlier packet, by an ICMP message that anyone may have sent.
-                Err(Errno::EMSGSIZE) if !core::mem::replace(&mut is_refused, true) => {}
                 // The host may have lost the source address. Peers accept packets from another one.
                 Err(Errno::EINVAL | Errno::ENETUNREACH | Errno::EADDRNOTAVAIL)
                     if source.take().is_some() => {}

@@ -151,7 +151,10 @@ impl PathResolver for Resolved {
     }
 
     fn mtu(&self, via: Via) -> Option<usize> {
-        self.routes.as_ref()?.mtu(via.remote)
+        // With an outer header, the packet goes to the address in that.
+        let outer = self.egresses.outer.iter().find(|(_, number)| **number == via.egress);
+        let ip = outer.map_or(via.remote.ip(), |(ip, _)| (*ip).into());
+        self.routes.as_ref()?.mtu(SocketAddr::new(ip, via.remote.port()))
     }
 
     fn naming(&self, address: SocketAddr) -> Naming {
