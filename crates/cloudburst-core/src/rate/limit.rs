@@ -102,7 +102,10 @@ pub(crate) struct RateLimit {
     /// The share of the configured rate that may be used.
     pub(crate) share: f64,
     min_share: f64,
-    /// The share of the configured rate that one packet a second uses.
+    /// The share of the configured rate that one byte a second uses; an initial window in a second; and one
+    /// packet a second, of the length that packets have to the peer that reported last.
+    byte: f64,
+    initial: f64,
     packet: f64,
     phase: Phase,
     round: Round,
@@ -144,6 +147,8 @@ enum Phase {
         before: Shares,
         /// Whether this is the first of them.
         first: bool,
+        /// The `ceiling` before it.
+        ceiling: f64,
     },
 }
 
@@ -154,6 +159,8 @@ pub(crate) struct RoundTrips {
     pub(crate) last: Option<Duration>,
     pub(crate) smoothed: Duration,
     pub(crate) shortest: Duration,
+    /// Bytes of the longest packets to the peer.
+    pub(crate) mtu: usize,
 }
 
 /// What was reported in a round trip.
@@ -192,9 +199,11 @@ struct Shares {
 }
 
 impl RateLimit {
-    /// Starts at the full `rate`, in bits per second. Packets have at most `mtu` bytes.
+    /// A limit below `rate`, in bits per second. Packets have at most `mtu` bytes, as far as is known.
     pub(crate) fn new(rate: f64, mtu: usize) -> Self {
         Self {
+            byte: 8.0 / rate,
+            initial: f64::from(INITIAL_WINDOW) * mtu as f64 * 8.0 / rate,
             packet: mtu as f64 * 8.0 / rate,
             share: 1.0,
             min_share: (MIN_RATE / rate).min(1.0),
@@ -231,8 +240,8 @@ impl RateLimit {
     pub(crate) fn on_message(&mut self, now: Instant, peer: SocketAddr) {
         if now.saturating_since(self.last) >= FORGET_AFTER {
             self.forget(now);
-        // Receivers can lie. Three at different addresses slow down other peers' messages until one
-        // of these is heard from without losses.
+        // Receivers can lie. Three at different addresses slow down other peers' messages until they have
+        // had no losses for a second.
         } else if self.share < 1.0 && !self.has_enough_witnesses(now) && !self.is_witness(now, peer)
         {
             self.phase = Phase::Idle { least: self.share };
@@ -248,7 +257,7 @@ impl RateLimit {
             _ => return false,
         };
         let is_idle = matches!(self.phase, Phase::Idle { .. });
-        let first = self.share_of(INITIAL_WINDOW.into(), round_trip.unwrap_or(UNKNOWN_ROUND_TRIP));
+        let first = per(self.initial, round_trip.unwrap_or(UNKNOWN_ROUND_TRIP));
         if is_idle && first <= least {
             self.phase = Phase::Steady;
             return false;
@@ -263,8 +272,8 @@ impl RateLimit {
         is_idle
     }
 
-    /// Handles an answer from `peer`, with a `report` on all paths. `alone` returns whether all messages in flight are to
-    /// peers for which its argument returns true.
+    /// Handles an answer from `peer`, with a `report` on all paths. `alone` returns whether all messages in
+    /// flight are to peers for which its argument returns true.
     pub(crate) fn on_report(
         &mut self,
         now: Instant,
@@ -273,7 +282,10 @@ impl RateLimit {
         trips: &RoundTrips,
         alone: impl Fn(&dyn Fn(SocketAddr) -> bool) -> bool,
     ) {
-        self.last = now;
+        self.packet = trips.mtu as f64 * self.byte;
+        if report.due > 0 {
+            self.last = now;
+        }
         let round = &mut self.round;
         let Some(began) = round.began else {
             round.began = Some(now);
@@ -428,7 +440,7 @@ impl RateLimit {
         let shares = epoch.shares();
         let congested = epoch.affected && !epoch.unaffected;
         match self.phase {
-            Phase::Trial { from, lowest, before, first } => {
+            Phase::Trial { from, lowest, before, first, ceiling } => {
                 if shares.has_ceased_since(before) {
                     self.phase = Phase::Steady;
                     self.trial_wait = FIRST_TRIAL_WAIT;
@@ -438,14 +450,16 @@ impl RateLimit {
                 } else if self.share > lowest * LOWEST_TOLERANCE
                     && (first || shares.has_improved_since(before))
                 {
-                    self.phase = Phase::Trial { from, lowest, before, first: false };
+                    self.phase = Phase::Trial { from, lowest, before, first: false, ceiling };
                     self.set(now, lowest.max(self.share * CUT));
+                    self.ceiling = from;
                 } else {
                     self.phase = Phase::Steady;
                     self.random = shares.lost;
                     self.trial_at = now + self.trial_wait;
                     self.trial_wait = (self.trial_wait * 2).min(MAX_TRIAL_WAIT);
                     self.set(now, from);
+                    self.ceiling = ceiling;
                 }
             }
             Phase::Idle { .. } | Phase::Assumed => {}
@@ -458,10 +472,11 @@ impl RateLimit {
                     if tried < self.share {
                         let from = self.share;
                         let before = shares;
+                        let ceiling = self.ceiling;
                         self.phase = if epoch.long {
                             Phase::Steady
                         } else {
-                            Phase::Trial { from, lowest, before, first: true }
+                            Phase::Trial { from, lowest, before, first: true, ceiling }
                         };
                         self.set(now, tried);
                     }
@@ -475,7 +490,7 @@ impl RateLimit {
 
     /// The share of the configured rate that sends this many packets in a round trip.
     fn share_of(&self, packets: f64, round_trip: Duration) -> f64 {
-        packets * self.packet / round_trip.as_secs_f64().max(1e-6)
+        per(packets * self.packet, round_trip)
     }
 
     fn add_witness(&mut self, now: Instant, peer: SocketAddr) {
@@ -531,6 +546,11 @@ impl RateLimit {
         self.trial_at = now;
         self.witnesses.clear();
     }
+}
+
+/// `amount` in each second, if it is that in each round trip.
+fn per(amount: f64, round_trip: Duration) -> f64 {
+    amount / round_trip.as_secs_f64().max(1e-6)
 }
 
 impl RoundTrips {

@@ -109,6 +109,7 @@ impl Sender {
             last: age,
             smoothed: peer.rtt.smoothed().unwrap_or_default(),
             shortest: peer.rtt.shortest().unwrap_or_default(),
+            mtu: peer.mtu.size,
         };
         let peers = &self.peers;
         let alone = |is_witness: &dyn Fn(SocketAddr) -> bool| {
