@@ -182,6 +182,8 @@ impl<I: PacketIo> Shared<I> {
             match event {
                 Event::Readable(role) => {
                     readable = true;
+                    // A message is complete, which a shutdown may wait for.
+                    ended = true;
                     contain(|| (self.on_readable)(role));
                 }
                 Event::Answered(call, result) => {

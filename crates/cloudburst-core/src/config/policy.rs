@@ -36,8 +36,7 @@ pub enum BurstPolicy {
     /// Many senders to one receiver then lose few packets beyond their openings. Pulls cost small
     /// packets in the reverse direction, and limit a single message to one window per round trip.
     ///
-    /// The message is budgeted instead, with the default margin, if the peer does not support
-    /// pulling or if the code is not systematic.
+    /// The message is budgeted instead, with the default margin, if the code is not systematic.
     Pulled {
         /// Symbols in the opening, and the maximum in flight; 1 to 1,024. `None` chooses by the
         /// capacity of the link: 12 at 1 Gb/s, 24 at 5 Gb/s and 32 from 10 Gb/s on.

@@ -76,12 +76,13 @@ impl Transceiver {
         let Some(peers) = self.calls.watch(now) else { return };
         for peer in self.sender.watch(now, peers) {
             let why = Indeterminate::PeerGone;
-            self.on_departed(now, Departure { peer, why, may_answer: false });
+            let incarnation = self.sender.incarnation(peer);
+            self.on_departed(now, Departure { peer, incarnation, why, may_answer: false });
         }
     }
 
     fn on_departed(&mut self, now: Instant, departure: Departure) {
-        let queued = self.receiver.withdraw_all(departure.peer);
+        let queued = self.receiver.withdraw_all(departure.peer, departure.incarnation);
         self.calls.on_departed(now, departure, queued);
     }
 

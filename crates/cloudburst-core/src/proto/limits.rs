@@ -75,6 +75,7 @@ pub(crate) const MAX_BACKOFF: Duration = Duration::from_millis(100);
 /// The longest pause of a message for which its receiver has no capacity. Two must fit into
 /// [`WAITER_TIMEOUT`], since one probe may be lost.
 pub(super) const MAX_PAUSE: Duration = Duration::from_millis(400);
+const _: () = assert!(2 * MAX_PAUSE.as_millis() <= WAITER_TIMEOUT.as_millis());
 /// The longest pause of a message that its receiver holds, which says itself when it is delivered. Two must
 /// fit into `decode_timeout`.
 pub(super) const MAX_HELD_PAUSE: Duration = Duration::from_secs(5);

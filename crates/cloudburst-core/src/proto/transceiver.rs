@@ -59,8 +59,7 @@ pub struct Latencies {
 }
 
 impl Transceiver {
-    /// Creates a new incarnation of an endpoint. `now` is the time at which its sockets are bound,
-    /// because peers are told its age.
+    /// Creates a new incarnation of an endpoint.
     ///
     /// `seed` must come from the operating system's generator and must never be used again: two
     /// endpoints with the same seed would repeat nonces.
@@ -222,7 +221,8 @@ impl Transceiver {
         self.receiver.recv(Role::Plain)
     }
 
-    /// The plain messages in the application's queue, oldest first.
+    /// The plain messages in the application's queue. The first is the one that is taken next; hosts take
+    /// turns.
     pub fn queued(&self) -> impl Iterator<Item = &Message> {
         self.receiver.queued(Role::Plain)
     }
@@ -250,7 +250,7 @@ impl Transceiver {
         Ok(())
     }
 
-    /// Sends a packet by each path to each peer with a session at least once in `every`, counted as 1 s if it is
+    /// Sends a packet by each socket to each peer with a session at least once in `every`, counted as 1 s if it is
     /// shorter, so that translators and firewalls on the way do not forget the session while nothing is sent. A
     /// peer that has not answered for about a minute is left alone until it is heard from.
     pub fn set_keep_alive(&mut self, now: Instant, every: Duration) {

@@ -11,8 +11,7 @@ pub struct Capabilities(pub u32);
 impl Capabilities {
     /// SYMBOLs of the session carry header tags, so that switches may trim them. In force only if both
     /// ends declare it.
-    // A capability and not a flag of the packet: it holds for whole sessions, probes included, and
-    // leaves the last flag of SYMBOL free.
+    // A capability and not a flag of the packet: it holds for whole sessions, probes included.
     pub const TRIM: Self = Self(1 << 0);
 
     /// Returns whether all of `others` are in the set.

@@ -1,6 +1,7 @@
 //! The headers of requests and responses (docs/spec.md, section 13).
 
 use crate::error::{CallFailure, Rejection};
+use crate::id::Incarnation;
 use crate::proto::Message;
 use crate::time::Instant;
 use crate::wire::{RejectReason, Role};
@@ -83,13 +84,15 @@ pub struct IncomingRequest {
     /// The caller's address, at which it accepts messages itself: see
     /// [`Message::peer`](crate::proto::Message::peer).
     pub peer: SocketAddr,
+    /// The caller's incarnation.
+    pub(in crate::proto) incarnation: Incarnation,
     /// The call's identifier, which the caller chose.
     pub call: CallId,
     /// When the caller stops waiting, as the callee estimates it: counted from when the request was
     /// complete.
     pub deadline: Instant,
     /// When the application took it.
-    pub taken_at: Instant,
+    pub(in crate::proto) taken_at: Instant,
     /// The payload.
     pub bytes: Bytes,
 }
@@ -97,18 +100,20 @@ pub struct IncomingRequest {
 /// Shows the length of the payload, not the payload.
 impl core::fmt::Debug for IncomingRequest {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let Self { peer, call, deadline, taken_at: _, bytes } = self;
+        let Self { peer, incarnation: _, call, deadline, taken_at: _, bytes } = self;
         let mut shown = f.debug_struct("IncomingRequest");
         shown.field("peer", peer).field("call", call).field("deadline", deadline);
         shown.field("len", &bytes.len()).finish()
     }
 }
 
-/// Identifies a request at its callee: tokens are unique only per caller.
+/// Identifies a request at its callee: tokens are unique only per caller, and another incarnation may
+/// have a caller's address later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId {
     /// The caller, as in [`IncomingRequest::peer`].
     pub peer: SocketAddr,
+    pub(in crate::proto) incarnation: Incarnation,
     /// The call.
     pub call: CallId,
 }
@@ -116,15 +121,16 @@ pub struct RequestId {
 impl IncomingRequest {
     /// The request's identifier at its callee.
     pub const fn id(&self) -> RequestId {
-        RequestId { peer: self.peer, call: self.call }
+        RequestId { peer: self.peer, incarnation: self.incarnation, call: self.call }
     }
 
     /// Parses a request. Returns `None` if it is too short.
     pub(super) fn parse(message: Message) -> Option<Self> {
-        let Message { peer, arrived_at, mut bytes, .. } = message;
+        let Message { peer, incarnation, arrived_at, mut bytes, .. } = message;
         let call = CallId(bytes.try_get_u64().ok()?);
         let timeout = Duration::from_millis(bytes.try_get_u32().ok()?.into());
-        Some(Self { peer, call, deadline: arrived_at + timeout, taken_at: arrived_at, bytes })
+        let deadline = arrived_at + timeout;
+        Some(Self { peer, incarnation, call, deadline, taken_at: arrived_at, bytes })
     }
 }
 
@@ -183,7 +189,8 @@ pub(in crate::proto) fn withdrawal(call: CallId) -> Bytes {
 /// The request that a message withdraws. Returns `None` if it has another length.
 pub(super) fn parse_withdrawal(message: &Message) -> Option<RequestId> {
     let token = <[u8; 8]>::try_from(&message.bytes[..]).ok()?;
-    Some(RequestId { peer: message.peer, call: CallId(u64::from_be_bytes(token)) })
+    let Message { peer, incarnation, .. } = *message;
+    Some(RequestId { peer, incarnation, call: CallId(u64::from_be_bytes(token)) })
 }
 
 #[cfg(test)]
@@ -196,7 +203,8 @@ mod tests {
         let id = MessageId(0);
         let role = Role::Request;
         let arrived_at = Instant::from_nanos(5);
-        Message { peer, id, role, arrived_at, bytes }
+        let incarnation = Incarnation([3; 16]);
+        Message { peer, incarnation, id, role, arrived_at, bytes }
     }
 
     #[test]

@@ -98,10 +98,8 @@ pub struct CallTable {
     /// Others of which the callers have stopped. A token stays in use until its request is released.
     given_up: HashSet<RequestId>,
     withdrawn: VecDeque<RequestId>,
-    /// Requests that were withdrawn and not there: they may still arrive. All are in `early_order`, oldest first,
-    /// with others that have arrived since.
-    early: HashSet<RequestId>,
-    early_order: VecDeque<RequestId>,
+    /// Requests that were withdrawn and not there, oldest first: they may still arrive.
+    early: Indexed<RequestId, u64>,
     /// When to watch the peers of calls and requests that have lasted for long.
     watch_at: Option<Instant>,
     /// The requests that the application had when this was last done.
@@ -130,10 +128,20 @@ struct Waiting {
     request: MessageId,
     since: Instant,
     until: Instant,
-    /// Whether the callee has the request.
-    delivered: bool,
-    /// Why the callee, which has the request, will not respond any more.
-    departed: Option<Indeterminate>,
+    callee: Callee,
+}
+
+/// What is known of the endpoint that a request goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Callee {
+    /// It may not have the request yet.
+    Asked,
+    HasRequest,
+    /// It has the request and may respond, but another endpoint is at its address, which must get no
+    /// withdrawal.
+    Replaced,
+    /// It has the request and will not respond any more.
+    Gone(Indeterminate),
 }
 
 /// A call whose caller no longer waits.
@@ -143,7 +151,7 @@ pub(in crate::proto) struct CancelledCall {
     pub(in crate::proto) callee: SocketAddr,
     /// The time until which the caller would have waited.
     pub(in crate::proto) until: Instant,
-    /// Whether the callee has the request.
+    /// Whether the endpoint at that address has the request.
     pub(in crate::proto) delivered: bool,
 }
 
@@ -160,8 +168,7 @@ impl CallTable {
             open: Indexed::default(),
             given_up: HashSet::new(),
             withdrawn: VecDeque::new(),
-            early: HashSet::new(),
-            early_order: VecDeque::new(),
+            early: Indexed::default(),
             watch_at: None,
             long_open: HashSet::new(),
             counters: CallCounters::default(),
@@ -190,19 +197,18 @@ impl CallTable {
     ) {
         let until = now + call.timeout;
         self.timers.set(call.id, Some(until));
-        self.waiting.insert(
-            call.id,
-            Waiting { peer, request, since: now, until, delivered: false, departed: None },
-        );
+        self.waiting
+            .insert(call.id, Waiting { peer, request, since: now, until, callee: Callee::Asked });
         self.requests.insert(request, call.id);
         self.watch_at.get_or_insert(now + WATCH_EVERY);
     }
 
     /// Forgets a call whose caller no longer waits. Returns `None` if the call has ended.
     pub(in crate::proto) fn forget(&mut self, id: CallId) -> Option<CancelledCall> {
-        let Waiting { peer: callee, request, until, delivered, .. } = self.remove(id)?;
+        let Waiting { peer, request, until, callee, .. } = self.remove(id)?;
         self.counters.calls_cancelled += 1;
-        Some(CancelledCall { request, callee, until, delivered })
+        let delivered = callee == Callee::HasRequest;
+        Some(CancelledCall { request, callee: peer, until, delivered })
     }
 
     /// The calls whose requests are no longer under way, so that their callees may have them, with
@@ -211,7 +217,11 @@ impl CallTable {
         &self,
         is_under_way: impl Fn(MessageId) -> bool,
     ) -> Vec<(CallId, SocketAddr, Instant)> {
-        let waiting = self.waiting.iter().filter(|(_, waiting)| !is_under_way(waiting.request));
+        let is_there = |call: &Waiting| matches!(call.callee, Callee::Asked | Callee::HasRequest);
+        let waiting = self
+            .waiting
+            .iter()
+            .filter(|(_, waiting)| is_there(waiting) && !is_under_way(waiting.request));
         let mut calls: Vec<_> =
             waiting.map(|(id, waiting)| (*id, waiting.peer, waiting.until)).collect();
         // Sorted, so that the order does not change from run to run.
@@ -225,7 +235,7 @@ impl CallTable {
         let failure = match outcome {
             Outcome::Delivered(_) => {
                 let Some(waiting) = self.waiting.get_mut(&id) else { return };
-                waiting.delivered = true;
+                waiting.callee = Callee::HasRequest;
                 if self.timers.contains(id) {
                     return;
                 }
@@ -280,7 +290,7 @@ impl CallTable {
             self.counters.malformed += 1;
             return None;
         };
-        if self.early.remove(&request.id()) {
+        if self.early.remove(request.id()).is_some() {
             self.counters.requests_withdrawn += 1;
             return None;
         }
@@ -330,7 +340,8 @@ impl CallTable {
     // Short calls depend on no check, and a table of all of them would cost each of them more.
     pub(in crate::proto) fn watch(&mut self, now: Instant) -> Option<BTreeSet<SocketAddr>> {
         self.watch_at.take_if(|at| *at <= now)?;
-        let is_long = |call: &&Waiting| call.delivered && call.since + WATCH_EVERY <= now;
+        let is_long =
+            |call: &&Waiting| call.callee != Callee::Asked && call.since + WATCH_EVERY <= now;
         let callees = self.waiting.values().filter(is_long).map(|call| call.peer);
         let open: HashSet<RequestId> = self.open.iter().map(|(id, _)| id).collect();
         let callers = open.intersection(&self.long_open).map(|id| id.peer);
@@ -352,20 +363,24 @@ impl CallTable {
         queued: u64,
     ) {
         self.counters.requests_withdrawn += queued;
-        let Departure { peer, why, may_answer } = departure;
+        let Departure { peer, incarnation, why, may_answer } = departure;
+        let is_of =
+            |id: &RequestId| id.peer == peer && incarnation.is_none_or(|it| it == id.incarnation);
         let mut withdrawn: Vec<RequestId> =
-            self.open.iter().map(|(id, _)| id).filter(|id| id.peer == peer).collect();
+            self.open.iter().map(|(id, _)| id).filter(is_of).collect();
         // Sorted, so that the order does not change from run to run.
         withdrawn.sort_unstable();
         for id in withdrawn {
             self.on_withdrawn(id, false);
         }
-        if may_answer {
-            return;
-        }
-        for (id, call) in &mut self.waiting {
-            if call.peer == peer && call.delivered && call.departed.is_none() {
-                call.departed = Some(why);
+        for (id, call) in self.waiting.iter_mut().filter(|(_, call)| call.peer == peer) {
+            if matches!(call.callee, Callee::Asked | Callee::Gone(_)) {
+                continue;
+            }
+            if may_answer {
+                call.callee = Callee::Replaced;
+            } else {
+                call.callee = Callee::Gone(why);
                 self.timers.set(*id, Some(call.until.min(now + LAST_RESPONSE)));
             }
         }
@@ -396,12 +411,10 @@ impl CallTable {
         let was_open = self.open.remove(id).is_some();
         if was_open {
             self.on_given_up(id);
-        } else if !was_queued && !self.given_up.contains(&id) && self.early.insert(id) {
-            self.early_order.push_back(id);
-            if self.early_order.len() > MAX_EARLY
-                && let Some(oldest) = self.early_order.pop_front()
-            {
-                self.early.remove(&oldest);
+        } else if !was_queued && !self.given_up.contains(&id) && !self.early.contains(id) {
+            self.early.push_back(id);
+            if self.early.len() > MAX_EARLY {
+                self.early.pop_first();
             }
         }
         self.counters.requests_withdrawn += u64::from(was_queued || was_open);
@@ -417,10 +430,13 @@ impl CallTable {
     /// about requests whose callers have stopped waiting.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(id) = self.timers.pop_due(now) {
-            if let Some(call) = self.waiting.get(&id).filter(|call| call.delivered) {
-                let departed = call.departed.filter(|_| now < call.until);
-                self.fail(id, departed.map_or(CallFailure::Deadline, CallFailure::Unknown));
-            }
+            let Some(call) = self.waiting.get(&id) else { continue };
+            let failure = match call.callee {
+                Callee::Asked => continue,
+                Callee::Gone(why) if now < call.until => CallFailure::Unknown(why),
+                _ => CallFailure::Deadline,
+            };
+            self.fail(id, failure);
         }
         while let Some(id) = self.open.pop_due(now) {
             self.on_given_up(id);
@@ -471,7 +487,7 @@ impl CallTable {
         for (id, _) in self.timers.iter() {
             assert!(self.waiting.contains_key(&id), "{id:?} has ended");
         }
-        assert!(self.early_order.len() <= MAX_EARLY && self.early.len() <= self.early_order.len());
+        assert!(self.early.len() <= MAX_EARLY);
         for id in &self.given_up {
             assert!(!self.open.contains(*id), "the caller of {id:?} waits and does not");
         }
@@ -516,6 +532,7 @@ impl CallTable {
 mod tests {
     use super::*;
     use crate::error::Indeterminate;
+    use crate::id::Incarnation;
 
     const TIMEOUT: Duration = Duration::from_millis(10);
     const DUE: Instant = Instant::from_nanos(10_000_000);
@@ -531,6 +548,8 @@ mod tests {
         calls.check_invariants();
         (calls, call.id())
     }
+
+    const CALLER: Incarnation = Incarnation([3; 16]);
 
     fn forgotten(delivered: bool) -> CancelledCall {
         CancelledCall { request: MessageId(3), callee: callee(), until: DUE, delivered }
@@ -599,12 +618,33 @@ mod tests {
         calls.check_invariants();
     }
 
+    #[test]
+    fn a_call_whose_callee_was_replaced_waits_for_its_response_and_is_not_withdrawn_elsewhere() {
+        let (mut calls, id) = calls();
+        calls.on_request_ended(MessageId(3), &delivered());
+        let why = Indeterminate::PeerRestarted;
+        let departure =
+            Departure { peer: callee(), incarnation: Some(CALLER), why, may_answer: true };
+        calls.on_departed(DUE, departure, 0);
+        calls.check_invariants();
+        assert_eq!(calls.poll_ended(), None);
+        assert_eq!(calls.waiting_at_callees(|_| false), []);
+        assert_eq!(calls.forget(id), Some(forgotten(false)));
+    }
+
     /// Offers the application the request of a caller with `call`.
     fn offered(calls: &mut CallTable, now: Instant, call: &Prepared) -> Option<IncomingRequest> {
         let peer = callee();
         let id = MessageId(0);
         let role = crate::wire::Role::Request;
-        let message = Message { peer, id, role, arrived_at: now, bytes: call.frame.clone() };
+        let message = Message {
+            peer,
+            incarnation: CALLER,
+            id,
+            role,
+            arrived_at: now,
+            bytes: call.frame.clone(),
+        };
         let accepted = calls.accept(now, message);
         calls.check_invariants();
         accepted
@@ -637,7 +677,8 @@ mod tests {
         let (mut calls, _) = calls();
         let requests: Vec<_> = (0..=MAX_EARLY).map(|_| calls.prepare(None, b"")).collect();
         for call in &requests {
-            calls.on_withdrawn(RequestId { peer: callee(), call: call.id() }, false);
+            let id = RequestId { peer: callee(), incarnation: CALLER, call: call.id() };
+            calls.on_withdrawn(id, false);
             calls.check_invariants();
         }
         assert!(offered(&mut calls, Instant::ZERO, &requests[0]).is_some(), "it was displaced");

@@ -133,11 +133,9 @@ impl Receiver {
     fn transmit_reply(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let start = buffer.len();
         loop {
-            let address = self.replies.next()?;
-            let next = self.replies.queue(address).and_then(|queue| queue.pop_front());
-            self.replies.end_turn();
+            let (via, reply) = self.replies.pop()?;
             // The reply may be out of date: then the initiator retries.
-            if let Some(via) = next.and_then(|(via, reply)| self.write_reply(via, reply, buffer)) {
+            if let Some(via) = self.write_reply(via, reply, buffer) {
                 let len = buffer.len() - start;
                 return Some(self.transmit_of(via, len));
             }

@@ -6,7 +6,7 @@ use super::symbols::Symbol;
 use super::window::Ending;
 use super::{Message, Receiver, ReceiverEvent};
 use crate::config::Limits;
-use crate::id::{MessageId, SessionId};
+use crate::id::{Incarnation, MessageId, SessionId};
 use crate::proto::RequestId;
 use crate::proto::observe::{Observation, emit};
 use crate::time::Instant;
@@ -32,20 +32,29 @@ impl Receiver {
     /// there.
     pub(in crate::proto) fn withdraw(&mut self, id: RequestId) -> bool {
         let is_it = |message: &Message| {
-            message.peer == id.peer && message.bytes.starts_with(&id.call.to_bytes())
+            message.peer == id.peer
+                && message.incarnation == id.incarnation
+                && message.bytes.starts_with(&id.call.to_bytes())
         };
-        let was_there = self.inboxes[Role::Request as usize].take_out(is_it);
+        let was_there = self.inboxes[Role::Request as usize].take_out(id.peer, is_it);
         if was_there {
             self.deliver_waiting(Role::Request);
         }
         was_there
     }
 
-    /// Takes all requests of a peer that is gone out of the application's queue. Returns their number.
-    pub(in crate::proto) fn withdraw_all(&mut self, peer: SocketAddr) -> u64 {
-        let requests = &mut self.inboxes[Role::Request as usize];
+    /// Takes all requests of a peer that is gone out of the application's queue: of one incarnation, if
+    /// it is given. Returns their number.
+    pub(in crate::proto) fn withdraw_all(
+        &mut self,
+        peer: SocketAddr,
+        incarnation: Option<Incarnation>,
+    ) -> u64 {
+        let is_it = |message: &Message| {
+            message.peer == peer && incarnation.is_none_or(|it| it == message.incarnation)
+        };
         let mut taken = 0;
-        while requests.take_out(|message| message.peer == peer) {
+        while self.inboxes[Role::Request as usize].take_out(peer, is_it) {
             taken += 1;
         }
         if taken > 0 {
@@ -64,7 +73,7 @@ impl Receiver {
         self.inboxes[role as usize].len()
     }
 
-    /// Delivers the waiting messages for which there is capacity. Sessions take turns.
+    /// Delivers the waiting messages for which there is capacity. Hosts take turns.
     pub(super) fn deliver_waiting(&mut self, role: Role) {
         while let Some((session, id)) = self.inboxes[role as usize].waiting.first() {
             let whole = self.sessions.get(&session).and_then(|held| held.window.whole.get(&id));
@@ -98,15 +107,14 @@ impl Receiver {
         let role = incoming.role;
         let length = incoming.layout.length();
         self.pulls.leave(incoming, (name, id));
-        // First come, first served: each message that the application takes brings the first one
-        // nearer.
+        // Those that wait go first, so that each message that the application takes brings them nearer.
         let is_next = self.inboxes[role as usize].waiting.is_empty();
         if is_next && self.has_capacity(role, length) {
             return self.deliver(name, id);
         }
         if self.has_backlog_capacity(&peer, role) {
             self.update(name, |session| session.window.complete(id));
-            self.inboxes[role as usize].waiting.push_back(name, id);
+            self.inboxes[role as usize].waiting.push_back(peer.host(), (name, id));
             Some(Verdict::Held)
         } else {
             self.forget_message(name, id);
@@ -152,6 +160,7 @@ impl Receiver {
         let session = self.sessions.get_mut(&name)?;
         let digest = session.window.unended(id)?.digest(id, &session.digest);
         let peer = session.peer;
+        let incarnation = session.incarnation;
         let mut incoming = self.end(name, id, Ending::Delivered(digest))?;
         let arrivals = incoming.arrivals.report();
         let took = incoming.last_progress.saturating_since(incoming.began);
@@ -169,7 +178,7 @@ impl Receiver {
         self.counters.messages_delivered += 1;
         self.counters.bytes_delivered += bytes.len() as u64;
         tracing::debug!(%peer, id = id.0, bytes = bytes.len(), "message received");
-        let message = Message { peer, id, role, arrived_at, bytes };
+        let message = Message { peer, incarnation, id, role, arrived_at, bytes };
         self.events.push_back(match role {
             Role::Response => ReceiverEvent::Response(message),
             Role::Withdrawal => ReceiverEvent::Withdrawal(message),
@@ -197,7 +206,12 @@ impl Receiver {
     pub(super) fn detach(&mut self, name: SessionId, id: MessageId, incoming: &mut Incoming) {
         self.timers.remove((name, id));
         self.pulls.leave(incoming, (name, id));
-        self.inboxes[incoming.role as usize].waiting.remove(name, id);
+        let waiting = &mut self.inboxes[incoming.role as usize].waiting;
+        if !waiting.is_empty()
+            && let Some(session) = self.sessions.get(&name)
+        {
+            waiting.remove(session.key().host(), (name, id));
+        }
     }
 
     /// Rejects all messages of some roles that have not ended, because the endpoint is closing.
@@ -233,10 +247,11 @@ impl Receiver {
         for name in names {
             let Some(session) = self.sessions.get(&name) else { continue };
             let certificate = session.window.certificate();
-            // Their STOPs may be lost, and no symbol requests them again.
+            // Their STOPs may be lost, and no symbol requests them again. The newest are queued last: if
+            // there are too many, the oldest are dropped.
             let delivered: Vec<_> =
                 session.window.delivered_from(MessageId(0)).take(MAX_FINAL_STOPS).collect();
-            for (message, digest) in delivered {
+            for (message, digest) in delivered.into_iter().rev() {
                 let verdict = Verdict::Delivered { digest, arrivals: Counted::new() };
                 let acknowledged = NONE_ACKNOWLEDGED;
                 let answer = Answer { message, block: 0, acknowledged, verdict };

@@ -39,11 +39,16 @@ impl Elsewhere {
 
     /// Records that the peer receives at `ip`. Of too many, the oldest is forgotten.
     pub(super) fn validate(&mut self, ip: IpAddr) {
-        self.validated.retain(|known| *known != ip);
+        self.forget(ip);
         if self.validated.is_full() {
             self.validated.remove(0);
         }
         self.validated.push(ip);
+    }
+
+    /// Records that the peer is at `ip` from now on.
+    pub(super) fn forget(&mut self, ip: IpAddr) {
+        self.validated.retain(|known| *known != ip);
     }
 
     /// Whether the sending half is to find out where the peer is, because a packet arrived from `ip`.

@@ -186,7 +186,8 @@ impl Receiver {
         self.opened += 1;
         let count = self.opened;
         let ephemeral = self.ephemeral.draw();
-        let Some((fields, response)) = open.read(self.identity.preshared(key), ephemeral) else {
+        let Some((mut fields, response)) = open.read(self.identity.preshared(key), ephemeral)
+        else {
             self.note_other_key(via);
             return None;
         };
@@ -209,7 +210,6 @@ impl Receiver {
             more_ports: if is_own { more_ports(self.config.ports.count) } else { 0 },
         });
         let keys = SessionKeys::new(&secrets, fields.session, name);
-        let mut fields = fields;
         let known = name_of(via.remote, &fields);
         // Messages for the one that has moved must not reach the one that has its address now.
         if self.is_name_of_moved(known, fields.incarnation) {

@@ -1,31 +1,35 @@
 //! The application's queue: messages that were delivered and not yet taken.
 
 use super::Message;
+use super::quota::HostKey;
 use super::round_robin::RoundRobin;
 use crate::id::{MessageId, SessionId};
 use crate::proto::indexed::Indexed;
 use foldhash::HashMap;
 use std::net::SocketAddr;
 
-/// Messages of one role, and complete messages that wait for capacity among them. Peers take turns, so that
-/// a quiet one does not wait behind all that a busy one has sent.
+/// Messages of one role, and complete messages that wait for capacity among them. Hosts take turns, so that
+/// a quiet one does not wait behind all that a busy one has sent, from however many ports.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    /// The message that is taken next. With no more than one, no peer is looked up.
+    /// The message that is taken next. With no more than one, no host is looked up.
     next: Option<Message>,
     /// The others.
-    queues: RoundRobin<SocketAddr, Message>,
+    queues: RoundRobin<HostKey, Message>,
     len: usize,
     bytes: usize,
     /// Complete messages for which there is no capacity yet.
     pub(super) waiting: Waiting,
 }
 
-/// Complete messages that wait, the oldest of each session first. Sessions take turns.
+/// A complete message.
+type Whole = (SessionId, MessageId);
+
+/// Complete messages that wait, the oldest of each host first. Hosts take turns.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    turns: Indexed<SessionId, u64>,
-    queues: HashMap<SessionId, Indexed<MessageId, u64>>,
+    turns: Indexed<HostKey, u64>,
+    queues: HashMap<HostKey, Indexed<Whole, u64>>,
 }
 
 impl Default for Inbox {
@@ -56,7 +60,7 @@ impl Inbox {
         if self.next.is_none() {
             self.next = Some(message);
         } else {
-            self.queues.push(message.peer, message);
+            self.queues.push(HostKey::of(message.peer.ip()), message);
         }
     }
 
@@ -68,12 +72,13 @@ impl Inbox {
         Some(message)
     }
 
-    /// Removes the message for which `is_it` holds. Returns whether there was one.
-    pub(super) fn take_out(&mut self, is_it: impl Fn(&Message) -> bool) -> bool {
+    /// Removes the message of `peer` for which `is_it` holds. Returns whether there was one.
+    pub(super) fn take_out(&mut self, peer: SocketAddr, is_it: impl Fn(&Message) -> bool) -> bool {
         if self.next.as_ref().is_some_and(&is_it) {
             return self.pop().is_some();
         }
-        let taken = self.queues.take_first(usize::MAX, |_| true, is_it);
+        let host = HostKey::of(peer.ip());
+        let taken = self.queues.take_first(usize::MAX, |key| key == host, is_it);
         if let Some((_, message)) = &taken {
             self.len -= 1;
             self.bytes -= message.bytes.len();
@@ -103,36 +108,32 @@ impl Waiting {
     }
 
     /// The message that is delivered next.
-    pub(super) fn first(&self) -> Option<(SessionId, MessageId)> {
-        let session = self.turns.first()?;
-        Some((session, self.queues.get(&session)?.first()?))
+    pub(super) fn first(&self) -> Option<Whole> {
+        self.queues.get(&self.turns.first()?)?.first()
     }
 
-    pub(super) fn contains(&self, session: SessionId, message: MessageId) -> bool {
-        self.queues.get(&session).is_some_and(|queue| queue.contains(message))
+    pub(super) fn contains(&self, host: HostKey, whole: Whole) -> bool {
+        self.queues.get(&host).is_some_and(|queue| queue.contains(whole))
     }
 
-    pub(super) fn push_back(&mut self, session: SessionId, message: MessageId) {
-        self.queues.entry(session).or_default().push_back(message);
-        if !self.turns.contains(session) {
-            self.turns.push_back(session);
+    pub(super) fn push_back(&mut self, host: HostKey, whole: Whole) {
+        self.queues.entry(host).or_default().push_back(whole);
+        if !self.turns.contains(host) {
+            self.turns.push_back(host);
         }
     }
 
-    /// Removes a message if it waits, and ends the turn of its session.
-    pub(super) fn remove(&mut self, session: SessionId, message: MessageId) {
-        if self.is_empty() {
+    /// Removes a message if it waits, and ends the turn of its host.
+    pub(super) fn remove(&mut self, host: HostKey, whole: Whole) {
+        let Some(queue) = self.queues.get_mut(&host) else { return };
+        if queue.remove(whole).is_none() {
             return;
         }
-        let Some(queue) = self.queues.get_mut(&session) else { return };
-        if queue.remove(message).is_none() {
-            return;
-        }
-        self.turns.remove(session);
+        self.turns.remove(host);
         if queue.is_empty() {
-            self.queues.remove(&session);
+            self.queues.remove(&host);
         } else {
-            self.turns.push_back(session);
+            self.turns.push_back(host);
         }
     }
 }

@@ -94,7 +94,9 @@ impl Receiver {
             for (id, incoming) in session.window.whole_messages() {
                 let role = incoming.role as usize;
                 waiting[role] += 1;
-                assert!(self.inboxes[role].waiting.contains(*name, id), "it is in its queue");
+                let host = session.key().host();
+                let waits = self.inboxes[role].waiting.contains(host, (*name, id));
+                assert!(waits, "it is in its queue");
             }
         }
         for (inbox, waiting) in self.inboxes.iter().zip(waiting) {

@@ -43,7 +43,7 @@ use super::limits::{MAX_ANSWERS, MAX_REPLIES};
 use super::session::{HalfOpen, Identity};
 use super::stats::ReceivedFrom;
 use crate::config::Parameters;
-use crate::id::{MessageId, SessionId};
+use crate::id::{Incarnation, MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{PathResolver, Via};
 use crate::proto::observe::Observing;
@@ -65,6 +65,8 @@ pub struct Message {
     /// has none of its own; this is then an alias ([`is_alias`](crate::naming::is_alias)), which is
     /// valid while its session lasts.
     pub peer: SocketAddr,
+    /// The incarnation of the sender: another may have its address by now.
+    pub(in crate::proto) incarnation: Incarnation,
     /// The id that the sender gave the message.
     pub id: MessageId,
     /// Whether it is a request, a response or neither.
@@ -78,7 +80,7 @@ pub struct Message {
 /// Shows the length of the payload, not the payload.
 impl core::fmt::Debug for Message {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let Self { peer, id, role, arrived_at, bytes } = self;
+        let Self { peer, incarnation: _, id, role, arrived_at, bytes } = self;
         let mut shown = f.debug_struct("Message");
         shown.field("peer", peer).field("id", id).field("role", role);
         shown.field("arrived_at", arrived_at).field("len", &bytes.len()).finish()

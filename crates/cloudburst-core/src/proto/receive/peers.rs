@@ -127,35 +127,44 @@ impl Receiver {
         }
     }
 
+    /// The newest session under a name.
+    fn newest(&self, name: SocketAddr) -> Option<&Session> {
+        self.sessions.get(self.hosts.get(&HostKey::of(name.ip()))?.names.get(&name)?)
+    }
+
     /// Whether `name` is that of a peer which has moved, and not `incarnation`.
     pub(super) fn is_name_of_moved(&self, name: SocketAddr, incarnation: Incarnation) -> bool {
-        let session =
-            self.hosts.get(&HostKey::of(name.ip())).and_then(|host| host.names.get(&name));
-        let session = session.and_then(|session| self.sessions.get(session));
-        session.is_some_and(|known| known.has_moved() && known.incarnation != incarnation)
+        self.newest(name).is_some_and(|known| known.has_moved() && known.incarnation != incarnation)
     }
 
     /// The newest route to each other address at which a peer has proved to receive.
     pub(in crate::proto) fn alternates(&self, name: SocketAddr) -> Vec<Via> {
-        let session =
-            self.hosts.get(&HostKey::of(name.ip())).and_then(|host| host.names.get(&name));
-        let session = session.and_then(|session| self.sessions.get(session));
-        session.map_or(Vec::new(), Session::alternates)
+        self.newest(name).map_or(Vec::new(), Session::alternates)
     }
 
     /// Learns what the sending half has found out about the address of a peer. Returns the routes by
     /// which its packets arrive from there, if it is to be reached there.
     pub(in crate::proto) fn locate(&mut self, now: Instant, located: Located) -> Option<Vec<Via>> {
         let Located { peer, incarnation, ip, is_there } = located;
-        let mut routes = Vec::new();
         // All of them, as it happens seldom: messages of a session that was replaced may be under way.
-        let of_peer =
-            |session: &&mut Session| session.peer == peer && session.incarnation == incarnation;
-        for session in self.sessions.values_mut().filter(of_peer) {
-            if is_there {
-                routes.extend(session.move_to(now, ip));
-            } else {
+        let is_of_peer = |(_, session): &(&SessionId, &Session)| {
+            session.peer == peer && session.incarnation == incarnation
+        };
+        let mut names: Vec<SessionId> =
+            self.sessions.iter().filter(is_of_peer).map(|(name, _)| *name).collect();
+        // Sorted, so that the order does not change from run to run.
+        names.sort_unstable();
+        let mut routes = Vec::new();
+        for name in names {
+            let Some(session) = self.sessions.get_mut(&name) else { continue };
+            if !is_there {
                 session.validate(ip);
+                continue;
+            }
+            for via in session.move_to(now, ip) {
+                if !routes.contains(&via) {
+                    routes.push(via);
+                }
             }
         }
         is_there.then_some(routes)

@@ -84,6 +84,9 @@ impl Losses {
     /// The number of symbols of which `count` arrive if as many are lost as before, at most twice
     /// `count`.
     fn make_up(self, count: u32) -> u32 {
+        if self.lost == 0 {
+            return count;
+        }
         let arrived = u64::from(self.arrived);
         let lost = u64::from(self.lost).min(arrived);
         count + ((u64::from(count) * lost + arrived / 2) / arrived.max(1)) as u32
@@ -294,16 +297,16 @@ impl Pulling {
     }
 
     /// When [`on_stall`](Self::on_stall) is due, if nothing arrives until then and pulls are
-    /// answered within `rto`.
-    pub(super) fn stalls_at(&self, rto: Duration, layout: &Layout) -> Option<Instant> {
-        let waits = self.outstanding() > 0 && self.missing(layout).is_none();
+    /// answered within `rto`. `may_pull` says that a symbol [may be pulled](Self::missing) now.
+    pub(super) fn stalls_at(&self, rto: Duration, may_pull: bool) -> Option<Instant> {
+        let waits = self.outstanding() > 0 && !may_pull;
         let wait = rto.saturating_mul(1 << (self.stalls / 2).min(8)).min(MAX_BACKOFF);
         waits.then(|| self.since + wait)
     }
 
     /// Counts all outstanding symbols as lost, because nothing has arrived for too long. In further
-    /// stalls only a few count as lost each time, so that the credit of a sender that returns is not many times its window. Returns how many symbols are
-    /// lost.
+    /// stalls only a few count as lost each time, so that the credit of a sender that returns is not many
+    /// times its window. Returns how many symbols are lost.
     pub(super) fn on_stall(&mut self, now: Instant) -> u32 {
         let lost_before = self.lost();
         // The tail of a message has no successors whose arrival would reveal its loss.
@@ -540,9 +543,10 @@ mod tests {
         arrive(&mut pulling, 0, 50);
         pulling.pull(at(9), &layout).unwrap();
         let rto = Duration::from_micros(500);
-        assert_eq!(pulling.stalls_at(rto, &layout), Some(at(509)));
+        assert_eq!(pulling.stalls_at(rto, pulling.missing(&layout).is_some()), Some(at(509)));
         assert_eq!(pulling.on_stall(at(509)), 4);
-        assert_eq!(pulling.stalls_at(rto, &layout), None, "others are pulled instead");
+        let may_pull = pulling.missing(&layout).is_some();
+        assert_eq!(pulling.stalls_at(rto, may_pull), None, "others are pulled instead");
         while pulling.pull(at(600), &layout).is_some() {}
         assert_eq!([pulling.on_stall(at(1_100)), pulling.on_stall(at(2_100))], [2, 2]);
         // The symbol pulled last arrives: of eight pulled anew, the three that had not been given up
@@ -559,7 +563,8 @@ mod tests {
         let rto = Duration::from_micros(500);
         let now = 60_000_000;
         pulling.on_probe(0, 4, 4, at(now), &layout);
-        assert_eq!(pulling.stalls_at(rto, &layout), Some(at(now) + rto));
+        let may_pull = pulling.missing(&layout).is_some();
+        assert_eq!(pulling.stalls_at(rto, may_pull), Some(at(now) + rto));
         assert_eq!(pulling.on_probes_due(at(now)), 4);
     }
 

@@ -80,9 +80,10 @@ impl PullQueue {
         let mut due = incoming.probed.map(|probed| probed.due);
         if let Some((pulling, layout)) = incoming.pulling() {
             // `None` means that no symbol of it may be pulled.
-            self.wanting.set(key, pulling.missing(layout));
-            due =
-                [pulling.stalls_at(rto, layout), pulling.probes_due()].into_iter().flatten().min();
+            let missing = pulling.missing(layout);
+            self.wanting.set(key, missing);
+            let stalls_at = pulling.stalls_at(rto, missing.is_some());
+            due = [stalls_at, pulling.probes_due()].into_iter().flatten().min();
         }
         self.timers.hasten(key, due);
     }
@@ -171,7 +172,8 @@ impl Receiver {
         if let Some((pulling, layout)) = incoming.pulling() {
             self.counters.symbols_lost += u64::from(pulling.on_probes_due(now));
             // The timer is not moved by every symbol, so it may expire early.
-            if pulling.stalls_at(rto, layout).is_some_and(|at| at <= now) {
+            let may_pull = pulling.missing(layout).is_some();
+            if pulling.stalls_at(rto, may_pull).is_some_and(|at| at <= now) {
                 self.counters.symbols_lost += u64::from(pulling.on_stall(now));
             }
         }

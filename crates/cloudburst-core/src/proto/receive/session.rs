@@ -115,7 +115,8 @@ impl Session {
     }
 
     /// Records that an authentic packet of `len` bytes on the peer's path `path` arrived by `via`.
-    /// `position` is its position on the path, if it counts there. Returns what the sending half must learn: the routes, or that the peer may have moved.
+    /// `position` is its position on the path, if it counts there. Returns what the sending half must learn:
+    /// the routes, or that the peer may have moved.
     #[inline]
     pub(super) fn learn_route(
         &mut self,
@@ -183,6 +184,7 @@ impl Session {
         if ip != self.own.ip() {
             let elsewhere = self.elsewhere.get_or_insert_with(Box::default);
             elsewhere.validate(self.own.ip());
+            elsewhere.forget(ip);
             elsewhere.last_own = now;
             self.own.set_ip(ip);
         }

@@ -20,7 +20,7 @@ pub(super) struct Symbol<'a> {
     pub(super) index_set: &'a [u8],
     pub(super) payload: &'a [u8],
     pub(super) packet_len: usize,
-    /// Whether it arrived with a CE mark and its sender wants to know.
+    /// Whether it arrived with a CE mark.
     pub(super) ce: bool,
     /// Whether it counts as an arrival on its path: it is neither a probe nor a copy of a packet
     /// that was already counted when it arrived trimmed.

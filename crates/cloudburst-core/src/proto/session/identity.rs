@@ -30,7 +30,7 @@ pub(in crate::proto) enum Chooser {
 }
 
 impl Identity {
-    /// A new incarnation, which begins at `now`. `seed` must never have been used by another and
+    /// A new incarnation. `seed` must never have been used by another and
     /// must not be kept, because ephemeral keys are derived from it.
     pub(in crate::proto) fn new(security: &Security, seed: &Seed) -> Self {
         let seed = Seed::new(seed.derive("identity", 0));
