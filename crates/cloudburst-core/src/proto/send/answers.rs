@@ -197,9 +197,17 @@ impl Sender {
                 }
                 transfer.on_arrivals(now, acknowledged, arrivals, &mut peer.paths, rto);
                 let receipt = transfer.receipt(now);
+                let is_waited_for = !peer.paused.is_empty();
+                let delivered = peer.counts.bytes_delivered + receipt.bytes as u64;
+                let may_raise = peer.mtu.may_raise(now, delivered);
                 self.finish(id, Outcome::Delivered(receipt));
-                self.probe_next_paused(now, address);
-                return self.watch_deliveries(now, address);
+                if is_waited_for {
+                    self.probe_next_paused(now, address);
+                }
+                if may_raise {
+                    self.raise_mtu(now, address);
+                }
+                return;
             }
             Verdict::BlockDone { digest, arrivals } => {
                 if !source.has_block(block, digest) {

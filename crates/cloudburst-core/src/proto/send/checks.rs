@@ -8,8 +8,8 @@
 //! [`Sender::on_check_ended`], which calls the owner.
 //!
 //! HELLOs of checks leave by the queue of all HELLOs: the first copy at once, further ones within the
-//! share of repeated HELLOs. A check without an answer is repeated after 2 RTO, 4 RTO, and so on, and
-//! is lost after the last wait.
+//! share of repeated HELLOs. A check without an answer is repeated after one or two RTOs, then after twice
+//! as long, and so on, and is lost after the last wait.
 
 use super::hellos::{CheckId, HelloOf, HelloRank};
 use super::{Sender, Timer};
@@ -24,9 +24,8 @@ use foldhash::HashSet;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// The maximum number of checks under way.
-const MAX_CHECKS: usize = if cfg!(feature = "small-limits") { 16 } else { 4_096 };
-/// The maximum number of checks of one peer under way.
+/// The maximum number of checks of one peer under way, those aside that nobody waits for: there is one of
+/// these for each path at most.
 const MAX_OF_PEER: usize = 16;
 /// The shortest wait for an answer: a host may be busy with something else for some milliseconds.
 const MIN_WAIT: Duration = Duration::from_millis(2);
@@ -73,7 +72,7 @@ impl Purpose {
     /// Bytes of the HELLO.
     pub(super) const fn hello_len(self) -> usize {
         match self {
-            Self::Mtu { len, .. } if len > HELLO_LEN => len,
+            Self::Mtu { len, .. } => len,
             _ => HELLO_LEN,
         }
     }
@@ -96,8 +95,8 @@ impl Purpose {
 /// How a check has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CheckEnd {
-    /// The peer has received a copy of the HELLO. The round trip is known if there was only one.
-    Answered(Option<Duration>),
+    /// The peer has received a copy of the HELLO.
+    Answered,
     /// No copy was answered in time, or this host did not take it because of its length.
     Lost,
 }
@@ -173,8 +172,9 @@ impl Checks {
         self.0.range_mut(first..=last).map(|(&id, check)| (id, check))
     }
 
-    fn has_room_for(&self, peer: SocketAddr) -> bool {
-        self.0.len() < MAX_CHECKS && self.of(peer).count() < MAX_OF_PEER
+    fn has_room_for(&self, peer: SocketAddr, purpose: Purpose) -> bool {
+        let is_urgent = |(_, check): &(CheckId, &Check)| !check.purpose.is_patient();
+        purpose.is_patient() || self.of(peer).filter(is_urgent).count() < MAX_OF_PEER
     }
 }
 
@@ -209,7 +209,7 @@ impl Sender {
     /// Returns whether one is under way now: not without a session, nor beyond a limit.
     ///
     /// [`on_check_ended`](Self::on_check_ended) tells the owner of the purpose how it ends, exactly
-    /// once, unless the peer is forgotten or gets a new session before.
+    /// once, unless it is [dropped](Self::drop_checks) before.
     pub(super) fn check(&mut self, now: Instant, address: SocketAddr, purpose: Purpose) -> bool {
         self.check_within(now, address, purpose, usize::MAX)
     }
@@ -229,7 +229,7 @@ impl Sender {
         if self.checks.of(address).any(|(_, check)| check.purpose == purpose) {
             return true;
         }
-        if !self.checks.has_room_for(address) {
+        if !self.checks.has_room_for(address, purpose) {
             return false;
         }
         self.handshakes += 1;
@@ -262,11 +262,11 @@ impl Sender {
             self.end_check(now, id, CheckEnd::Lost);
             return true;
         }
-        let round_trip = (check.sent == 1).then(|| now.saturating_since(check.sent_at));
-        self.end_check(now, id, CheckEnd::Answered(round_trip));
+        self.end_check(now, id, CheckEnd::Answered);
         if let Some(peer) = self.peers.get_mut(&address).filter(|peer| !peer.is_over()) {
-            if let Some(round_trip) = round_trip {
-                peer.rtt.sample(now, round_trip);
+            // With more than one copy, it is not known which was answered.
+            if check.sent == 1 {
+                peer.rtt.sample(now, now.saturating_since(check.sent_at));
             }
             let resumed = peer.confirm_alive(now, check.began_at);
             self.reschedule_peer(address);
@@ -307,9 +307,8 @@ impl Sender {
 
     /// Ends the check of a peer for `purpose`, without telling its owner.
     pub(super) fn drop_check(&mut self, address: SocketAddr, purpose: Purpose) {
-        let mut of_peer = self.checks.of(address);
-        let id = of_peer.find_map(|(id, check)| (check.purpose == purpose).then_some(id));
-        drop(of_peer);
+        let is_it = |(id, check): (CheckId, &Check)| (check.purpose == purpose).then_some(id);
+        let id = self.checks.of(address).find_map(is_it);
         if let Some(id) = id {
             self.remove_check(id);
         }
@@ -322,9 +321,11 @@ impl Sender {
         Some(check)
     }
 
-    /// Drops the checks of a peer that is forgotten or has a new session, without telling their
-    /// owners.
+    /// Drops the checks of a peer that is forgotten, has a new session, or does not hold the old one.
     pub(super) fn drop_checks(&mut self, address: SocketAddr) {
+        if let Some(peer) = self.peers.get_mut(&address) {
+            peer.mtu.on_checks_dropped();
+        }
         if self.checks.0.is_empty() {
             return;
         }
@@ -348,7 +349,7 @@ impl Sender {
             Purpose::KeepAlive | Purpose::KeepPath { .. } => self.on_watch_ended(now, address, end),
             Purpose::Address(via) => self.on_address_checked(now, address, via, end),
             Purpose::Present => {
-                self.on_present_checked(now, address, matches!(end, CheckEnd::Answered(_)));
+                self.on_present_checked(now, address, end == CheckEnd::Answered);
             }
         }
     }
@@ -455,7 +456,7 @@ mod tests {
             begun
         }
 
-        /// Runs until nothing is to be done for a second.
+        /// Runs for ten seconds.
         fn run(&mut self) {
             let until = self.now + Duration::from_secs(10);
             while self.now < until {

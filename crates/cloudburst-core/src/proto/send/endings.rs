@@ -34,7 +34,9 @@ impl Sender {
     pub(in crate::proto) fn may_have_arrived(&self, name: MessageId) -> bool {
         let id = self.line.started.get(&name).copied().unwrap_or(name);
         match self.messages.get(&id) {
-            Some(Outgoing { transfer, .. }) => transfer.may_be_whole(),
+            Some(Outgoing { source, transfer }) => {
+                transfer.may_be_whole() || source.has_earlier_cuts()
+            }
             None => !self.is_waiting(name),
         }
     }
@@ -87,7 +89,9 @@ impl Sender {
             let peer = self.peers.get(&transfer.peer);
             let is_answering = peer.is_some_and(|peer| peer.liveness.is_responsive());
             let is_ruled_out = peer.is_some_and(|peer| peer.rules_out(source.role, transfer));
-            let outcome = match (transfer.has_begun(), is_answering) {
+            // Probes alone begin nothing.
+            let has_begun = transfer.has_begun() && transfer.packets > 0;
+            let outcome = match (has_begun, is_answering) {
                 (true, _) if is_ruled_out => {
                     Outcome::Rejected(Rejection::ByPeer(RejectReason::Closing))
                 }

@@ -308,7 +308,8 @@ impl Sender {
                 // It may have a port of its own, and another endpoint have taken over the common one.
                 let may_answer = peer.port != address.port();
                 let why = Indeterminate::PeerRestarted;
-                self.departures.push(Departure { peer: address, why, may_answer });
+                let incarnation = Some(old_remote);
+                self.departures.push(Departure { peer: address, incarnation, why, may_answer });
             }
             self.by_incarnation.remove(&(old.remote, address));
             for id in peer.unfinished() {
@@ -361,14 +362,15 @@ impl Sender {
     /// peer has certainly not delivered.
     pub(super) fn on_ended(&mut self, now: Instant, address: SocketAddr, end: &Certificate) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        let why = Indeterminate::PeerRestarted;
-        self.departures.push(Departure { peer: address, why, may_answer: false });
-        // No call depends on it any more.
-        peer.watched = false;
-        // A peer that says so again costs no more work for each message.
+        // A peer that says so again costs no more work.
         if !peer.end_session() {
             return;
         }
+        let incarnation = peer.session.as_ref().map(|session| session.remote);
+        let why = Indeterminate::PeerRestarted;
+        self.departures.push(Departure { peer: address, incarnation, why, may_answer: false });
+        // No call depends on it any more.
+        peer.watched = false;
         for id in peer.unfinished() {
             let Some(Outgoing { source, transfer }) = self.messages.get_mut(&id) else { continue };
             // The next incarnation has no use for responses and withdrawals.

@@ -27,7 +27,8 @@ const ENOUGH_ATTEMPTS: u32 = 8;
 const MAX_COPIES: usize = 16;
 
 /// What is known of a peer.
-// There is no state for a peer that is gone: one that is back within a deadline must be found.
+// There is no state for a peer that is gone: one that is back within a deadline must be found. Whether calls
+// still depend on one is not asked here, but of its checks (`LostChecks`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// There is no session, or the peer may no longer hold it.

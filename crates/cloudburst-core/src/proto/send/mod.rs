@@ -123,7 +123,7 @@ pub(crate) struct Sender {
     /// Peers that have ended or were replaced, for calls that depend on them.
     departures: Vec<Departure>,
     /// What the receiving half must learn of the addresses of peers.
-    located: Vec<Located>,
+    located: VecDeque<Located>,
     /// Peers that have become unresponsive.
     sought: Vec<SocketAddr>,
     /// The peers with a session, by incarnation.
@@ -220,7 +220,7 @@ impl Sender {
             watched: BTreeSet::new(),
             keep_alive: None,
             departures: Vec::new(),
-            located: Vec::new(),
+            located: VecDeque::new(),
             sought: Vec::new(),
             by_incarnation: BTreeSet::new(),
             retries_due: Indexed::default(),

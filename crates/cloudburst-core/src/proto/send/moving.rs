@@ -31,8 +31,8 @@ use std::net::{IpAddr, SocketAddr};
 
 /// How long an address at which a peer has not answered is not checked again.
 const CHECK_AGAIN: Duration = Duration::from_millis(500);
-/// The maximum number of such addresses.
-const MAX_LOST: usize = 4;
+/// The maximum number of such addresses, and of other names of one incarnation that are checked.
+const MAX_ADDRESSES: usize = 4;
 
 /// What is known of the addresses of a peer that may have moved.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ pub(super) struct Moving {
     /// Whether it was unresponsive there when the other was first checked.
     is_silent: bool,
     /// Addresses at which it has not answered, and when that was found.
-    lost: ArrayVec<(IpAddr, Instant), MAX_LOST>,
+    lost: ArrayVec<(IpAddr, Instant), MAX_ADDRESSES>,
 }
 
 impl Sender {
@@ -74,7 +74,7 @@ impl Sender {
             .take_while(|(of, _)| *of == incarnation)
             .map(|&(_, other)| other)
             .filter(|other| *other != name)
-            .take(MAX_LOST)
+            .take(MAX_ADDRESSES)
             .collect();
         for other in others {
             // The handshake has shown that it receives there.
@@ -107,8 +107,9 @@ impl Sender {
             moving.stays = false;
             moving.is_silent = peer.liveness.is_unresponsive();
         }
-        if self.check_within(now, name, Purpose::Address(via), credit) {
-            self.check(now, name, Purpose::Present);
+        // Without the check of the present address, the other's answer would decide alone.
+        if self.check(now, name, Purpose::Present) {
+            self.check_within(now, name, Purpose::Address(via), credit);
         }
     }
 
@@ -122,7 +123,7 @@ impl Sender {
     ) {
         let ip = via.remote.ip();
         let Some(peer) = self.peers.get_mut(&name) else { return };
-        let is_answered = matches!(end, CheckEnd::Answered(_));
+        let is_answered = end == CheckEnd::Answered;
         if ip == peer.address.ip() {
             // It has moved there, and this was one of our own paths to it.
             if is_answered {
@@ -138,7 +139,7 @@ impl Sender {
         moving.answered = Some(via);
         if let Some(session) = &peer.session {
             let incarnation = session.remote;
-            self.located.push(Located { peer: name, incarnation, ip, is_there: false });
+            self.located.push_back(Located { peer: name, incarnation, ip, is_there: false });
         }
         self.decide_where(now, name);
     }
@@ -176,7 +177,7 @@ impl Sender {
         let incarnation = session.remote;
         let ip = via.remote.ip();
         tracing::debug!(peer = %name, address = %ip, "peer has moved");
-        self.located.push(Located { peer: name, incarnation, ip, is_there: true });
+        self.located.push_back(Located { peer: name, incarnation, ip, is_there: true });
         let is_at_name = !is_alias(&name) && ip == name.ip();
         peer.moving = None;
         peer.address = with_port(via.remote, address_of(name).port());
@@ -214,7 +215,7 @@ impl Sender {
         let Some(session) = &peer.session else { return };
         let incarnation = session.remote;
         peer.address = name;
-        self.located.push(Located { peer: name, incarnation, ip: name.ip(), is_there: true });
+        self.located.push_back(Located { peer: name, incarnation, ip: name.ip(), is_there: true });
         self.use_paths_to_address(name);
     }
 
@@ -253,6 +254,6 @@ impl Sender {
 
     /// The next thing that the receiving half must learn of the address of a peer.
     pub(in crate::proto) fn poll_located(&mut self) -> Option<Located> {
-        self.located.pop()
+        self.located.pop_front()
     }
 }

@@ -131,7 +131,7 @@ impl PathMtu {
     }
 
     /// Whether a larger size may be tried, now that `delivered` bytes were delivered to the peer.
-    fn may_raise(&self, now: Instant, delivered: u64) -> bool {
+    pub(super) fn may_raise(&self, now: Instant, delivered: u64) -> bool {
         now >= self.raise_at && delivered >= ENOUGH_BYTES && self.search.is_none()
     }
 
@@ -142,8 +142,8 @@ impl PathMtu {
         self.raise_wait = (self.raise_wait * 2).min(MAX_RAISE_WAIT);
     }
 
-    /// The session in which probes were sent is replaced: they are not answered any more.
-    pub(super) fn on_new_session(&mut self) {
+    /// Probes under way are not answered any more.
+    pub(super) fn on_checks_dropped(&mut self) {
         self.search = None;
         self.is_deaf_since = None;
     }
@@ -217,16 +217,8 @@ impl Sender {
         self.begin_search(now, address, Goal::Confirm);
     }
 
-    /// Tries a larger size, if that is due, after a message was delivered.
-    pub(super) fn watch_deliveries(&mut self, now: Instant, address: SocketAddr) {
-        let Some(peer) = self.peers.get(&address) else { return };
-        if peer.mtu.may_raise(now, peer.counts.bytes_delivered) {
-            self.raise_mtu(now, address);
-        }
-    }
-
     /// Begins to try larger sizes, if the interface allows them.
-    fn raise_mtu(&mut self, now: Instant, address: SocketAddr) {
+    pub(super) fn raise_mtu(&mut self, now: Instant, address: SocketAddr) {
         self.lower_to_interface(address, MIN_MTU);
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let mtu = &mut peer.mtu;
@@ -260,6 +252,7 @@ impl Sender {
         let lowers = allowed < peer.mtu.size;
         peer.mtu.ceiling = allowed;
         if lowers {
+            peer.mtu.search = None;
             self.set_mtu(address, allowed);
         }
         lowers
@@ -333,7 +326,7 @@ impl Sender {
         let Some(tested) = self.tested_mut(address, path).filter(|tested| tested.len == len) else {
             return;
         };
-        let is_answered = matches!(end, CheckEnd::Answered(_));
+        let is_answered = end == CheckEnd::Answered;
         tested.state = match (tested.state, is_answered) {
             (State::Shortest, true) => State::Short,
             (State::Short, true) if !is_at_floor => State::Long,

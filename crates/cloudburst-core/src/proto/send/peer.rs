@@ -190,7 +190,6 @@ impl Peer {
         self.counts.session_since = Some(now);
         // Packet numbers start over.
         self.missing.clear();
-        self.mtu.on_new_session();
         self.acknowledged = (0, now);
         self.session = Some(OpenSession {
             remote: incarnation,
@@ -269,7 +268,8 @@ impl Peer {
         // A closing endpoint still takes responses and withdrawals.
         let is_refused = matches!(role, Role::Plain | Role::Request)
             && closing_at.is_some_and(|at| transfer.first_number >= at);
-        !transfer.has_begun() || is_refused
+        // Probes carry nothing that could be delivered.
+        transfer.packets == 0 || !transfer.has_begun() || is_refused
     }
 
     /// Records the peer's report that it has received a packet of the session that was sent after

@@ -162,6 +162,11 @@ impl Source {
         self.layout = Layout::fit(self.bytes.len(), max_symbol);
     }
 
+    /// Whether the receiver may have the message as it was cut before.
+    pub(super) const fn has_earlier_cuts(&self) -> bool {
+        !self.earlier_cuts.is_empty()
+    }
+
     /// Whether `digest` is that of block `index`, which was begun.
     pub(super) fn has_block(&self, index: u32, digest: Digest) -> bool {
         self.digests.get(index as usize) == Some(&digest)

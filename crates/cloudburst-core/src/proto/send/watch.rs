@@ -1,6 +1,6 @@
 //! Watches the peers that calls depend on, so that one that is gone is noticed.
 //!
-//! A watched peer from which nothing was heard for [`WATCH_EVERY`] is checked. If it answers by RETRY, it does
+//! A watched peer from which nothing was heard for [`CHECK_AFTER`] is checked. If it answers by RETRY, it does
 //! not hold the session: a handshake finds out whether another incarnation is there. If it does not answer at
 //! all, it is gone after [`MAX_LOST`](super::checks::MAX_LOST) checks.
 
@@ -8,14 +8,14 @@ use super::Sender;
 use super::checks::{CheckEnd, LostChecks, Purpose};
 use super::peer::Peer;
 use crate::error::Indeterminate;
-use crate::id::PathId;
+use crate::id::{Incarnation, PathId};
 use crate::time::Instant;
 use core::time::Duration;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// The time without a packet of a watched peer after which it is checked.
-const WATCH_EVERY: Duration = Duration::from_secs(5);
+const CHECK_AFTER: Duration = Duration::from_secs(5);
 
 /// The shortest interval of keep-alives.
 const MIN_KEEP_ALIVE: Duration = Duration::from_secs(1);
@@ -24,6 +24,8 @@ const MIN_KEEP_ALIVE: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::proto) struct Departure {
     pub(in crate::proto) peer: SocketAddr,
+    /// The one that is gone, if it is known: another may have its name by now.
+    pub(in crate::proto) incarnation: Option<Incarnation>,
     pub(in crate::proto) why: Indeterminate,
     /// Whether the incarnation may still be there, and answer what it has.
     pub(in crate::proto) may_answer: bool,
@@ -37,10 +39,13 @@ impl Sender {
         peers: BTreeSet<SocketAddr>,
     ) -> Vec<SocketAddr> {
         let before = core::mem::replace(&mut self.watched, peers.clone());
-        for &address in before.symmetric_difference(&peers) {
+        for &address in before.union(&peers) {
             let Some(peer) = self.peers.get_mut(&address) else { continue };
-            peer.watched = peers.contains(&address) && !peer.is_over();
-            if peer.watched && !peer.liveness.is_verified() {
+            let watched = peers.contains(&address) && !peer.is_over();
+            if core::mem::replace(&mut peer.watched, watched) == watched {
+                continue;
+            }
+            if watched && !peer.liveness.is_verified() {
                 self.begin_handshake(now, address);
             }
             self.reschedule_peer(address);
@@ -54,14 +59,19 @@ impl Sender {
             let heard = peer.liveness.last_heard();
             if peer.lost_checks.is_gone(heard) {
                 gone.push(address);
-            } else if now.saturating_since(heard) >= WATCH_EVERY {
+            } else if now.saturating_since(heard) >= CHECK_AFTER {
                 self.check(now, address, Purpose::KeepAlive);
             }
         }
         gone
     }
 
-    /// Sends something by each path to each peer with a session at least `every` so often.
+    /// The incarnation with which there is a session at this address.
+    pub(in crate::proto) fn incarnation(&self, address: SocketAddr) -> Option<Incarnation> {
+        self.peers.get(&address)?.session.as_ref().map(|session| session.remote)
+    }
+
+    /// Sends something by each socket to each peer with a session at least `every` so often.
     pub(in crate::proto) fn set_keep_alive(&mut self, now: Instant, every: Duration) {
         let every = every.max(MIN_KEEP_ALIVE);
         self.keep_alive = Some((every, now + every));
@@ -70,7 +80,8 @@ impl Sender {
     pub(super) fn keep_alive_timeout(&mut self, now: Instant) {
         let Some((every, at)) = self.keep_alive.filter(|(_, at)| *at <= now) else { return };
         // After a sleep, once is enough.
-        self.keep_alive = Some((every, (at + every).max(now)));
+        let next = if at + every > now { at } else { now } + every;
+        self.keep_alive = Some((every, next));
         let is_there = |peer: &Peer| {
             let heard = peer.liveness.last_heard();
             peer.session.is_some() && !peer.is_over() && !peer.lost_checks.is_gone(heard)
@@ -95,7 +106,7 @@ impl Sender {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         match end {
             CheckEnd::Lost => peer.lost_checks.on_lost(now, peer.liveness.last_heard()),
-            CheckEnd::Answered(_) => peer.lost_checks = LostChecks::default(),
+            CheckEnd::Answered => peer.lost_checks = LostChecks::default(),
         }
     }
 

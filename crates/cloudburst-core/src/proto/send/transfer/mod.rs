@@ -361,8 +361,9 @@ impl Transfer {
         1 << waits.unwrap_or(0).min(16)
     }
 
-    /// Has no block wait less than until `until` for an answer.
+    /// Waits for an answer at least until `until`.
     pub(super) fn postpone(&mut self, until: Instant) {
+        self.begin_at = self.begin_at.map(|at| at.max(until));
         self.active.iter_mut().for_each(|block| block.recovery.postpone(until));
     }
 

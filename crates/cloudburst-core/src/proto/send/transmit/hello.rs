@@ -1,4 +1,4 @@
-//! Handshakes on the wire: HELLOs, and the OPENs that answer RETRYs.
+//! HELLOs on the wire, of handshakes and of checks, and the OPENs that answer RETRYs.
 
 use crate::id::PathId;
 use crate::naming::is_alias;
@@ -47,10 +47,6 @@ impl Sender {
                 (peer, self.write_check(now, id, buffer)?, Contents::Check { peer, nonce })
             }
         };
-        self.counters.handshakes_sent += 1;
-        if let Some(peer) = self.peers.get_mut(&address) {
-            peer.counts.handshakes_sent += 1;
-        }
         let on_the_wire = buffer.len() + self.overhead(&via);
         self.pacer.charge(now, on_the_wire);
         self.hellos.on_sent(now, rank, on_the_wire);
@@ -80,6 +76,8 @@ impl Sender {
         let Opportunity { path, mut via, .. } =
             reply_on.unwrap_or_else(|| peer.paths.take_any_opportunity_of(first));
         let count = opening.on_sent(now, path);
+        self.counters.handshakes_sent += 1;
+        peer.counts.handshakes_sent += 1;
         // One that answers many at once gets no more OPENs meanwhile.
         let answers_in = peer.rtt.smoothed().filter(|_| opening.invitation.is_some());
         peer.liveness.on_hello_sent(now, answers_in.unwrap_or_default() * 4);
@@ -115,6 +113,7 @@ impl Sender {
         let peer = self.peers.get_mut(&id.peer)?;
         let session = peer.session.as_mut()?;
         let before = check.on_sent(now);
+        self.counters.handshakes_sent += 1;
         self.timers.set(Timer::Check(id), Some(now + check.wait(peer.rtt.rto())));
         let len = check.purpose.hello_len();
         check.credit = check.credit.saturating_sub(len);

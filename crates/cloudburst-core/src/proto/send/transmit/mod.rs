@@ -5,6 +5,7 @@ mod probe;
 mod train;
 
 pub(super) use self::probe::ProbeDue;
+use self::probe::begins_paused;
 use self::train::{Part, Train, TrainLimits};
 use super::hellos::CheckId;
 use super::{Outgoing, Quantum, Sender};
@@ -161,13 +162,12 @@ impl Sender {
     ) -> Option<Transmit> {
         let report = self.limit_train(now, id);
         let limits = self.train_limits();
-        let message = self.messages.get(&id)?;
-        if message.transfer.is_busy() || self.begins_paused(message) {
-            return self.transmit_pause_probe(now, id, buffer);
-        }
         let message = self.messages.get_mut(&id)?;
         let address = message.transfer.peer;
         let peer = self.peers.get_mut(&address)?;
+        if message.transfer.is_busy() || begins_paused(message, peer) {
+            return self.transmit_pause_probe(now, id, buffer);
+        }
         // Until it is known that the receiver is listening, packets of other messages take
         // precedence (Aeolus).
         let marking = marking_of(&self.config, message);
@@ -215,6 +215,14 @@ impl Sender {
         report
     }
 
+    /// Remembers that the last train has packets of a message, in case the host does not take it.
+    fn remember_part(&mut self, id: MessageId) {
+        if self.parts_sent.len() == MAX_PARTS {
+            self.parts_sent.pop_front();
+        }
+        self.parts_sent.push_back((self.trains, id));
+    }
+
     /// How long a train may be: what one system call carries, and no more than the link sends
     /// within [`QUANTUM_TIME`].
     fn train_limits(&self) -> TrainLimits {
@@ -227,10 +235,11 @@ impl Sender {
     fn next_part(&mut self, peer: SocketAddr, train: &mut Train) -> Option<(MessageId, Part)> {
         let messages = &self.messages;
         let config = &self.config;
+        let to = self.peers.get(&peer)?;
         let fits = |id: &MessageId| {
             messages.get(id).is_some_and(|message| {
                 message.transfer.peer == peer
-                    && !self.begins_paused(message)
+                    && !begins_paused(message, to)
                     && marking_of(config, message) == train.marking
                     && train.fits(message)
             })
@@ -264,10 +273,7 @@ impl Sender {
         if message.transfer.vanishes() {
             self.watch_vanishing(now, id);
         }
-        if self.parts_sent.len() == MAX_PARTS {
-            self.parts_sent.pop_front();
-        }
-        self.parts_sent.push_back((self.trains, id));
+        self.remember_part(id);
         self.reschedule(id);
         Some(wakes_peer)
     }

@@ -4,6 +4,7 @@
 use crate::id::{MessageId, PathId};
 use crate::path::{Opportunity, Via};
 use crate::proto::observe::{Observation, emit};
+use crate::proto::send::peer::Peer;
 use crate::proto::send::{Outgoing, Sender, ends_call};
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
@@ -17,6 +18,12 @@ pub(in crate::proto::send) struct ProbeDue {
     /// The path and the route of those packets.
     pub(super) path: PathId,
     pub(super) via: Via,
+}
+
+/// Whether a message to `peer` begins with a probe, because others wait until the peer has capacity.
+// Its symbols would be refused as well. Responses and withdrawals never wait for the application.
+pub(super) fn begins_paused(Outgoing { source, transfer }: &Outgoing, peer: &Peer) -> bool {
+    !peer.paused.is_empty() && transfer.is_unbegun() && !ends_call(source.role)
 }
 
 impl Sender {
@@ -37,14 +44,6 @@ impl Sender {
         None
     }
 
-    /// Whether a message begins with a probe, because others wait until its peer has capacity.
-    // Its symbols would be refused as well. Responses and withdrawals never wait for the application.
-    pub(super) fn begins_paused(&self, Outgoing { source, transfer }: &Outgoing) -> bool {
-        transfer.is_unbegun()
-            && !ends_call(source.role)
-            && self.peers.get(&transfer.peer).is_some_and(|peer| !peer.paused.is_empty())
-    }
-
     /// Writes the probe of a paused message. Nothing else of it is sent.
     pub(super) fn transmit_pause_probe(
         &mut self,
@@ -61,7 +60,10 @@ impl Sender {
             peer.paused.insert(id);
         }
         let block = transfer.take_probe();
+        self.trains += 1;
+        transfer.last_train = self.trains;
         let Opportunity { path, via, .. } = peer.paths.take_any_opportunity(1);
+        self.remember_part(id);
         let due = block.map(|block| ProbeDue { message: id, block, path, via });
         let sent = due.and_then(|due| self.transmit_probe(now, due, buffer));
         self.reschedule(id);
