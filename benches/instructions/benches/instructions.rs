@@ -144,8 +144,9 @@ mod pair {
     pub(super) type Batch = (Transmit, Vec<u8>);
 
     pub(super) struct Pair {
-        sender: Transceiver,
-        receiver: Transceiver,
+        // Boxed, because each benchmark moves a pair, which is large.
+        sender: Box<Transceiver>,
+        receiver: Box<Transceiver>,
         now: Instant,
         /// The buffer for batches that are not kept.
         buffer: Vec<u8>,
@@ -167,8 +168,8 @@ mod pair {
                 let security = Security::pre_shared([7; 32]);
                 let seed = Seed::new([host; 32]);
                 let paths = Box::new(Egresses(PATHS));
-                Transceiver::new(config, ports, &security, seed, paths)
-                    .expect("the configuration is in range")
+                let endpoint = Transceiver::new(config, ports, &security, seed, paths);
+                Box::new(endpoint.expect("the configuration is in range"))
             });
             Self {
                 sender,
@@ -212,12 +213,12 @@ mod pair {
             self.send(bytes);
             loop {
                 self.now += STEP;
-                exchange(self.now, (&mut self.sender, 1), &mut self.receiver, &mut self.buffer);
+                exchange(self.now, (&mut *self.sender, 1), &mut *self.receiver, &mut self.buffer);
                 while self.receiver.poll_event().is_some() {}
                 if let Some(message) = self.receiver.recv() {
                     assert_eq!(message.bytes.len(), len);
                 }
-                exchange(self.now, (&mut self.receiver, 2), &mut self.sender, &mut self.buffer);
+                exchange(self.now, (&mut *self.receiver, 2), &mut *self.sender, &mut self.buffer);
                 while let Some(event) = self.sender.poll_event() {
                     if let Event::Ended(_, outcome) = event {
                         assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");

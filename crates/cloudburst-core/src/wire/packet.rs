@@ -171,6 +171,7 @@ impl Prefix {
         packet.get(4..)?.first_chunk().map(|bytes| SessionId(u32::from_be_bytes(*bytes)))
     }
 
+    #[inline]
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, WireError> {
         let first = cursor.take(1)?;
         let kind = Kind::of(first)?;

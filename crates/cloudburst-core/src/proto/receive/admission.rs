@@ -3,6 +3,7 @@
 use super::Receiver;
 use super::peers::{Host, Peer, Waiter};
 use super::quota::{PeerKey, Usage};
+use crate::config::Limits;
 use crate::id::{MessageId, SessionId};
 use crate::proto::indexed::Indexed;
 use crate::proto::limits::{
@@ -104,21 +105,36 @@ fn first<K: Copy + Eq + Hash + Ord, T>(
     None
 }
 
+/// Whether one more message of a role may wait for the application beside what its peer, its host, and
+/// all hold.
+fn fits_backlog(limits: &Limits, role: Role, [peer, host, all]: [&Usage; 3]) -> bool {
+    let fits = |usage: &Usage, limit: usize| {
+        let backlog = usage.backlog[role as usize];
+        backlog == 0 || backlog < limit
+    };
+    let own = limits.decode_bytes_per_peer / BACKLOG_SHARE;
+    let shared = limits.decode_bytes / BACKLOG_SHARE;
+    let others = all.backlog[role as usize] - host.backlog[role as usize];
+    fits(peer, own) && fits(host, share(shared, others)) && fits(all, shared)
+}
+
 impl Receiver {
     /// Whether a message may begin. One that is refused for lack of memory waits for it from now on.
     pub(super) fn admit(&mut self, now: Instant, candidate: &Candidate) -> bool {
         let key = candidate.peer;
-        if !self.has_backlog_capacity(&key, candidate.role) {
-            return false;
-        }
         let hosts = &mut self.hosts;
         let of_all = first(&mut self.admission_queue, |host| {
             let host = hosts.get_mut(&host)?;
             Some((host.first_waiter(now)?.0, host.usage.memory))
         });
+        // This is done for each message, so its host and its peer are looked up once.
         let Some(host) = self.hosts.get_mut(&key.host()) else { return false };
         let of_host = host.first_waiter(now);
-        let Some(peer) = host.peers.get(&key) else { return false };
+        let Some(peer) = host.peers.get_mut(&key) else { return false };
+        let limits = &self.config.limits;
+        if !fits_backlog(limits, candidate.role, [&peer.usage, &host.usage, &self.usage]) {
+            return false;
+        }
         // Nothing is kept from those who hold less than the peer or the host of the waiter.
         let kept = |waiter: Option<(Waiter, usize)>, at: usize, holds: usize, begun: u64| {
             let (waiter, _) = waiter.filter(|&(_, others)| holds >= others)?;
@@ -131,10 +147,10 @@ impl Receiver {
         let many = peer.usage.endings > MODEST_ENDINGS;
         let taken =
             |usage: &Usage| usage.memory + if many { usage.endings * ENDING_BYTES } else { 0 };
-        let all = self.config.limits.decode_bytes;
+        let all = limits.decode_bytes;
         let of_host = share(all, taken(&self.usage) - taken(&host.usage));
         let of_peer = share(of_host, taken(&host.usage) - taken(&peer.usage));
-        let own = self.config.limits.decode_bytes_per_peer;
+        let own = limits.decode_bytes_per_peer;
         let fits = |usage, limit, counts_endings, kept: Option<usize>| {
             Quota::new(usage, limit, counts_endings, kept.unwrap_or(0)).fits(candidate)
         };
@@ -142,39 +158,13 @@ impl Receiver {
             fits(peer.usage, own, true, kept_own) && fits(peer.usage, of_peer, many, kept_own);
         let has_host = fits(host.usage, of_host, many, kept_host);
         let has_shared = fits(self.usage, all, many, kept_all);
-        let fits = has_own && has_host && has_shared;
-        if fits {
-            self.on_admitted(candidate);
-        } else {
+        if !(has_own && has_host && has_shared) {
             self.on_refused(now, candidate, has_host, has_shared);
+            return false;
         }
-        fits
-    }
-
-    /// Whether more messages of a role may wait for the application. Each role has a share, so that
-    /// a role whose messages are not taken leaves capacity for the others. The share does not depend on
-    /// a message's length, because short messages must not overtake long ones.
-    pub(super) fn has_backlog_capacity(&self, key: &PeerKey, role: Role) -> bool {
-        let fits = |usage: &Usage, limit: usize| {
-            let backlog = usage.backlog[role as usize];
-            backlog == 0 || backlog < limit
-        };
-        let own = self.config.limits.decode_bytes_per_peer / BACKLOG_SHARE;
-        let all = self.config.limits.decode_bytes / BACKLOG_SHARE;
-        let Some(host) = self.hosts.get(&key.host()) else { return true };
-        let others = self.usage.backlog[role as usize] - host.usage.backlog[role as usize];
-        host.peers.get(key).is_none_or(|peer| fits(&peer.usage, own))
-            && fits(&host.usage, share(all, others))
-            && fits(&self.usage, all)
-    }
-
-    /// Handles the admission of a message: it stops waiting, and overtakes those that wait.
-    fn on_admitted(&mut self, candidate: &Candidate) {
+        // It stops waiting, and overtakes those that wait.
         self.begun += 1;
-        let key = candidate.peer;
-        let Some(host) = self.hosts.get_mut(&key.host()) else { return };
         host.begun += 1;
-        let Some(peer) = host.peers.get_mut(&key) else { return };
         peer.begun += 1;
         if peer.waiter.take_if(|waiter| waiter.is(candidate)).is_some() {
             host.admission_queue.remove(key);
@@ -184,6 +174,18 @@ impl Receiver {
                 self.admission_queue.push_back(key.host());
             }
         }
+        true
+    }
+
+    /// Whether more messages of a role may wait for the application. Each role has a share, so that
+    /// a role whose messages are not taken leaves capacity for the others. The share does not depend on
+    /// a message's length, because short messages must not overtake long ones.
+    pub(super) fn has_backlog_capacity(&self, key: &PeerKey, role: Role) -> bool {
+        let host = self.hosts.get(&key.host());
+        let holders = host.and_then(|host| Some((&host.peers.get(key)?.usage, &host.usage)));
+        holders.is_none_or(|(peer, host)| {
+            fits_backlog(&self.config.limits, role, [peer, host, &self.usage])
+        })
     }
 
     /// Handles a refusal for lack of capacity. One message of each peer waits: the oldest refused one

@@ -66,8 +66,10 @@ impl Inbox {
 
     pub(super) fn pop(&mut self) -> Option<Message> {
         let message = self.next.take()?;
-        self.next = self.queues.pop();
         self.len -= 1;
+        if self.len > 0 {
+            self.next = self.queues.pop();
+        }
         self.bytes -= message.bytes.len();
         Some(message)
     }

@@ -121,6 +121,7 @@ impl Incoming {
 
     /// Compares a packet with the first one of the message. Returns `None` if they contradict each
     /// other in more than the symbol size.
+    #[inline]
     pub(super) fn cut_of(&self, prefix: &Prefix, header: &SymbolHeader) -> Option<Cut> {
         let agrees = (self.role, self.pulled) == (prefix.role, prefix.pulled)
             && header.length as usize == self.layout.length()

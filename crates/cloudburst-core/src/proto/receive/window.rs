@@ -63,6 +63,7 @@ impl Window {
     }
 
     /// A message of which symbols are missing.
+    #[inline]
     pub(super) fn receiving(&mut self, id: MessageId) -> Option<&mut Incoming> {
         self.receiving.get_mut(&id)
     }
