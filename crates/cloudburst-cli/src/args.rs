@@ -258,7 +258,8 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
     pub dscp: Option<u8>,
 
-    /// The link's capacity in bits per second, such as 100M or 10G; auto is what the interface reports
+    /// The link's capacity in bits per second, such as 100M or 10G; auto is what the interface reports if it
+    /// is hardware, and unknown otherwise
     #[arg(long, value_name = "BITS", default_value = "auto")]
     pub capacity: Capacity,
 

@@ -83,8 +83,8 @@
 //! | span `send`, debug | from the call that sends to the end of the send | `peer`, `bytes`, `id`, `outcome` |
 //! | debug | `message received`: it is in the application's queue | `peer`, `id`, `bytes` |
 //! | debug | a session opened, an idle peer forgotten, an error of a socket, no GSO | |
-//! | info | an endpoint opened, the interface's speed, a reloaded path file | |
-//! | warn | conditions that the operator should fix: small buffers, packets with another DSCP, an unknown link speed, an invalid path file, a qlog file that cannot be written, a thread that does not start | |
+//! | info | an endpoint opened, a reloaded path file | |
+//! | warn | conditions that the operator should fix: small buffers, packets with another DSCP, a fixed rate on a link of unknown speed, an invalid path file, a qlog file that cannot be written, a thread that does not start | |
 //! | warn | a handler or service failed, its response was too long, its caller refused the response, or it was dropped at the shutdown | `peer`, `error` or `rejection` |
 //! | error | a handler, a callback, or the destructor of a payload panicked | `peer` of a handler |
 //!
@@ -99,8 +99,8 @@
 //! Packets carry the DSCP of [`Fabric::dscps`] (default [`DEFAULT_DSCP`]), and ECN bits 00 unless
 //! [`Fabric::ecn`] says otherwise. Switches should give that DSCP a shallow queue of its own.
 //! DSCPs and ECN marks of arriving packets are counted ([`IoCounters`]), and the first foreign DSCP is logged
-//! as a warning. An endpoint sends no faster than its `capacity`, by default the speed that the interface
-//! reports.
+//! as a warning. An endpoint sends no faster than its [`capacity`](Config::capacity), and adapts its rate where
+//! that is unknown.
 //!
 //! # Features
 //!

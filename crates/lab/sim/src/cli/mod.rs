@@ -27,7 +27,7 @@ To spread a run over processes, machines or a batch system, give each shard its 
   seq 8 | xargs -P 8 -I{} cbrst-sim run all -q --jobs 1 --shard {}/8 --out part{}
   cbrst-sim merge simulation part*
 In a Slurm array (--array=1-64) the shard is $SLURM_ARRAY_TASK_ID/64; in a Kubernetes indexed Job
-with 64 completions it is $((JOB_COMPLETION_INDEX + 1))/64. See crates/lab/docs/simulator.md.
+with 64 completions it is $((JOB_COMPLETION_INDEX + 1))/64.
 
 To trace a few flows packet by packet:
   cbrst-sim trace 0:143:87600
