@@ -83,7 +83,8 @@ pub struct Config {
     pub capacity: Capacity,
     /// The share of the capacity that all messages together may use, and whether it adapts to what the network
     /// carries. At least 8,000 bits per second. Default [`Rate::Auto`]: all of it, adaptive where the capacity
-    /// is unknown or the fabric is shared ([`Fabric::cloud`]); in an oversubscribed fabric, set the inverse of the ratio, such as 0.5 at 2:1.
+    /// is unknown or the fabric is shared ([`Fabric::cloud`]); in an oversubscribed fabric, set the inverse of
+    /// the ratio, such as 0.5 at 2:1.
     pub rate: Rate,
     /// The order in which packets visit the paths to a peer, from a random start for each peer.
     /// Default round robin. Digit reversal keeps queues shorter where paths share links below the
