@@ -46,6 +46,10 @@ pub struct Options {
     /// The milliseconds within which messages, calls, connects and replies must end, unless `cbrst_with` says
     /// otherwise. 0: 10,000.
     pub deadline_ms: u64,
+    /// The milliseconds in which each socket sends at least one packet to each peer with a session, so that a translator
+    /// (NAT) or a firewall in between does not forget it: half of the time after which it does. Less than 1,000 counts
+    /// as 1,000. 0: never.
+    pub keep_alive_ms: u64,
 }
 
 /// A handle of an endpoint, with its own settings. Free it with `cbrst_close`.
@@ -101,6 +105,9 @@ pub unsafe extern "C" fn cbrst_open(
         if let Some(paths) = paths {
             let paths: PathMap = paths.parse().map_err(|error| not_opened(&error))?;
             builder = builder.paths(paths);
+        }
+        if options.keep_alive_ms > 0 {
+            builder = builder.keep_alive(Duration::from_millis(options.keep_alive_ms));
         }
         let mut config = Config::default();
         if options.capacity > 0 {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define EXPECT(condition)                                                                         \
@@ -349,10 +350,16 @@ static void an_option_has_its_effect(cbrst_endpoint *endpoint)
     options = local_options();
     options.mtu = 600;
     options.fabric = "cloud";
+    options.keep_alive_ms = 1000;
     EXPECT(cbrst_local_address(endpoint, address, sizeof address) == CBRST_OK);
     EXPECT(cbrst_open(&options, &there) == CBRST_OK);
     EXPECT(cbrst_send(there, address, bytes, sizeof bytes) == CBRST_OK);
     EXPECT(counter(there, "sender.source_symbols") > sizeof bytes / 600);
+    uint64_t sent = counter(there, "sender.handshakes_sent");
+    for (int waited_ms = 0; counter(there, "sender.handshakes_sent") == sent; waited_ms += 50) {
+        EXPECT(waited_ms < 60000); // nothing keeps the session alive
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    }
     cbrst_message *message;
     EXPECT(cbrst_recv(endpoint, -1, &message) == CBRST_OK && cbrst_message_len(message) == sizeof bytes);
     cbrst_message_free(message);

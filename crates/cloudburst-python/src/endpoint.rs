@@ -101,6 +101,7 @@ impl Endpoint {
         fabric: Option<&str>,
         mtu: Option<usize>,
         deadline: Option<f64>,
+        keep_alive: Option<f64>,
         known_as: Vec<String>,
         also_accept: Vec<[u8; 32]>,
     ) -> PyResult<Self> {
@@ -109,6 +110,9 @@ impl Endpoint {
         if let Some(paths) = paths {
             let invalid = |error: PathMapError| PyValueError::new_err(error.to_string());
             builder = builder.paths(paths.parse::<PathMap>().map_err(invalid)?);
+        }
+        if let Some(keep_alive) = keep_alive {
+            builder = builder.keep_alive(seconds("keep_alive", keep_alive)?);
         }
         let mut config = Config::default();
         if let Some(capacity) = capacity {

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import unittest
 from typing import Any
 
@@ -145,6 +146,13 @@ class Settings(unittest.TestCase):
             with cloudburst.Endpoint(LOOPBACK, key=KEY, deadline=0.1) as one:
                 self.assertRaises(cloudburst.Timeout, one.connect, nobody())
                 self.assertRaises(cloudburst.Timeout, one.send, nobody(), b"")
+            with cloudburst.Endpoint(LOOPBACK, key=KEY, keep_alive=1.0) as one:
+                one.connect(other.local_address)
+                sent = one.counters()["sender.handshakes_sent"]
+                until = time.monotonic() + 60
+                while one.counters()["sender.handshakes_sent"] == sent:
+                    self.assertLess(time.monotonic(), until, "nothing keeps the session alive")
+                    time.sleep(0.05)
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
                 free.bind(("127.0.0.1", 0))
                 port = free.getsockname()[1]
@@ -318,6 +326,7 @@ class Errors(unittest.TestCase):
             {"key": KEY, "fabric": "aws"},
             {"key": KEY, "deadline": -1.0},
             {"key": KEY, "deadline": 0.0},
+            {"key": KEY, "keep_alive": -1.0},
         ]
         for arguments in unsound:
             with self.subTest(arguments), self.assertRaises(ValueError):

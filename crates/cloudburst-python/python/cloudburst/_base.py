@@ -24,6 +24,7 @@ class Base:
         fabric: str | None = None,
         mtu: int | None = None,
         deadline: float | None = None,
+        keep_alive: float | None = None,
         known_as: Iterable[str] = (),
         also_accept: Iterable[bytes] = (),
     ) -> None:
@@ -42,6 +43,9 @@ class Base:
             default 9,000.
         deadline: the seconds within which messages, calls, connects and replies must end that set no timeout. By
             default 10.
+        keep_alive: the seconds in which each socket sends at least one packet to each peer with a session, so that a
+            translator (NAT) or a firewall in between does not forget it: half of the time after which it does. Less
+            than 1 counts as 1. By default, never.
         known_as: the addresses that peers send to, if a device in between translates them.
         also_accept: keys that peers may begin with as well, while keys are being replaced: see set_security.
 
@@ -60,6 +64,7 @@ class Base:
             fabric=fabric,
             mtu=mtu,
             deadline=deadline,
+            keep_alive=keep_alive,
             known_as=list(known_as),
             also_accept=also_accept,
         )

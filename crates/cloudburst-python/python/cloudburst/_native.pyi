@@ -19,6 +19,7 @@ class Endpoint:
         fabric: str | None,
         mtu: int | None,
         deadline: float | None,
+        keep_alive: float | None,
         known_as: list[str],
         also_accept: list[bytes],
     ) -> Endpoint: ...
