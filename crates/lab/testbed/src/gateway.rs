@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::wire::End;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
 
 /// Two clients and a server, each on its own wire to one router, which forwards all packets until it
 /// is told to translate or filter. Its network namespaces have no names, as those of a
@@ -75,6 +76,22 @@ impl Gateway {
             "table ip source {{ chain out {{ type nat hook postrouting priority 100; \
              oifname server {how}; }}; }}"
         ))
+    }
+
+    /// Has the router forget after `time`, in whole seconds, between which ports no packet has passed.
+    ///
+    /// # Errors
+    ///
+    /// As [`up`](Self::up).
+    pub fn forget_after(&self, time: Duration) -> Result<(), Error> {
+        // The second is that of exchanges with packets in both directions.
+        let set = self.router.run(move || {
+            ["udp_timeout", "udp_timeout_stream"].into_iter().try_for_each(|name| {
+                let file = format!("/proc/sys/net/netfilter/nf_conntrack_{name}");
+                fs::write(file, time.as_secs().to_string())
+            })
+        });
+        set.map_err(Error::io("nf_conntrack_udp_timeout"))
     }
 
     /// Forwards to `to` the packets that clients send to UDP port `port` of [`INSIDE`](Self::INSIDE).

@@ -5,7 +5,7 @@ use super::rig::{
 };
 use crate::Test;
 use crate::common::bytes;
-use cloudburst_net::Endpoint;
+use cloudburst_net::{Builder, Endpoint};
 use cloudburst_testbed::{End, Gateway};
 use libtest_mimic::Failed;
 use std::thread;
@@ -26,6 +26,17 @@ pub(crate) fn tests() -> Vec<Test> {
         }),
         Test::new("a_translator_gets_another_address_during_a_call", || {
             translator_changes("10.9.3.9")
+        }),
+        Test::new("keep_alive_has_a_translator_remember_a_caller_that_waits", || {
+            let took = response_after_silence(|on| on.keep_alive(Duration::from_secs(1)))?;
+            assert!(took < MOVED, "{took:?}");
+            Ok(())
+        }),
+        Test::new("a_translator_forgets_a_caller_that_waits", || {
+            // Until the caller looks after its callee.
+            let took = response_after_silence(|on| on)?;
+            println!("without keep-alive, the response takes {took:?}");
+            Ok(())
         }),
     ]
 }
@@ -157,4 +168,30 @@ fn translator_changes(public: &str) -> Result<(), Failed> {
     })?;
     assert!(took < 2 * MOVED, "{took:?}");
     Ok(())
+}
+
+/// Has a handler take twice as long as a translator remembers the caller. Returns how long the response took from
+/// then on.
+fn response_after_silence(settings: impl FnOnce(Builder) -> Builder) -> Result<Duration, Failed> {
+    const REMEMBERS: Duration = Duration::from_secs(2);
+    let gateway = Gateway::up()?;
+    gateway.masquerade(true)?;
+    gateway.forget_after(REMEMBERS)?;
+    let caller = endpoint(&gateway.clients[0], "ecmp:4", settings)?;
+    let server = server(&gateway.server, "ecmp:4")?;
+    let to = server_address(&gateway);
+    answers_calls(&caller, &server, to)?;
+    thread::scope(|scope| {
+        let patient = || within(Duration::from_secs(10));
+        let call = scope.spawn(move || caller.call(to, "request").options(patient()).wait());
+        let request = server.recv_request().wait_for(SOON).ok_or("no request")??;
+        thread::sleep(2 * REMEMBERS);
+        let began_at = Instant::now();
+        let reply = request.reply(bytes(RESPONSE, 2)).options(patient()).wait();
+        let response = call.join().expect("it does not panic");
+        let response = response.map_err(|error| format!("the call: {error}"))?;
+        assert!(response == bytes(RESPONSE, 2), "another response of {} bytes", response.len());
+        reply.map_err(|error| format!("the response: {error}"))?;
+        Ok(began_at.elapsed())
+    })
 }
