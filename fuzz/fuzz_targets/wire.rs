@@ -1,4 +1,6 @@
 //! See `cloudburst_fuzz::wire`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| cloudburst_fuzz::wire(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    cloudburst_fuzz::wire(data);
+});
