@@ -1,5 +1,5 @@
-//! A peer that is away for longer than any backoff: what is sent meanwhile is bounded in rate, and
-//! whatever is still within its deadline goes out soon after the peer is back.
+//! A peer that is away for longer than any backoff, beyond what the table of [`outages`](crate::outages) shows: small
+//! packet caps, many messages, restarts, and a return by one path of many.
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::BurstPolicy;
@@ -54,30 +54,6 @@ fn assert_delivered_soon(pair: &mut Pair, id: MessageId, what: &str) {
 }
 
 #[test]
-fn a_message_within_its_deadline_goes_out_when_its_peer_is_back() {
-    for policy in POLICIES {
-        for length in [100, 5_000, 93_000] {
-            let mut pair = met(Setup::default());
-            leave(&mut pair, true);
-            let id = send(&mut pair, length, policy, 40);
-            pair.run_for(Duration::from_secs(25));
-            assert_delivered_soon(&mut pair, id, &format!("{policy:?}, {length} bytes"));
-        }
-    }
-}
-
-#[test]
-fn a_burst_until_stop_ends_when_its_peer_is_back() {
-    let mut setup = Setup::default();
-    setup.a.capacity = 10_000_000.into();
-    let mut pair = met(setup);
-    leave(&mut pair, true);
-    let id = send(&mut pair, 5_000, BurstPolicy::UntilStop, 10);
-    pair.run_for(Duration::from_secs(3));
-    assert_delivered_soon(&mut pair, id, "until STOP");
-}
-
-#[test]
 fn a_small_packet_cap_does_not_end_a_message_whose_peer_is_away() {
     for policy in POLICIES {
         let mut setup = Setup { paths: 16, ..Setup::default() };
@@ -127,7 +103,7 @@ fn a_peer_that_is_away_for_longer_than_a_session_is_believed_is_found_again() {
 
 #[test]
 fn a_peer_that_is_away_gets_few_packets_however_long_and_whatever_waits() {
-    for (messages, length) in [(1, 100), (1, 93_000), (100, 5_000)] {
+    for (messages, length) in [(1, 93_000), (100, 5_000)] {
         for policy in POLICIES {
             let mut pair = met(Setup::default());
             leave(&mut pair, true);
@@ -164,20 +140,6 @@ fn a_restart_during_an_outage_is_found_out_soon_after_it() {
     assert!(took < SOON, "{took:?}");
     assert_delivered_soon(&mut pair, after, "sent after the restart");
     assert_eq!(pair.b.inbox.len(), 1);
-}
-
-#[test]
-fn a_stop_that_is_lost_for_long_still_arrives_and_delivers_once() {
-    for policy in POLICIES {
-        let mut pair = met(Setup::default());
-        let lost = LinkConfig { loss: Loss::Independent(1.0), ..Setup::default().link };
-        pair.set_links(Side::B, None, &lost);
-        let id = send(&mut pair, 5_000, policy, 40);
-        pair.run_for(Duration::from_secs(25));
-        assert_eq!(pair.b.inbox.len(), 2, "{policy:?}: it arrived");
-        assert_delivered_soon(&mut pair, id, &format!("{policy:?}"));
-        assert_eq!(pair.b.inbox.len(), 2, "{policy:?}: once");
-    }
 }
 
 #[test]

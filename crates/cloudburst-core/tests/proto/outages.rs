@@ -13,8 +13,9 @@ const MILLIS: [u64; 7] = [100, 1_000, 5_000, 15_000, 25_000, 60_000, 150_000];
 const SOME_MILLIS: [u64; 3] = [100, 1_000, 25_000];
 const SIZES: [usize; 4] = [100, 5_000, 93_000, 1_000_000];
 const PATHS: [u16; 3] = [1, 4, 16];
-const POLICIES: [BurstPolicy; 3] = [
+const POLICIES: [BurstPolicy; 4] = [
     BurstPolicy::Budgeted { margin: 1.0 / 16.0 },
+    BurstPolicy::Budgeted { margin: 0.0 },
     BurstPolicy::Oblivious,
     BurstPolicy::Pulled { window: None },
 ];
