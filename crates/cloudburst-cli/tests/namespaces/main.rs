@@ -40,8 +40,8 @@ fn main() {
         ("messages_arrive_once_at_5_percent_loss", || messages(5, 5_000)),
         ("a_file_of_100_mb_arrives_byte_for_byte_at_5_percent_loss", lossy::file),
         (
-            "the_limits_of_clouds_leave_tcp_its_share",
-            cloud::flows_are_capped_and_so_are_packets_of_hosts,
+            "in_clouds_tcp_keeps_its_share_of_capped_flows_and_some_of_capped_packets",
+            cloud::tcp_keeps_its_share_of_capped_flows_and_some_of_capped_packets,
         ),
         ("a_tcp_flow_beside_cbrst_send_keeps_its_share", shared::a_tcp_flow_keeps_its_share),
         ("the_doctor_reports_no_problem_with_a_router", doctor::of_a_router),

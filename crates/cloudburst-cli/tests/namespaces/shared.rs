@@ -1,12 +1,12 @@
 //! `cbrst-send` and TCP flows on a link that is slower than its interface claims.
 
-use cloudburst_testbed::{End, Star};
+use crate::common::{RECV, Running, command, listening, sender};
+use cloudburst_testbed::Star;
 use libtest_mimic::Failed;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -69,20 +69,6 @@ pub(crate) fn rate_of(bytes: impl Fn() -> u64, time: Duration) -> f64 {
     (bytes() - before) as f64 * 8.0 / time.as_secs_f64()
 }
 
-/// Ends a program when dropped.
-struct Program(Child);
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start(end: &End, mut command: Command) -> Result<Program, Failed> {
-    Ok(Program(end.run(move || command.spawn())?))
-}
-
 /// Bytes that have left the queue of the router, and packets that it has dropped.
 pub(crate) fn passed(star: &Star) -> Result<(u64, u64), Failed> {
     let text = star.router.command("tc", &format!("-s qdisc show dev {} root", Star::port(2)))?;
@@ -96,7 +82,7 @@ pub(crate) fn passed(star: &Star) -> Result<(u64, u64), Failed> {
 
 /// A transfer by the programs from the first host to the second, under way until it is dropped.
 pub(crate) struct Transfer {
-    _programs: [Program; 2],
+    _programs: [Running; 2],
     _directory: tempfile::TempDir,
 }
 
@@ -108,19 +94,13 @@ impl Transfer {
         let out = directory.path().join("out");
         fs::create_dir(&out)?;
         File::create(&source)?.set_len(200_000_000)?;
-        let key = directory.path().join("key");
-        fs::write(&key, "07".repeat(32))?;
-        let listen = SocketAddr::from((star.hosts[1].address(), 7000)).to_string();
-        let mut recv = Command::new(env!("CARGO_BIN_EXE_cbrst-recv"));
-        recv.args(["--listen", &listen, "--once", "--out"]).arg(&out).args(of_both);
-        recv.arg("--key-file").arg(&key).stdin(Stdio::null()).stderr(Stdio::piped());
-        let mut receiver = start(&star.hosts[1], recv)?;
-        let mut status = BufReader::new(receiver.0.stderr.take().ok_or("no standard error")?);
-        status.read_line(&mut String::new())?;
-        let mut send = Command::new(env!("CARGO_BIN_EXE_cbrst-send"));
-        send.arg("--quiet").args(options).args(of_both).arg("--key-file").arg(&key);
-        send.arg(&listen).arg(&source).stdin(Stdio::null());
-        let sender = start(&star.hosts[0], send)?;
+        let listen = format!("{}:7000", star.hosts[1].address());
+        let mut recv = command(RECV, &["--once", "--listen", &listen, "--out"]);
+        recv.arg(&out).args(of_both);
+        let (receiver, addr, key) = listening(star.hosts[1].run(move || Running::start(&mut recv)));
+        let options = [&["--quiet"], options, of_both].concat();
+        let mut send = sender(&addr, &key, &options, &[&source]);
+        let sender = star.hosts[0].run(move || Running::start(&mut send));
         Ok(Self { _programs: [sender, receiver], _directory: directory })
     }
 }
