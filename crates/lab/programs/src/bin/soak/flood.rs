@@ -43,8 +43,7 @@ impl Flood {
             let mut random = SplitMix64::new(seed);
             let mut captured: Vec<Vec<u8>> = Vec::new();
             while !until.load(Relaxed) {
-                let arrived = capture.packets().unwrap_or_default();
-                let mut to_target = arrived;
+                let mut to_target = capture.packets().unwrap_or_default();
                 to_target.retain(|packet| is_to(packet, target));
                 // Senders leave the checksum to their interface: it is not there yet.
                 to_target.iter_mut().for_each(|packet| packet[26..28].fill(0));

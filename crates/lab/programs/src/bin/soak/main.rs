@@ -15,7 +15,7 @@
 //! lack of time though nothing was done to either end for longer than `--patience`; a process that ends by itself or
 //! not in order, or whose memory, descriptors or threads grow. What is known of the message is printed, with the
 //! faults at the time. The faults and the load of each process follow from the seed; what the kernel does does not.
-//! The status is 0 if there is no violation and every fault took effect.
+//! The status is 0 if there is no violation, applications took messages, and every kind of fault fired and took effect.
 //!
 //! | file | role |
 //! |---|---|
@@ -119,10 +119,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     let clients = ROLES.iter().filter(|role| !role.serves).count() as u32;
     let patience = Duration::from_secs_f64(args.patience);
     let mut nodes = Nodes::up(directory.path(), args.rate / clients, patience)?;
-    let mut kinds = args.kinds()?;
-    if !nodes.has_clock() {
-        kinds.retain(|kind| *kind != faults::Kind::StillClock);
-    }
+    let kinds = args.kinds(nodes.has_clock())?;
     let longest = LONGEST.min(lasts / 12);
     let every = args.every.unwrap_or((lasts.as_secs_f64() / (2 * kinds.len()) as f64).min(4.0));
     let mut faults = Faults::new(args.seed, kinds, longest);
@@ -135,22 +132,21 @@ fn run(args: &Args) -> Result<(), Failure> {
     for role in ROLES {
         nodes.start(role.node)?;
     }
-    let done = play(&mut nodes, &mut faults, (lasts, every, args.seed), &interrupted);
-    let finished = match done {
-        Ok(()) => finish(&mut nodes, &mut faults, &interrupted),
-        failed => failed,
-    };
+    let finished = play(&mut nodes, &mut faults, lasts, every, args.seed, &interrupted)
+        .and_then(|()| finish(&mut nodes, &mut faults, &interrupted));
     nodes.kill_all();
     finished?;
-    let without_effect = report(&nodes, &faults);
-    let violations = nodes.checker().violations + without_effect;
-    if violations > 0 { Err(Failure::Violated(violations)) } else { Ok(()) }
+    match report(&nodes, &faults) {
+        0 => Ok(()),
+        problems => Err(Failure::Violated(problems)),
+    }
 }
 
 impl Args {
-    fn kinds(&self) -> Result<Vec<faults::Kind>, Failure> {
+    fn kinds(&self, has_clock: bool) -> Result<Vec<faults::Kind>, Failure> {
         if self.faults.is_empty() {
-            return Ok(KINDS.map(|(kind, ..)| kind).into());
+            let all = KINDS.iter().map(|(kind, ..)| *kind);
+            return Ok(all.filter(|kind| has_clock || *kind != faults::Kind::StillClock).collect());
         }
         let named = |name: &String| {
             let found = KINDS.iter().find(|(_, known, _)| known == name);
@@ -167,7 +163,9 @@ impl Args {
 fn play(
     nodes: &mut Nodes,
     faults: &mut Faults,
-    (lasts, every, seed): (Duration, f64, u64),
+    lasts: Duration,
+    every: f64,
+    seed: u64,
     interrupted: &AtomicBool,
 ) -> Result<(), Failure> {
     let mut random = SplitMix64::new(seed ^ 1);
@@ -188,9 +186,9 @@ fn play(
         if start.elapsed() >= sampled + SAMPLE {
             sampled = start.elapsed();
             nodes.sample_memory();
-            let checker = nodes.checker();
-            let (begun, taken) = checker.messages();
             if sampled.as_secs().is_multiple_of(60) {
+                let checker = nodes.checker();
+                let (begun, taken) = checker.messages();
                 let violations = checker.violations;
                 println!(
                     "soak: {} s, {begun} begun, {taken} taken, {violations} violations",
@@ -205,7 +203,6 @@ fn play(
 
 /// Ends all faults, lets clients finish, and then servers.
 fn finish(nodes: &mut Nodes, faults: &mut Faults, interrupted: &AtomicBool) -> Result<(), Failure> {
-    faults.end_due(nodes, true)?;
     while !faults.is_quiet() {
         faults.end_due(nodes, true)?;
         thread::sleep(TICK);
@@ -239,19 +236,27 @@ fn finish(nodes: &mut Nodes, faults: &mut Faults, interrupted: &AtomicBool) -> R
     Ok(faults.finish(nodes)?)
 }
 
-/// Prints tables. Returns the number of kinds of faults that fired and had no effect.
+/// Prints tables. Returns the number of violations, and of things that were to happen and did not.
 fn report(nodes: &Nodes, faults: &Faults) -> u64 {
     let checker = nodes.checker();
     checker.print();
     println!("\n| fault | fired | effect |\n|---|---|---|");
-    let mut without = 0;
+    let mut missing = Vec::new();
+    if checker.messages().1 == 0 {
+        missing.push("no application took a message".to_owned());
+    }
     for (name, effect, count) in faults.counts() {
         let faults::Count { fired, evidence } = count;
         println!("| {name} | {fired} | {evidence} {effect} |");
-        without += u64::from(fired > 0 && evidence == 0);
+        if fired == 0 {
+            missing.push(format!("{name} never fired"));
+        } else if evidence == 0 {
+            missing.push(format!("{name} had no effect"));
+        }
     }
     let junk = checker.counted("junk dropped");
     let replays = checker.counted("replays dropped");
     println!("| | | {junk} packets of junk and {replays} replays dropped by endpoints |");
-    without
+    missing.iter().for_each(|what| eprintln!("soak: {what}"));
+    checker.violations + missing.len() as u64
 }

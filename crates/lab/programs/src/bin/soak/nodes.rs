@@ -66,8 +66,8 @@ pub struct Process {
 #[derive(Debug)]
 pub struct Nodes {
     pub star: Star,
-    pub checker: Arc<Mutex<Checker>>,
-    pub processes: Vec<Vec<Process>>,
+    checker: Arc<Mutex<Checker>>,
+    processes: Vec<Vec<Process>>,
     directory: PathBuf,
     preload: Option<PathBuf>,
     began: Instant,
