@@ -82,7 +82,13 @@ impl Transceiver {
     }
 
     fn on_departed(&mut self, now: Instant, departure: Departure) {
-        let queued = self.receiver.withdraw_all(departure.peer, departure.incarnation);
+        let Departure { peer, incarnation, may_answer, .. } = departure;
+        let queued = self.receiver.withdraw_all(peer, incarnation);
+        if let Some(incarnation) = incarnation
+            && !may_answer
+        {
+            self.receiver.forget_soon(now, peer, incarnation);
+        }
         self.calls.on_departed(now, departure, queued);
     }
 

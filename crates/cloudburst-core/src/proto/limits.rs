@@ -34,9 +34,10 @@ const _: () =
 /// How many handshakes are remembered, confirmed ones included. Only holders of a key can push out
 /// those of others.
 pub(super) const MAX_HALF_OPEN: usize = if cfg!(feature = "small-limits") { 8 } else { 4096 };
-/// Idle time after which a receiver forgets a session. A sender relies on the session for
-/// [`STALE_AFTER`], and then checks within [`HANDSHAKE_FOR`] whether it is still held.
-pub(super) const IDLE_AFTER: Duration = Duration::from_secs(155);
+/// Idle time after which a receiver forgets a session, and a sender a peer. A sender relies on the session
+/// for [`STALE_AFTER`], and then checks within [`HANDSHAKE_FOR`] whether it is still held. With the session,
+/// a receiver forgets how its messages ended, so messages survive outages that are shorter.
+pub(super) const IDLE_AFTER: Duration = Duration::from_secs(600);
 const _: () = assert!(STALE_AFTER.as_secs() + HANDSHAKE_FOR.as_secs() <= IDLE_AFTER.as_secs());
 
 /// Pending answers to handshakes, divided among the addresses that the handshakes came from.

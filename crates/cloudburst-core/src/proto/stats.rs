@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 
 /// Traffic between this endpoint and one peer.
 ///
-/// An idle peer is forgotten when another needs its place (`Limits::max_peers`), and by the
-/// receiving half when nothing has arrived from it for 155 s. If it returns, its counts start from
-/// zero. The endpoint's own counters never decrease.
+/// A peer is forgotten when nothing has been heard from it for ten minutes, half a minute after it has left,
+/// and, if it is idle, when another needs its place (`Limits::max_peers`). If it returns, its counts start
+/// from zero. The endpoint's own counters never decrease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeerStats {

@@ -115,7 +115,7 @@ impl Transceiver {
     /// The handshake is the one that a message would begin. A connect ends once the peer is known
     /// to hold the session: immediately if it is and the peer has been heard from recently. It
     /// counts against [`Limits::send_messages`](crate::config::Limits::send_messages). An idle
-    /// session is checked before use after 30 s, and forgotten by the peer after 155 s.
+    /// session is checked before use after 30 s, and forgotten by the peer after ten minutes.
     ///
     /// # Errors
     ///
@@ -269,6 +269,10 @@ impl Transceiver {
         self.sender.handle_timeout(now);
         self.relay_addresses(now);
         self.receiver.handle_timeout(now);
+        self.receiver.forget_idle_sessions(now, |peer, incarnation| {
+            self.sender.last_heard(peer, incarnation)
+        });
+        self.sender.forget_idle_peers(now, |peer| self.receiver.holds(peer));
         self.calls.handle_timeout(now);
         self.watch(now);
     }

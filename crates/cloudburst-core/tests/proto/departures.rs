@@ -82,6 +82,27 @@ fn short_calls_cost_no_packet_more() {
 }
 
 #[test]
+fn a_peer_that_has_left_or_died_is_forgotten() {
+    for (leaves, soon) in [(true, 31), (false, 601)] {
+        let mut pair = Pair::new(Setup::default());
+        pair.run_for(Duration::from_secs(1_000));
+        pair.deliver("a message");
+        if leaves {
+            pair.b.endpoint.stop(pair.now);
+        } else {
+            (0..4).for_each(|path| pair.set_down(path, true));
+        }
+        pair.run_for(Duration::from_secs(soon));
+        check_invariants(&pair);
+        assert!(pair.a.endpoint.peers().is_empty(), "{leaves}");
+        // It also has a session of A, which may have been forgotten later.
+        pair.run_for(Duration::from_secs(1_210 - soon));
+        assert!(pair.b.endpoint.peers().is_empty(), "{leaves}");
+        assert!(pair.b.endpoint.poll_timeout().is_none(), "nothing is left to do");
+    }
+}
+
+#[test]
 fn a_handler_ends_when_its_caller_dies() {
     let mut pair = Pair::new(Setup::default());
     held(&mut pair);

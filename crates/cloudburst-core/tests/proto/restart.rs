@@ -79,7 +79,7 @@ fn a_replayed_handshake_brings_no_old_keys_back() {
     pair.tap = Some(Vec::new());
     pair.deliver(message(3_000, 1));
     let old = pair.tap.take().unwrap();
-    pair.run_for(Duration::from_secs(200));
+    pair.run_for(Duration::from_secs(700));
     for (side, via, packet) in old.into_iter().filter(|(side, ..)| *side == Side::A) {
         let mut packet = packet;
         let via =

@@ -39,7 +39,7 @@ fn no_message_is_lost_whenever_keys_change_during_a_handshake() {
                 // A session under the next keys, whatever is under way in the present one.
                 if step == 1 {
                     pair.settle();
-                    pair.run_for(Duration::from_secs(200));
+                    pair.run_for(Duration::from_secs(700));
                 }
             }
             pair.settle();

@@ -4,14 +4,15 @@ use super::Receiver;
 use super::peers::SEARCH_LIMIT;
 use super::quota::HostKey;
 use super::session::IDLE_GRAIN;
-use crate::id::{MessageId, SessionId};
+use crate::id::{Incarnation, MessageId, SessionId};
 use crate::proto::limits::{IDLE_AFTER, STALE_AFTER};
 use crate::proto::steps::step;
 use crate::time::Instant;
+use std::net::SocketAddr;
 
 impl Receiver {
-    /// Forgets expired messages, handshakes and sessions, and delivers messages that waited for the
-    /// capacity that this frees. Events and answers can be polled right after.
+    /// Forgets expired messages and handshakes, and delivers messages that waited for the capacity that
+    /// this frees. Events and answers can be polled right after.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some((session, id)) = self.timers.pop_due(now) {
             step();
@@ -19,10 +20,6 @@ impl Receiver {
         }
         self.handle_pull_timeout(now);
         self.half_open.expire(now);
-        while self.idle_expiry().is_some_and(|at| at <= now) {
-            step();
-            self.forget_longest_idle();
-        }
         self.recycler.handle_timeout(now);
     }
 
@@ -69,9 +66,42 @@ impl Receiver {
         evicted.inspect(|name| self.forget(*name)).is_some()
     }
 
-    fn forget_longest_idle(&mut self) {
-        if let Some(name) = self.idle.pop_first() {
-            self.forget(name);
+    /// Forgets the sessions that have been idle for long. `heard` tells when the sending half last heard
+    /// from a peer: the peer may rely on both directions of a session while it uses one.
+    pub(in crate::proto) fn forget_idle_sessions(
+        &mut self,
+        now: Instant,
+        heard: impl Fn(SocketAddr, Incarnation) -> Option<Instant>,
+    ) {
+        while self.idle_expiry().is_some_and(|at| at <= now)
+            && let Some(name) = self.idle.first()
+        {
+            step();
+            let session = self.sessions.get_mut(&name);
+            let last = session.as_ref().and_then(|of| heard(of.peer, of.incarnation));
+            match session.filter(|session| last > Some(session.last_heard)).zip(last) {
+                Some((session, last)) => {
+                    session.last_heard = last;
+                    self.idle.set(name, Some(last));
+                }
+                None => self.forget(name),
+            }
+        }
+    }
+
+    /// Forgets the session of an incarnation that has left as soon as its packets no longer arrive.
+    pub(in crate::proto) fn forget_soon(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        incarnation: Incarnation,
+    ) {
+        let Some(name) = self.newest_of(peer) else { return };
+        let session = self.sessions.get_mut(&name);
+        let Some(session) = session.filter(|of| of.incarnation == incarnation) else { return };
+        session.last_heard = now - (IDLE_AFTER - STALE_AFTER);
+        if self.idle.contains(name) {
+            self.idle.set(name, Some(session.last_heard));
         }
     }
 }

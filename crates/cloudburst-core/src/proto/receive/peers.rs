@@ -127,9 +127,18 @@ impl Receiver {
         }
     }
 
-    /// The newest session under a name.
-    fn newest(&self, name: SocketAddr) -> Option<&Session> {
-        self.sessions.get(self.hosts.get(&HostKey::of(name.ip()))?.names.get(&name)?)
+    /// The newest session with the peer of this name.
+    pub(super) fn newest_of(&self, peer: SocketAddr) -> Option<SessionId> {
+        self.hosts.get(&HostKey::of(peer.ip()))?.names.get(&peer).copied()
+    }
+
+    fn newest(&self, peer: SocketAddr) -> Option<&Session> {
+        self.sessions.get(&self.newest_of(peer)?)
+    }
+
+    /// Whether there is a session with the peer of this name.
+    pub(in crate::proto) fn holds(&self, name: SocketAddr) -> bool {
+        self.newest(name).is_some()
     }
 
     /// Whether `name` is that of a peer which has moved, and not `incarnation`.

@@ -27,7 +27,7 @@ impl Sender {
             return Err(StartError::Closing);
         }
         let flow = Flow { peer, kind: FlowKind::Connects };
-        let starts = self.starts_at_once(flow, 0, 0, options.wait)?;
+        let starts = self.starts_at_once(now, flow, 0, 0, options.wait)?;
         let id = ConnectId(self.next_connect);
         self.next_connect += 1;
         let deadline = now + options.deadline.unwrap_or(self.config.deadline);
@@ -104,7 +104,7 @@ impl Sender {
         self.timers.remove(Timer::Connect(id));
         if let Some(peer) = self.peers.get_mut(&address) {
             peer.connects.remove(&id);
-            self.idle.set(address, peer.idle_since());
+            self.idle.set(address, peer.forget_at());
         }
         self.events.push_back(SenderEvent::Connected(id, result));
     }

@@ -179,7 +179,7 @@ impl Sender {
             {
                 peer.keep_missing(id, log, capacity);
             }
-            self.idle.set(transfer.peer, peer.idle_since());
+            self.idle.set(transfer.peer, peer.forget_at());
             if peer.hands_over() {
                 // It may have been the last one under way.
                 self.timers.hasten(Timer::Peer(transfer.peer), Some(Instant::ZERO));

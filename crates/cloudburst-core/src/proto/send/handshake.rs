@@ -42,25 +42,28 @@ impl Sender {
     fn adopt(&mut self, now: Instant, peering: Peering) {
         let Peering { peer, incarnation, flow, capabilities, port, ports, local, routes } = peering;
         let entered = if is_alias(&peer) {
-            self.enter_translated_peer(peer, &routes)
+            self.enter_translated_peer(now, peer, &routes)
         } else {
-            self.enter_peer(peer, local)
+            self.enter_peer(now, peer, local)
         };
         if entered.is_err() {
             return;
         }
         self.learn_local(peer, local);
         let route = routes.first().copied();
-        match self.peers.get(&peer).and_then(|peer| peer.session.as_ref()) {
-            None => {
+        let known = self.peers.get(&peer);
+        let has_ended = known.is_some_and(Peer::has_ended);
+        match known.and_then(|peer| peer.session.as_ref()) {
+            Some(session) if session.remote == incarnation => self.learn_ports(peer, port, ports),
+            // Nobody else's session is replaced.
+            known if known.is_none() || has_ended => {
                 self.install(now, peer, Remote { incarnation, capabilities }, flow, true);
                 self.learn_ports(peer, port, ports);
                 self.learn_routes(peer, routes);
             }
-            Some(session) if session.remote == incarnation => self.learn_ports(peer, port, ports),
             // It restarted, or another endpoint claims its port. A handshake shows which one is at
             // that address. Until then, nothing is begun in a session that may be dead.
-            Some(_) => {
+            _ => {
                 if let Some(known) = self.peers.get_mut(&peer) {
                     known.liveness.unverify();
                 }

@@ -54,7 +54,7 @@ impl Sender {
         let sends_hello = |peer: &Peer| peer.liveness.attempt_to_send().is_some();
         let due = self.hellos.due.iter().filter(|(of, _)| matches!(of, HelloOf::Handshake(_)));
         assert_eq!(due.count(), peers(sends_hello), "HELLOs due");
-        assert_eq!(self.idle.len(), peers(|peer| peer.idle_since().is_some()), "idle peers");
+        assert_eq!(self.idle.len(), peers(|peer| peer.is_idle()), "idle peers");
         let bursts = |transfer: &Transfer| self.peers[&transfer.peer].lets_burst(transfer);
         let transfers = self.messages.values().map(|message| &message.transfer);
         let ready = transfers.filter(|transfer| bursts(transfer) && transfer.is_ready()).count();
@@ -84,7 +84,7 @@ impl Sender {
         peer.mtu.check_invariants();
         let is_at_name = peer.by_routes || peer.address.ip() == address_of(at).ip();
         assert!(is_at_name || peer.session.is_some(), "{at}: moved without a session");
-        assert_eq!(self.idle.rank(at), peer.idle_since(), "{at}: its rank among idle peers");
+        assert_eq!(self.idle.rank(at), peer.forget_at(), "{at}: when it is forgotten");
         let attempt = self.hellos.due.rank(HelloOf::Handshake(at)).map(|rank| rank.attempt);
         assert_eq!(attempt, peer.liveness.attempt_to_send(), "{at}: pending HELLOs");
         if let Some(opening) = &peer.opening {

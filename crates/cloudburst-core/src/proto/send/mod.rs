@@ -90,7 +90,7 @@ pub(crate) struct Sender {
     sessions: HashMap<SessionId, SocketAddr>,
     /// The peer of the handshake with the nonce.
     openings: HashMap<u64, SocketAddr>,
-    /// Peers that nothing waits for, by when each was last heard from.
+    /// Peers that nothing waits for, by when each is to be forgotten.
     idle: Indexed<SocketAddr, Instant>,
     messages: HashMap<MessageId, Outgoing>,
     recycler: Recycler,
@@ -293,7 +293,7 @@ impl Sender {
             self.reject(id, role, Rejection::NotStarted);
             return Ok(id);
         }
-        let starts = self.starts_at_once(Flow::of(peer, role), len, calls, options.wait)?;
+        let starts = self.starts_at_once(now, Flow::of(peer, role), len, calls, options.wait)?;
         let options = *options;
         let deadline = now + options.deadline.unwrap_or(self.config.deadline);
         let message = NewMessage { peer, role, bytes, options, accepted_at: now, deadline };
@@ -536,7 +536,8 @@ impl Sender {
     /// When the next timer is due.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
         let keep_alive = self.keep_alive.map(|(_, at)| at);
-        let timers = [self.timers.first_rank(), self.recycler.poll_timeout(), keep_alive];
+        let recycler = self.recycler.poll_timeout();
+        let timers = [self.timers.first_rank(), recycler, keep_alive, self.idle.first_rank()];
         timers.into_iter().flatten().min()
     }
 

@@ -10,7 +10,7 @@ use crate::error::{LocalError, Outcome, Rejection};
 use crate::id::{ConnectId, Incarnation, MessageId};
 use crate::naming::{address_of, is_alias};
 use crate::path::{PathSet, Via};
-use crate::proto::limits::{KEPT_ARRIVALS, STALE_AFTER, UNCONFIRMED_STALE_AFTER};
+use crate::proto::limits::{IDLE_AFTER, KEPT_ARRIVALS, STALE_AFTER, UNCONFIRMED_STALE_AFTER};
 use crate::proto::session::{Opening, Remote};
 use crate::proto::stats::SentTo;
 use crate::time::Instant;
@@ -75,6 +75,8 @@ pub(super) struct Peer {
     /// Connects that wait for the session.
     pub(super) connects: BTreeSet<ConnectId>,
     pub(super) liveness: Liveness,
+    /// When it was met, or was last found to be in use by the receiving half.
+    pub(super) last_used: Instant,
     /// Whether a call depends on it.
     pub(super) watched: bool,
     pub(super) lost_checks: LostChecks,
@@ -110,6 +112,7 @@ impl Peer {
     /// A peer that is known as `name`, to which packets leave from `local` and have `headers` bytes
     /// of headers.
     pub(super) fn new(
+        now: Instant,
         paths: PathSet,
         headers: usize,
         mtu: PathMtu,
@@ -143,6 +146,7 @@ impl Peer {
             paused: BTreeSet::new(),
             connects: BTreeSet::new(),
             liveness: Liveness::default(),
+            last_used: now,
             watched: false,
             lost_checks: LostChecks::default(),
         }
@@ -440,10 +444,16 @@ impl Peer {
         self.messages.is_empty() && self.connects.is_empty() && !self.watched
     }
 
-    /// When the peer was last heard from, if nothing waits for it. The peer that has been idle for
-    /// longest is forgotten first.
-    pub(super) fn idle_since(&self) -> Option<Instant> {
-        self.is_idle().then_some(self.liveness.last_heard())
+    /// When the peer is to be forgotten, if nothing waits for it until then.
+    pub(super) fn forget_at(&self) -> Option<Instant> {
+        let last = self.liveness.last_heard().max(self.last_used);
+        let after = if self.has_ended() { STALE_AFTER } else { IDLE_AFTER };
+        self.is_idle().then_some(last + after)
+    }
+
+    /// Whether the peer has said that it has ended the session.
+    pub(super) fn has_ended(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.ended)
     }
 
     /// When the peer, or the state remembered of it, next needs attention.

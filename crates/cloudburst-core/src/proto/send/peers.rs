@@ -5,6 +5,7 @@ use super::peer::Peer;
 use super::transmit::headers;
 use super::{Sender, Timer};
 use crate::error::StartError;
+use crate::id::Incarnation;
 use crate::naming::is_alias;
 use crate::path::{Order, PathResolver, PathSet, PathStats, Via};
 use crate::proto::steps::step;
@@ -102,6 +103,7 @@ impl Sender {
     /// Ensures that `address` is among the peers. Packets to a new one leave from `local`.
     pub(super) fn enter_peer(
         &mut self,
+        now: Instant,
         address: SocketAddr,
         local: Option<IpAddr>,
     ) -> Result<(), StartError> {
@@ -118,19 +120,20 @@ impl Sender {
         }
         let paths = PathSet::new(&slots, &vias, self.config.order, self.rng.next_u64())
             .map_err(|source| StartError::Order { peer: address, source })?;
-        self.insert_peer(address, paths, local)
+        self.insert_peer(now, address, paths, local)
     }
 
     /// Ensures that `address` is among the peers and is reached by `routes` alone.
     pub(super) fn enter_translated_peer(
         &mut self,
+        now: Instant,
         address: SocketAddr,
         routes: &[Via],
     ) -> Result<(), StartError> {
         if !self.peers.contains_key(&address) {
             let paths = PathSet::new(routes, routes, Order::default(), self.rng.next_u64())
                 .map_err(|source| StartError::Order { peer: address, source })?;
-            self.insert_peer(address, paths, None)?;
+            self.insert_peer(now, address, paths, None)?;
         }
         if let Some(peer) = self.peers.get_mut(&address) {
             peer.by_routes = true;
@@ -215,39 +218,70 @@ impl Sender {
 
     fn insert_peer(
         &mut self,
+        now: Instant,
         address: SocketAddr,
         paths: PathSet,
         local: Option<IpAddr>,
     ) -> Result<(), StartError> {
-        if self.peers.len() >= self.config.limits.max_peers && !self.forget_an_idle_peer() {
-            return Err(self.full());
+        if self.peers.len() >= self.config.limits.max_peers {
+            let Some(idle) = self.idle.first() else { return Err(self.full()) };
+            self.forget_peer(idle);
         }
         let headers = longest_headers(&paths, &*self.resolver);
         let mtu = PathMtu::new(self.config.usual_mtu());
-        self.peers.insert(address, Peer::new(paths, headers, mtu, address, local));
+        self.peers.insert(address, Peer::new(now, paths, headers, mtu, address, local));
         // What waits may have had no peer to go to.
         self.line.reopen(address);
         self.reschedule_peer(address);
         Ok(())
     }
 
-    /// Forgets the peer that has been idle for longest. Returns whether there is one.
-    fn forget_an_idle_peer(&mut self) -> bool {
+    /// Forgets the peers that have been idle for long, and those that have left. `is_held` tells whether the
+    /// receiving half has a session with a peer, which may call in it, and perhaps be reached only there.
+    pub(in crate::proto) fn forget_idle_peers(
+        &mut self,
+        now: Instant,
+        is_held: impl Fn(SocketAddr) -> bool,
+    ) {
+        while self.idle.first_rank().is_some_and(|at| at <= now)
+            && let Some(address) = self.idle.first()
+        {
+            match self.peers.get_mut(&address).filter(|peer| !peer.has_ended()) {
+                Some(peer) if is_held(address) => {
+                    step();
+                    peer.last_used = now;
+                    self.idle.set(address, peer.forget_at());
+                }
+                _ => self.forget_peer(address),
+            }
+        }
+    }
+
+    /// When an incarnation was last heard from in the session with it, unless it has left.
+    pub(in crate::proto) fn last_heard(
+        &self,
+        peer: SocketAddr,
+        incarnation: Incarnation,
+    ) -> Option<Instant> {
+        let peer = self.peers.get(&peer).filter(|peer| !peer.has_ended())?;
+        let session = peer.session.as_ref().filter(|session| session.remote == incarnation);
+        session.map(|_| peer.liveness.last_heard())
+    }
+
+    fn forget_peer(&mut self, address: SocketAddr) {
         step();
-        let Some(address) = self.idle.first() else { return false };
         tracing::debug!(peer = %address, "idle peer forgotten");
         self.end_handshake(address);
         self.drop_checks(address);
+        self.idle.remove(address);
         if let Some(peer) = self.peers.remove(&address) {
             self.timers.remove(Timer::Peer(address));
             self.retries_due.remove(address);
-            self.idle.remove(address);
             if let Some(session) = peer.session {
                 self.sessions.remove(&session.opener.session());
                 self.by_incarnation.remove(&(session.remote, address));
             }
         }
-        true
     }
 
     pub(super) fn reschedule_all_of(&mut self, address: SocketAddr) {
@@ -262,7 +296,7 @@ impl Sender {
         step();
         let Some(peer) = self.peers.get(&address) else { return };
         self.timers.hasten(Timer::Peer(address), peer.wake_at());
-        self.idle.set(address, peer.idle_since());
+        self.idle.set(address, peer.forget_at());
         if peer.liveness.is_unresponsive()
             && peer.liveness.may_retry()
             && !self.retries_due.contains(address)

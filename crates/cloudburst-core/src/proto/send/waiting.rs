@@ -315,7 +315,7 @@ impl Sender {
     /// Starts the first of a flow, whose turn ends.
     fn start_first(&mut self, now: Instant, flow: Flow, ticket: Ticket) -> Result<(), Lack> {
         // If the path map no longer has a path to the peer, it waits until its deadline.
-        self.enter_peer(flow.peer, None).map_err(|_| Lack::Window)?;
+        self.enter_peer(now, flow.peer, None).map_err(|_| Lack::Window)?;
         match ticket {
             Ticket::Connect(id) => {
                 if let Some(waiting) = self.dequeue(ticket) {
@@ -348,6 +348,7 @@ impl Sender {
     /// If it must not `wait` and there is no capacity, or the line is full, or there is no path.
     pub(super) fn starts_at_once(
         &mut self,
+        now: Instant,
         flow: Flow,
         len: usize,
         calls: usize,
@@ -356,11 +357,13 @@ impl Sender {
         let is_behind = self.line.queues.contains_key(&flow);
         let lack = self.lack(flow, len, calls).or(is_behind.then_some(Lack::Slot));
         match lack {
-            None => self.enter_peer(flow.peer, None).map(|()| true),
-            Some(_) if wait && self.may_wait(flow.peer) => match self.enter_peer(flow.peer, None) {
-                Ok(()) | Err(StartError::Full { .. }) => Ok(false),
-                Err(error) => Err(error),
-            },
+            None => self.enter_peer(now, flow.peer, None).map(|()| true),
+            Some(_) if wait && self.may_wait(flow.peer) => {
+                match self.enter_peer(now, flow.peer, None) {
+                    Ok(()) | Err(StartError::Full { .. }) => Ok(false),
+                    Err(error) => Err(error),
+                }
+            }
             Some(Lack::Call) => {
                 Err(StartError::TooManyCalls { calls: self.config.limits.send_messages })
             }

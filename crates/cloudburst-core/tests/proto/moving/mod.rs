@@ -317,6 +317,23 @@ fn calls_go_on_when_a_translator_forgets_its_ports_or_has_another_address() {
 }
 
 #[test]
+fn a_peer_behind_a_translator_is_remembered_while_it_sends() {
+    let mut net = Net::new(&[&[ip(1)], &[ip(2)]]);
+    net.ends[0].nat = Some(Nat::new(ip(50)));
+    net.converse(0, at(2), 1);
+    let peers = |net: &Net| net.ends[1].host.peers().len();
+    assert_eq!(peers(&net), 1);
+    for _ in 0..10 {
+        let message = net.send_message(0, at(2), 100);
+        net.run(Duration::from_secs(200));
+        assert!(net.is_delivered(0, message));
+    }
+    assert!(net.converse(0, at(2), 1) <= SOON);
+    net.run(Duration::from_secs(1_210));
+    assert_eq!(peers(&net), 0);
+}
+
+#[test]
 fn a_caller_may_move_behind_a_translator_and_out_of_it() {
     let mut net = pair();
     // The second time, it was there just before, which its packets alone do not tell from several
