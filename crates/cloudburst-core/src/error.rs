@@ -141,6 +141,9 @@ pub enum Rejection {
         /// The newest version that the peer speaks.
         theirs: u8,
     },
+    /// Of a connect or a call: nothing listens at this address, as its host reports.
+    #[error("nothing listens at {0}, as its host reports")]
+    PortClosed(std::net::SocketAddr),
     /// No session was opened before the deadline, though an endpoint with the same key has
     /// answered. Most likely it does not accept this address as its own (`known_as`).
     #[error(
@@ -190,8 +193,9 @@ pub enum Indeterminate {
     /// while the message was under way.
     #[error("the receiver restarted, or was replaced, while the message was under way")]
     PeerRestarted,
-    /// Nothing was heard from the peer, which has the request, for about a minute.
-    #[error("the peer has not answered for a minute")]
+    /// Of a call: nothing was heard from the peer, which has the request, for about a minute, or its port is
+    /// closed.
+    #[error("the peer has not answered for a minute, or nothing listens at its port any more")]
     PeerGone,
     /// It was cancelled after packets had been sent.
     #[error("the message was cancelled while it was under way")]

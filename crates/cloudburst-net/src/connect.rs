@@ -73,7 +73,7 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`SendError`]. If the peer does not answer, the error is that of a message of which nothing was
-    /// sent, such as [`SendError::NoAnswer`].
+    /// sent, such as [`SendError::NoAnswer`], or at once [`SendError::PortClosed`].
     ///
     /// # Example
     ///

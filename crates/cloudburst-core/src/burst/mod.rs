@@ -33,6 +33,7 @@ use crate::path::Via;
 use crate::proto::Transmit;
 use crate::time::Instant;
 use core::time::Duration;
+use std::net::SocketAddr;
 
 #[cfg(doc)]
 use crate::proto::Transceiver;
@@ -104,6 +105,10 @@ pub trait PacketIo: Send + Sync + 'static {
     /// Sets the timer to expire at `at`, at once if that has passed, or never. Replaces what was set.
     /// Called under the lock of the engine, so it must not block.
     fn set_timer(&self, at: Option<Instant>);
+
+    /// Calls `refused` with the destination and the first bytes of each packet that was sent to a port at
+    /// which nothing listens, as [`take`](Self::take) has found since the last call.
+    fn take_refused(&self, _refused: &mut dyn FnMut(SocketAddr, &[u8])) {}
 
     /// Whether the addresses of this host have changed since the last call, as far as a
     /// [`wait`](Self::wait) has noticed.

@@ -140,6 +140,9 @@ impl<I: PacketIo> Shared<I> {
             let ce = datagrams.ce;
             datagrams.for_each(|via, packet| state.endpoint.handle_arrival(now, via, ce, packet));
         });
+        self.io.take_refused(&mut |to, quoted| {
+            self.lock().endpoint.handle_refused(now, to, quoted);
+        });
         if self.io.has_moved() {
             self.lock().endpoint.announce(now);
         }

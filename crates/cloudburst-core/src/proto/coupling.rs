@@ -64,6 +64,18 @@ impl Transceiver {
             // A datagram of no known kind.
             Err(_) => receiver.counters.malformed += 1,
         }
+        self.relay_departures(now);
+    }
+
+    /// Handles an ICMP message which says that nothing listens at `to`, and quotes the beginning of a packet
+    /// that was sent there. Connects and calls to a closed port end, if the message shows that its sender has
+    /// seen packets of their handshake.
+    pub fn handle_refused(&mut self, now: Instant, to: SocketAddr, quoted: &[u8]) {
+        self.sender.handle_refused(now, to, quoted);
+        self.relay_departures(now);
+    }
+
+    fn relay_departures(&mut self, now: Instant) {
         if self.sender.has_departures() {
             for departure in self.sender.take_departures() {
                 self.on_departed(now, departure);

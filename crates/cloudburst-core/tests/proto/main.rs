@@ -10,6 +10,7 @@ mod blackhole;
 mod class_queues;
 mod classes;
 mod clocks;
+mod closed_ports;
 mod common;
 mod connect;
 mod copies;

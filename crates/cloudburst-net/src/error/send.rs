@@ -119,6 +119,16 @@ pub enum SendError {
          address, its key, and the firewalls on the way"
     )]
     NoAnswer,
+    /// Of a connect or a call: nothing listens at this address, as its host reports (ICMP). A message waits
+    /// for its deadline instead.
+    #[error(
+        "not delivered: nothing listens at {peer}, as its host reports; check the port, and whether the \
+         peer is running"
+    )]
+    PortClosed {
+        /// The address.
+        peer: SocketAddr,
+    },
     /// No session was established before the deadline, though an endpoint that has the key answered.
     /// Most likely it does not know this address as its own.
     #[error(
@@ -192,10 +202,11 @@ pub enum SendError {
          under way; ask the peer before sending again"
     )]
     PeerRestarted,
-    /// The callee has the request, and nothing was heard from it for about a minute.
+    /// The callee may have the request, and nothing was heard from it for about a minute, or nothing listens
+    /// at its port any more, as its host reports.
     #[error(
-        "perhaps not delivered: the peer has not answered for a minute; check whether it is running and \
-         reachable"
+        "perhaps not delivered: the peer has not answered for a minute, or nothing listens at its port any \
+         more; check whether it is running and reachable"
     )]
     PeerGone,
     /// The message was cancelled after packets of it had been sent.
@@ -321,6 +332,7 @@ impl From<Rejection> for SendError {
             Rejection::ByPeer(reason) => Self::Refused(reason),
             Rejection::NoAnswer => Self::NoAnswer,
             Rejection::OtherVersion { ours, theirs } => Self::OtherVersion { ours, theirs },
+            Rejection::PortClosed(peer) => Self::PortClosed { peer },
             Rejection::NotAccepted => Self::NotAccepted,
             Rejection::Local(error) => Self::NotSent(error),
             Rejection::NotStarted => Self::NotStarted,
@@ -381,7 +393,9 @@ impl From<SendError> for io::Error {
             | SendError::PartlySent(_)
             | SendError::PathMtu(_)
             | SendError::NoResponse => io::ErrorKind::TimedOut,
-            SendError::Refused(_) => io::ErrorKind::ConnectionRefused,
+            SendError::Refused(_) | SendError::PortClosed { .. } => {
+                io::ErrorKind::ConnectionRefused
+            }
             SendError::OtherVersion { .. } => io::ErrorKind::Unsupported,
             SendError::PeerRestarted | SendError::PeerGone => io::ErrorKind::ConnectionReset,
             SendError::Closed => io::ErrorKind::ConnectionAborted,
@@ -471,6 +485,7 @@ mod tests {
             (SendError::TooManyCalls { calls: 1 }, false, false),
             (SendError::Closing, false, false),
             (SendError::NoAnswer, true, false),
+            (SendError::PortClosed { peer: ([10, 0, 0, 1], 7).into() }, false, false),
             (SendError::NotAccepted, true, false),
             (SendError::OtherVersion { ours: 2, theirs: 3 }, false, false),
             (SendError::NotStarted, true, false),
@@ -501,6 +516,7 @@ mod tests {
         for rejection in [
             Rejection::ByPeer(RejectReason::Corrupt),
             Rejection::NoAnswer,
+            Rejection::PortClosed(([10, 0, 0, 1], 7).into()),
             Rejection::OtherVersion { ours: 2, theirs: 3 },
             Rejection::NotAccepted,
             Rejection::Local(local),
@@ -589,6 +605,10 @@ mod tests {
         for (error, kind) in [
             (SendError::Deadline, io::ErrorKind::TimedOut),
             (SendError::NoAnswer, io::ErrorKind::TimedOut),
+            (
+                SendError::PortClosed { peer: ([10, 0, 0, 1], 7).into() },
+                io::ErrorKind::ConnectionRefused,
+            ),
             (SendError::Closing, io::ErrorKind::NotConnected),
             (SendError::Overloaded, io::ErrorKind::ResourceBusy),
             (SendError::Refused(RejectReason::Closing), io::ErrorKind::ConnectionRefused),

@@ -20,7 +20,7 @@ use crate::proto::limits::{HANDSHAKE_FOR, IDLE_AFTER};
 use crate::time::Instant;
 use crate::wire::handshake::HELLO_LEN;
 use core::time::Duration;
-use foldhash::HashSet;
+use foldhash::{HashMap, HashSet};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -148,19 +148,30 @@ impl Check {
 
 /// The checks under way, of all peers.
 #[derive(Debug, Default)]
-pub(super) struct Checks(pub(super) BTreeMap<CheckId, Check>);
+pub(super) struct Checks {
+    pub(super) under_way: BTreeMap<CheckId, Check>,
+    /// The peer of the check with the nonce.
+    by_nonce: HashMap<u64, SocketAddr>,
+}
 
 impl Checks {
     /// The checks of one peer.
     pub(super) fn of(&self, peer: SocketAddr) -> impl Iterator<Item = (CheckId, &Check)> {
         let [first, last] = [u64::MIN, u64::MAX].map(|nonce| CheckId { peer, nonce });
-        self.0.range(first..=last).map(|(&id, check)| (id, check))
+        self.under_way.range(first..=last).map(|(&id, check)| (id, check))
     }
 
     /// The peer and the purpose of the check with this nonce.
     pub(super) fn find(&self, nonce: u64) -> Option<(SocketAddr, Purpose)> {
-        let (id, check) = self.0.iter().find(|(id, _)| id.nonce == nonce)?;
-        Some((id.peer, check.purpose))
+        let &peer = self.by_nonce.get(&nonce)?;
+        let check = self.under_way.get(&CheckId { peer, nonce })?;
+        Some((peer, check.purpose))
+    }
+
+    /// Whether each check is found by its nonce, and nothing else is.
+    pub(super) fn are_found(&self) -> bool {
+        let is_found = |id: &CheckId| self.find(id.nonce).is_some_and(|(peer, _)| peer == id.peer);
+        self.by_nonce.len() == self.under_way.len() && self.under_way.keys().all(is_found)
     }
 
     /// [`of`](Self::of), to change them.
@@ -169,7 +180,7 @@ impl Checks {
         peer: SocketAddr,
     ) -> impl Iterator<Item = (CheckId, &mut Check)> {
         let [first, last] = [u64::MIN, u64::MAX].map(|nonce| CheckId { peer, nonce });
-        self.0.range_mut(first..=last).map(|(&id, check)| (id, check))
+        self.under_way.range_mut(first..=last).map(|(&id, check)| (id, check))
     }
 
     fn has_room_for(&self, peer: SocketAddr, purpose: Purpose) -> bool {
@@ -235,14 +246,16 @@ impl Sender {
         self.handshakes += 1;
         let nonce = u64::from_be_bytes(self.identity.seed.derive("check nonce", self.handshakes));
         let id = CheckId { peer: address, nonce };
-        self.checks.0.insert(id, Check { purpose, began_at: now, sent_at: now, sent: 0, credit });
+        let check = Check { purpose, began_at: now, sent_at: now, sent: 0, credit };
+        self.checks.under_way.insert(id, check);
+        self.checks.by_nonce.insert(nonce, address);
         self.queue_check(now, id);
         true
     }
 
     /// Makes the next copy of a check due.
     fn queue_check(&mut self, now: Instant, id: CheckId) {
-        let Some(check) = self.checks.0.get_mut(&id) else { return };
+        let Some(check) = self.checks.under_way.get_mut(&id) else { return };
         if check.credit < check.purpose.hello_len() {
             // The next packet from there adds to the credit.
             check.on_sent(now);
@@ -257,7 +270,7 @@ impl Sender {
     /// Handles an authentic ALIVE. Returns whether it answers a check.
     pub(super) fn on_check_alive(&mut self, now: Instant, address: SocketAddr, nonce: u64) -> bool {
         let id = CheckId { peer: address, nonce };
-        let Some(&check) = self.checks.0.get(&id) else { return false };
+        let Some(&check) = self.checks.under_way.get(&id) else { return false };
         if check.is_outdated(now) {
             self.end_check(now, id, CheckEnd::Lost);
             return true;
@@ -276,7 +289,7 @@ impl Sender {
     }
 
     pub(super) fn check_timeout(&mut self, now: Instant, id: CheckId) {
-        let Some(&check) = self.checks.0.get(&id) else { return };
+        let Some(&check) = self.checks.under_way.get(&id) else { return };
         if check.sent < check.purpose.copies() && !check.is_outdated(now) {
             if check.purpose == Purpose::KeepAlive {
                 self.unpin_if_gone(id.peer);
@@ -293,7 +306,7 @@ impl Sender {
     /// Records that this host did not take the HELLO of a check because it is too long: waiting for
     /// an answer, or sending another copy, is in vain.
     pub(super) fn on_check_too_long(&mut self, id: CheckId) {
-        if let Some(check) = self.checks.0.get_mut(&id) {
+        if let Some(check) = self.checks.under_way.get_mut(&id) {
             check.sent = check.purpose.copies();
             self.timers.set(Timer::Check(id), Some(Instant::ZERO));
         }
@@ -315,7 +328,8 @@ impl Sender {
     }
 
     fn remove_check(&mut self, id: CheckId) -> Option<Check> {
-        let check = self.checks.0.remove(&id)?;
+        let check = self.checks.under_way.remove(&id)?;
+        self.checks.by_nonce.remove(&id.nonce);
         self.hellos.due.remove(HelloOf::Check(id));
         self.timers.remove(Timer::Check(id));
         Some(check)
@@ -326,7 +340,7 @@ impl Sender {
         if let Some(peer) = self.peers.get_mut(&address) {
             peer.mtu.on_checks_dropped();
         }
-        if self.checks.0.is_empty() {
+        if self.checks.under_way.is_empty() {
             return;
         }
         let ids: Vec<CheckId> = self.checks.of(address).map(|(id, _)| id).collect();
@@ -469,7 +483,7 @@ mod tests {
         }
 
         fn under_way(&self) -> usize {
-            self.ends[0].sender.checks.0.len()
+            self.ends[0].sender.checks.under_way.len()
         }
     }
 

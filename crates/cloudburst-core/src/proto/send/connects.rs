@@ -99,7 +99,7 @@ impl Sender {
         }
     }
 
-    fn end_connect(&mut self, id: ConnectId, result: Result<(), Rejection>) {
+    pub(super) fn end_connect(&mut self, id: ConnectId, result: Result<(), Rejection>) {
         let Some(address) = self.connects.remove(&id) else { return };
         self.timers.remove(Timer::Connect(id));
         if let Some(peer) = self.peers.get_mut(&address) {

@@ -129,7 +129,7 @@ impl Sender {
     }
 
     /// Whether a message was certainly not delivered, and will not be.
-    fn is_ruled_out(&self, Outgoing { source, transfer }: &Outgoing) -> bool {
+    pub(super) fn is_ruled_out(&self, Outgoing { source, transfer }: &Outgoing) -> bool {
         let peer = self.peers.get(&transfer.peer);
         peer.map_or(!transfer.has_begun(), |peer| peer.rules_out(source.role, transfer))
     }

@@ -120,6 +120,7 @@ impl Sender {
         }
         // The path has delivered the packet.
         peer.paths.heard(now, retry.path, 0);
+        peer.refusals.clear();
         opening.on_retry(retry.path, retry.return_path);
         let attempt = peer.liveness.on_retry();
         self.hellos.due.set(HelloOf::Handshake(address), Some(HelloRank { attempt, since: now }));
@@ -442,13 +443,7 @@ impl Sender {
                 self.renew_handshake(now, address);
             }
             Some(_) => {}
-            None => {
-                let opening = Opening::new(now, self.draw_nonce(address), port, responder);
-                if let Some(peer) = self.peers.get_mut(&address) {
-                    peer.opening = Some(opening);
-                    peer.liveness.seek(now);
-                }
-            }
+            None => self.open_handshake(now, address, port, responder),
         }
         let Some(peer) = self.peers.get_mut(&address) else { return };
         if peer.liveness.attempt_is_due(now) {
@@ -458,6 +453,32 @@ impl Sender {
             self.hellos.due.set(HelloOf::Handshake(address), rank);
         }
         self.reschedule_peer(address);
+    }
+
+    /// Begins a handshake with any endpoint where a peer is known: at the port of its session, and where it
+    /// has moved, nothing listens.
+    pub(super) fn seek_any_endpoint(&mut self, now: Instant, address: SocketAddr) {
+        self.end_handshake(address);
+        self.look_at_name(address);
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        peer.refusals.clear();
+        let (port, responder) = peer.handshake_target(&address, true);
+        self.open_handshake(now, address, port, responder);
+        self.begin_handshake(now, address);
+    }
+
+    fn open_handshake(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+        port: u16,
+        responder: Option<Incarnation>,
+    ) {
+        let opening = Opening::new(now, self.draw_nonce(address), port, responder);
+        if let Some(peer) = self.peers.get_mut(&address) {
+            peer.opening = Some(opening);
+            peer.liveness.seek(now);
+        }
     }
 
     /// Continues a handshake under another nonce, because it has lasted for so long that the

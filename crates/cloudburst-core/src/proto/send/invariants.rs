@@ -29,7 +29,8 @@ impl Sender {
     }
 
     fn check_checks(&self) {
-        for (&id, check) in &self.checks.0 {
+        assert!(self.checks.are_found(), "each check is found by its nonce");
+        for (&id, check) in &self.checks.under_way {
             let session = self.peers.get(&id.peer).and_then(|peer| peer.session.as_ref());
             assert!(session.is_some(), "{id:?}: no session");
             let is_due = self.hellos.due.contains(HelloOf::Check(id));
@@ -70,7 +71,7 @@ impl Sender {
                     let ticket = Ticket::Connect(id);
                     self.connects.contains_key(&id) || self.line.get(ticket).is_some()
                 }
-                Timer::Check(id) => self.checks.0.contains_key(&id),
+                Timer::Check(id) => self.checks.under_way.contains_key(&id),
             };
             assert!(exists, "{timer:?}: it has ended");
         }

@@ -67,6 +67,8 @@ pub(super) struct Liveness {
     replied_in: u32,
     /// HELLOs and OPENs of the last attempt that are still to be sent.
     hellos: usize,
+    /// Whether a packet of the last attempt was refused.
+    is_refused: bool,
     /// When another attempt is due; `None` while `hellos` are to be sent, and without a handshake.
     attempt_at: Option<Instant>,
     /// Messages that wait for a retry, in turn.
@@ -235,6 +237,7 @@ impl Liveness {
         self.attempts = 0;
         self.replied_in = 0;
         self.hellos = 0;
+        self.is_refused = false;
         self.attempt_at = None;
     }
 
@@ -257,10 +260,12 @@ impl Liveness {
     /// Begins another attempt, over `paths` paths. The first attempts send two HELLOs, because one
     /// path may be a black hole. Without an answer, later attempts send more and more, because most
     /// paths may be black holes in one direction or the other, and each HELLO may be answered on
-    /// another reverse path.
+    /// another reverse path. After one that was refused, a single HELLO is enough, and the peer's host does
+    /// not tell of many.
     pub(super) fn attempt(&mut self, paths: usize) {
         let copies = (self.attempts as usize).max(paths.min(2));
-        self.hellos = copies.min(MAX_COPIES).min(2 * paths);
+        let refused = core::mem::take(&mut self.is_refused);
+        self.hellos = if refused { 1 } else { copies.min(MAX_COPIES).min(2 * paths) };
         self.attempts += 1;
         self.attempt_at = None;
     }
@@ -282,6 +287,11 @@ impl Liveness {
         self.hellos = self.hellos.max(1);
         self.attempt_at = None;
         self.attempts
+    }
+
+    /// Records that a packet of the last attempt was refused.
+    pub(super) const fn on_refused(&mut self) {
+        self.is_refused = true;
     }
 
     /// Records that a HELLO or an OPEN is being sent, to a responder that takes `least` to answer, as far as

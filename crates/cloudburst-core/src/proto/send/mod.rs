@@ -2,6 +2,7 @@
 
 mod answers;
 mod checks;
+mod closed_ports;
 mod connects;
 #[cfg(test)]
 mod costs;

@@ -1,6 +1,7 @@
 //! The state of one peer at a sender: paths, session, handshake, round-trip time.
 
 use super::checks::LostChecks;
+use super::closed_ports::Refusals;
 use super::liveness::{Liveness, Resume};
 use super::moving::Moving;
 use super::path_mtu::PathMtu;
@@ -80,6 +81,7 @@ pub(super) struct Peer {
     /// Whether a call depends on it.
     pub(super) watched: bool,
     pub(super) lost_checks: LostChecks,
+    pub(super) refusals: Refusals,
 }
 
 #[derive(Debug)]
@@ -149,6 +151,7 @@ impl Peer {
             last_used: now,
             watched: false,
             lost_checks: LostChecks::default(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -363,7 +366,7 @@ impl Peer {
     }
 
     /// Why the host did not take the last HELLO; `None` if it did.
-    fn local_error(&self) -> Option<LocalError> {
+    pub(super) fn local_error(&self) -> Option<LocalError> {
         let (hellos, error) = self.not_sent?;
         (hellos == self.counts.handshakes_sent).then_some(error)
     }

@@ -59,6 +59,11 @@ impl Head {
         Ok((Self::read_after_first(&mut cursor)?, cursor))
     }
 
+    /// Returns the nonce of a handshake packet, if that is long enough. Nothing else is checked.
+    pub(super) fn nonce_of(packet: &[u8]) -> Option<u64> {
+        Self::read_after_first(&mut Cursor::new(packet.get(1..)?)).ok().map(|head| head.nonce)
+    }
+
     /// Reads all of a head except its first byte.
     pub(super) fn read_after_first(cursor: &mut Cursor<'_>) -> Result<Self, WireError> {
         Ok(Self { second: cursor.u8()?, path: PathId(cursor.u16()?), nonce: cursor.u64()? })

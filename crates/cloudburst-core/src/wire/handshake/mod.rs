@@ -49,3 +49,8 @@ pub use open::{
 };
 pub use token::{Token, TokenKey};
 pub use version::{MAX_VERSIONS, Versions, other_hello};
+
+/// Returns the nonce of a handshake packet that may be cut short. Nothing else is checked.
+pub(crate) fn nonce_of(packet: &[u8]) -> Option<u64> {
+    head::Head::nonce_of(packet)
+}

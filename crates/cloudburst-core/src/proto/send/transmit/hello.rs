@@ -109,7 +109,7 @@ impl Sender {
     /// Appends the next copy of the HELLO of a check. Returns its route.
     fn write_check(&mut self, now: Instant, id: CheckId, buffer: &mut Vec<u8>) -> Option<Via> {
         self.hellos.due.remove(HelloOf::Check(id));
-        let check = self.checks.0.get_mut(&id)?;
+        let check = self.checks.under_way.get_mut(&id)?;
         let peer = self.peers.get_mut(&id.peer)?;
         let session = peer.session.as_mut()?;
         let before = check.on_sent(now);
