@@ -26,3 +26,20 @@ pub struct UdpConfig {
     /// The size in bytes to request for each receive buffer and each send buffer.
     pub socket_buffers: usize,
 }
+
+#[cfg(test)]
+impl UdpConfig {
+    pub(super) fn for_test(bind: SocketAddr, sockets: u16) -> Self {
+        Self {
+            bind,
+            reuse_port: false,
+            sockets,
+            ports: 1,
+            flow_labels: 0,
+            encapsulates: false,
+            dscps: vec![0],
+            trim_dscp: None,
+            socket_buffers: 65_536,
+        }
+    }
+}

@@ -47,6 +47,7 @@ mod socket;
 mod sockets;
 mod source;
 mod udp;
+mod unreachable;
 
 pub use config::UdpConfig;
 pub use counters::{EcnCounts, IoCounters, RefusedDatagrams};

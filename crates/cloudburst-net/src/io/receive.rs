@@ -6,6 +6,7 @@ use super::poller::{Poller, Ready};
 use super::socket::{EgressSocket, canonical};
 use super::sockets::Sockets;
 use super::source::destination;
+use super::unreachable::{self, Refused};
 use cloudburst_core::burst::Datagrams;
 use cloudburst_core::path::Via;
 use core::time::Duration;
@@ -18,8 +19,9 @@ use std::array;
 use std::io::IoSliceMut;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The buffers that one call fills. Each may hold many datagrams that the system has coalesced.
 const BUFFERS: usize = 16;
@@ -47,11 +49,44 @@ pub(super) struct Inbox {
     pub(super) poller: Poller,
     /// The receive buffers, of the thread that takes packets.
     buffers: Mutex<Vec<u8>>,
+    /// Packets to closed ports that were not taken yet, and whether there are any.
+    refused: Mutex<Vec<Refused>>,
+    has_refused: AtomicBool,
 }
 
 impl Inbox {
     pub(super) fn new(poller: Poller) -> Self {
-        Self { poller, buffers: Mutex::new(vec![0; BUFFERS * BUFFER_LEN]) }
+        let buffers = Mutex::new(vec![0; BUFFERS * BUFFER_LEN]);
+        Self { poller, buffers, refused: Mutex::default(), has_refused: AtomicBool::new(false) }
+    }
+
+    /// Calls `handle` with the destination and the first bytes of each packet that was refused.
+    pub(super) fn take_refused(&self, handle: &mut dyn FnMut(SocketAddr, &[u8])) {
+        if self.has_refused.load(Relaxed) && self.has_refused.swap(false, Relaxed) {
+            for refused in self.refused().drain(..) {
+                handle(refused.to, &refused.quoted);
+            }
+        }
+    }
+
+    fn refused(&self) -> MutexGuard<'_, Vec<Refused>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the errors of a socket, which would keep it ready forever. Returns how many were in its queue.
+    fn read_errors(&self, sockets: &Sockets, egress: &EgressSocket) -> usize {
+        let mut refused = self.refused();
+        let found = unreachable::read(egress, &mut refused);
+        self.has_refused.store(!refused.is_empty(), Relaxed);
+        // Reading the queue clears the pending errors that come from it, but for those that are new.
+        if let Ok(Some(error)) = egress.socket.take_error()
+            && found == 0
+        {
+            sockets.meter.receive_errors.add(1);
+            tracing::debug!(%error, "a socket reports an error");
+        }
+        sockets.meter.receive_errors.add(found);
+        found
     }
 
     /// Waits for packets for at most `timeout`.
@@ -95,15 +130,12 @@ impl Inbox {
         // After a panic, they hold just other bytes.
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut came = 0;
+        let mut errors = 0;
         let mut more = ready.is_full();
         let mut error = None;
         for (number, failed) in egresses {
             let Some(egress) = sockets.egress(number) else { continue };
-            // Clears the pending error of the socket, which would keep it ready forever.
-            if failed && let Ok(Some(error)) = egress.socket.take_error() {
-                sockets.meter.receive_errors.add(1);
-                tracing::debug!(%error, "a socket reports an error");
-            }
+            errors += if failed { self.read_errors(sockets, &egress) } else { 0 };
             let filled = sockets.receive_egress(number, &egress, &mut buffers, deliver);
             came += filled.unwrap_or(0);
             error = filled.err().or(error);
@@ -112,7 +144,7 @@ impl Inbox {
             more |= failed || !filled.is_ok_and(|filled| filled < BUFFERS);
         }
         drop(buffers);
-        if self.poller.rest_if_fruitless(came > 0) {
+        if self.poller.rest_if_fruitless(came + errors > 0) {
             let error = error.map(tracing::field::display);
             tracing::warn!(error, "sockets are readable, but give no packet: nothing arrives");
         }
@@ -252,10 +284,7 @@ impl Sockets {
                 other => local = destination(&other).or(local),
             }
         }
-        let address = message.address.as_ref()?;
-        let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::from((v4.ip(), v4.port())));
-        let v6 = || address.as_sockaddr_in6().map(|&v6| SocketAddr::V6(v6.into()));
-        let from = canonical(v4.or_else(v6)?);
+        let from = from_sockaddr(message.address.as_ref()?)?;
         Some(Arrived { from, local, len: message.bytes, segment, mark })
     }
 
@@ -270,6 +299,13 @@ impl Sockets {
             self.meter.kernel_drops.add(drops.wrapping_sub(known) as usize);
         }
     }
+}
+
+/// The canonical form of the address of a message.
+pub(super) fn from_sockaddr(address: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::from((v4.ip(), v4.port())));
+    let v6 = || address.as_sockaddr_in6().map(|&v6| SocketAddr::V6(v6.into()));
+    Some(canonical(v4.or_else(v6)?))
 }
 
 /// Space for the segment size, the drops, the mark, and the destination, which is longer for IPv6.

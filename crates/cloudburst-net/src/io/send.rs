@@ -19,6 +19,10 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The most datagrams in one call with UDP_SEGMENT (UDP_MAX_SEGMENTS of older kernels).
 const MAX_SEGMENTS: usize = 64;
 
+/// How often a call is repeated that ends by an error which an ICMP message may have left behind. More than
+/// once, because another message may arrive in between.
+const PENDING_ERRORS: u32 = 5;
+
 /// Where datagrams go, from which address and with which mark.
 struct Destination {
     addr: SockaddrStorage,
@@ -153,6 +157,7 @@ impl Sockets {
         let segment = segment.as_ref().map(ControlMessage::UdpGsoSegments);
         let mark = to.mark.as_ref().map(Mark::control);
         let mut source = to.source.as_ref().map(Source::control);
+        let mut tries = 0..PENDING_ERRORS;
         loop {
             let control: ArrayVec<_, 3> = [segment, mark, source].into_iter().flatten().collect();
             let sent = sendmsg(
@@ -165,6 +170,7 @@ impl Sockets {
             match sent {
                 Ok(_) => return Ok(()),
                 Err(Errno::EINTR) => {}
+                Err(error) if may_be_pending(error) && tries.next().is_some() => {}
                 // The host may have lost the source address. Peers accept packets from another one.
                 Err(Errno::EINVAL | Errno::ENETUNREACH | Errno::EADDRNOTAVAIL)
                     if source.take().is_some() => {}
@@ -172,6 +178,24 @@ impl Sockets {
             }
         }
     }
+}
+
+/// Whether an ICMP message about an earlier packet, perhaps a forged one, may be the reason: it ends the next
+/// call, whatever that sends and to whom.
+const fn may_be_pending(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::ECONNREFUSED
+            | Errno::EHOSTUNREACH
+            | Errno::ENETUNREACH
+            | Errno::EHOSTDOWN
+            | Errno::ENONET
+            | Errno::ENOPROTOOPT
+            | Errno::EPROTO
+            | Errno::EOPNOTSUPP
+            | Errno::EACCES
+            | Errno::EMSGSIZE
+    )
 }
 
 /// The address with a flow label, in network order, in which the system sends it.
@@ -188,7 +212,9 @@ mod tests {
     use crate::io::config::UdpConfig;
     use cloudburst_core::path::Via;
     use cloudburst_core::proto::{Class, Contents, Ecn, Marking};
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use std::net::UdpSocket;
+    use std::os::fd::AsFd;
     use std::time::Duration;
 
     struct Rig {
@@ -201,17 +227,7 @@ mod tests {
         fn new(gso_error: fn(usize) -> Option<Errno>) -> Self {
             let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
             receiver.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-            let config = UdpConfig {
-                bind: "127.0.0.1:0".parse().unwrap(),
-                reuse_port: false,
-                sockets: 8,
-                ports: 1,
-                flow_labels: 0,
-                encapsulates: false,
-                dscps: vec![0],
-                trim_dscp: None,
-                socket_buffers: 65_536,
-            };
+            let config = UdpConfig::for_test("127.0.0.1:0".parse().unwrap(), 8);
             let mut sockets = Sockets::open(&config, Vec::new()).unwrap();
             sockets.gso_error = gso_error;
             Self { sockets, receiver }
@@ -320,6 +336,20 @@ mod tests {
         let counters = rig.sockets.meter.read();
         assert_eq!((counters.batches_sent, counters.datagrams_sent), (1 + 64 + 2, 130));
         assert_eq!((counters.gso_fallbacks, counters.send_errors.total()), (1, 0));
+    }
+
+    #[test]
+    fn a_port_that_is_closed_costs_no_packet_to_another() {
+        let rig = Rig::new(|_| None);
+        let egress = &rig.sockets.egresses[0];
+        for _ in 0..10 {
+            egress.socket.send_to(b"nobody", "127.0.0.1:9").unwrap();
+            let pending = PollFd::new(egress.socket.as_fd(), PollFlags::empty());
+            assert_eq!(poll(&mut [pending], PollTimeout::MAX), Ok(1), "an error");
+            rig.send_all(0, 4);
+        }
+        assert!(egress.gso.load(Relaxed));
+        assert_eq!(rig.sockets.meter.read().send_errors.total(), 0);
     }
 
     #[test]

@@ -210,14 +210,17 @@ fn set_options(
         setsockopt(socket, Ipv6MtuDiscover, &libc::IPV6_PMTUDISC_PROBE)
             .map_err(|e| failed("IPV6_MTU_DISCOVER", e))?;
     }
-    // Failures are harmless: without these, more packets are dropped, or drops and marks are not seen.
+    // Failures are harmless: without these, more packets are dropped, or drops and marks are not seen, or
+    // calls to a closed port wait for their deadline.
     let _ = setsockopt(socket, sockopt::UdpGroSegment, &true);
     let _ = setsockopt(socket, sockopt::RxqOvfl, &1);
     if family != Family::V6 {
         let _ = setsockopt(socket, sockopt::IpRecvTos, &true);
+        let _ = setsockopt(socket, sockopt::Ipv4RecvErr, &true);
     }
     if family != Family::V4 {
         let _ = setsockopt(socket, sockopt::Ipv6RecvTClass, &true);
+        let _ = setsockopt(socket, sockopt::Ipv6RecvErr, &true);
     }
     if addr.ip().is_unspecified() {
         // The destination of each packet. On sockets for both families, that of IPv4 is mapped.

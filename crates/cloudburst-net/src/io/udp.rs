@@ -152,6 +152,10 @@ impl PacketIo for UdpIo {
         self.inbox.poller.set_timer(at.map(|at| at.saturating_since(Self::time())));
     }
 
+    fn take_refused(&self, refused: &mut dyn FnMut(SocketAddr, &[u8])) {
+        self.inbox.take_refused(refused);
+    }
+
     fn has_moved(&self) -> bool {
         self.inbox.poller.has_moved()
     }

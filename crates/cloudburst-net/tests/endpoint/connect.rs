@@ -53,7 +53,7 @@ async fn several_tasks_connect_to_one_peer_and_to_their_own_endpoint() {
 }
 
 #[tokio::test]
-async fn a_connect_to_a_closed_port_ends_with_no_answer() {
+async fn a_connect_to_a_silent_port_ends_with_no_answer() {
     let (_silent, address) = nobody();
     let client = endpoint();
     let start = Instant::now();

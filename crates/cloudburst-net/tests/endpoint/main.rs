@@ -6,6 +6,7 @@ mod back_pressure;
 mod call_many;
 mod calls;
 mod cancel;
+mod closed_ports;
 #[path = "../common/mod.rs"]
 mod common;
 mod connect;

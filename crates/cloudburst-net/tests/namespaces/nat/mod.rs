@@ -4,6 +4,7 @@
 
 mod destination;
 mod firewall;
+mod forged;
 mod moving;
 mod narrow;
 mod rig;
@@ -23,6 +24,7 @@ pub(crate) fn tests() -> Vec<Test> {
         source::tests(),
         destination::tests(),
         firewall::tests(),
+        forged::tests(),
         moving::tests(),
         narrow::tests(),
     ];
