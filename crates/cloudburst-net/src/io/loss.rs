@@ -8,8 +8,8 @@ impl Meter {
     /// Counts datagrams that the system refused, and returns the reason.
     pub(super) fn count_loss(&self, error: Errno, datagrams: usize) -> LocalError {
         // Lost, and no error to the caller: an interface that comes back before the deadline, or a
-        // buffer that drains, costs symbols and no message. Linux does not report what a full queue
-        // drops (ENOBUFS comes only with IP_RECVERR).
+        // buffer that drains, costs symbols and no message. ENOBUFS is what a full queue of this host has
+        // dropped, which Linux reports since IP_RECVERR is set.
         let (class, error) = match error {
             Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM => {
                 (&self.no_buffer, LocalError::NoBuffer)
