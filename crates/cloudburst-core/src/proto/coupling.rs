@@ -2,8 +2,8 @@
 
 use super::calls::{Prepared, refusal, response, withdrawal};
 use super::{
-    CallId, Departure, Event, ReceiverEvent, SendOptions, Sender, SenderEvent, Transceiver,
-    Transmit,
+    CallId, Departure, Event, Finding, ReceiverEvent, SendOptions, Sender, SenderEvent,
+    Transceiver, Transmit,
 };
 use crate::error::{Indeterminate, StartError};
 use crate::path::Via;
@@ -55,16 +55,13 @@ impl Transceiver {
                     sender.learn(now, found);
                 }
             }
-            Ok(Kind::Answer) => {
-                sender.handle_answer(now, packet);
-                self.relay_addresses(now);
-            }
+            Ok(Kind::Answer) => sender.handle_answer(now, packet),
             Err(WireError::Version { got: 0, .. }) => sender.handle_versions(packet),
             Err(WireError::Version { .. }) => receiver.handle_other_version(via, packet),
             // A datagram of no known kind.
             Err(_) => receiver.counters.malformed += 1,
         }
-        self.relay_departures(now);
+        self.relay(now);
     }
 
     /// Handles an ICMP message which says that nothing listens at `to`, and quotes the beginning of a packet
@@ -72,13 +69,23 @@ impl Transceiver {
     /// seen packets of their handshake.
     pub fn handle_refused(&mut self, now: Instant, to: SocketAddr, quoted: &[u8]) {
         self.sender.handle_refused(now, to, quoted);
-        self.relay_departures(now);
+        self.relay(now);
     }
 
-    fn relay_departures(&mut self, now: Instant) {
-        if self.sender.has_departures() {
-            for departure in self.sender.take_departures() {
-                self.on_departed(now, departure);
+    /// Acts on what the sending half has found out about peers.
+    pub(super) fn relay(&mut self, now: Instant) {
+        while let Some(finding) = self.sender.poll_finding() {
+            match finding {
+                Finding::Departed(departure) => self.on_departed(now, departure),
+                Finding::Located(located) => {
+                    if let Some(routes) = self.receiver.locate(now, located) {
+                        self.sender.learn_routes_of_moved(located.peer, routes);
+                    }
+                }
+                Finding::Unresponsive(peer) => {
+                    let vias = self.receiver.alternates(peer);
+                    self.sender.check_alternates(now, peer, vias);
+                }
             }
         }
     }
@@ -102,20 +109,6 @@ impl Transceiver {
             self.receiver.forget_soon(now, peer, incarnation);
         }
         self.calls.on_departed(now, departure, queued);
-    }
-
-    /// Tells the receiving half what the other has found out about the addresses of peers, and the
-    /// sending half where unresponsive ones may be.
-    pub(super) fn relay_addresses(&mut self, now: Instant) {
-        while let Some(peer) = self.sender.poll_sought() {
-            let vias = self.receiver.alternates(peer);
-            self.sender.check_alternates(now, peer, vias);
-        }
-        while let Some(located) = self.sender.poll_located() {
-            if let Some(routes) = self.receiver.locate(now, located) {
-                self.sender.learn_routes_of_moved(located.peer, routes);
-            }
-        }
     }
 
     /// Shows peers where this endpoint is now, after its own addresses have changed: those that it has

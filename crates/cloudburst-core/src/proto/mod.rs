@@ -64,7 +64,7 @@ pub use observe::{Observation, Observer, ReportKind, SendEnd};
 pub use output::{Contents, Event, Transmit};
 pub use receive::{Message, ReceiverCounters};
 pub(crate) use receive::{Receiver, ReceiverEvent};
-use send::Departure;
+use send::{Departure, Finding};
 pub use send::{SendOptions, SenderCounters};
 pub(crate) use send::{Sender, SenderEvent};
 use session::Identity;

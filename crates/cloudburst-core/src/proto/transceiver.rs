@@ -267,7 +267,7 @@ impl Transceiver {
     /// Handles everything that is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.sender.handle_timeout(now);
-        self.relay_addresses(now);
+        self.relay(now);
         self.receiver.handle_timeout(now);
         self.receiver.forget_idle_sessions(now, |peer, incarnation| {
             self.sender.last_heard(peer, incarnation)

@@ -8,7 +8,7 @@
 use super::checks::Purpose;
 use super::peer::Peer;
 use super::waiting::{Flow, FlowKind};
-use super::watch::Departure;
+use super::watch::{Departure, Finding};
 use super::{Sender, with_port};
 use crate::error::{Indeterminate, Outcome, Rejection};
 use crate::naming::is_alias;
@@ -148,7 +148,12 @@ impl Sender {
         if let Some(session) = &peer.session {
             let incarnation = Some(session.remote);
             let why = Indeterminate::PeerGone;
-            self.departures.push(Departure { peer: address, incarnation, why, may_answer: false });
+            self.findings.push_back(Finding::Departed(Departure {
+                peer: address,
+                incarnation,
+                why,
+                may_answer: false,
+            }));
         }
         // No call depends on it any more, and nothing more begins in its session.
         peer.watched = false;

@@ -4,7 +4,7 @@ use super::hellos::{HelloOf, HelloRank};
 use super::liveness::Resume;
 use super::peer::Peer;
 use super::peers::with_port;
-use super::watch::Departure;
+use super::watch::{Departure, Finding};
 use super::{Outgoing, Sender};
 use crate::config::Security;
 use crate::error::{Indeterminate, Outcome};
@@ -313,7 +313,12 @@ impl Sender {
                 let may_answer = peer.port != address.port();
                 let why = Indeterminate::PeerRestarted;
                 let incarnation = Some(old_remote);
-                self.departures.push(Departure { peer: address, incarnation, why, may_answer });
+                self.findings.push_back(Finding::Departed(Departure {
+                    peer: address,
+                    incarnation,
+                    why,
+                    may_answer,
+                }));
             }
             self.by_incarnation.remove(&(old.remote, address));
             for id in peer.unfinished() {
@@ -372,7 +377,12 @@ impl Sender {
         }
         let incarnation = peer.session.as_ref().map(|session| session.remote);
         let why = Indeterminate::PeerRestarted;
-        self.departures.push(Departure { peer: address, incarnation, why, may_answer: false });
+        self.findings.push_back(Finding::Departed(Departure {
+            peer: address,
+            incarnation,
+            why,
+            may_answer: false,
+        }));
         // No call depends on it any more.
         peer.watched = false;
         for id in peer.unfinished() {

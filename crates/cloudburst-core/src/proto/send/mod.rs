@@ -44,9 +44,9 @@ use self::transfer::Transfer;
 use self::transmit::{MAX_PARTS, ProbeDue};
 pub(super) use self::transmit::{headers, headers_to};
 use self::waiting::{Flow, Line, Ticket, Waiting};
-pub(super) use self::watch::Departure;
+pub(super) use self::watch::{Departure, Finding};
 use super::indexed::Indexed;
-use super::session::{Identity, Located};
+use super::session::Identity;
 use super::stats::SentTo;
 use super::steps::step;
 use crate::config::Parameters;
@@ -121,12 +121,8 @@ pub(crate) struct Sender {
     watched: BTreeSet<SocketAddr>,
     /// The interval of keep-alives, and when the next ones are due.
     keep_alive: Option<(Duration, Instant)>,
-    /// Peers that have ended or were replaced, for calls that depend on them.
-    departures: Vec<Departure>,
-    /// What the receiving half must learn of the addresses of peers.
-    located: VecDeque<Located>,
-    /// Peers that have become unresponsive.
-    sought: Vec<SocketAddr>,
+    /// What was found out about peers.
+    findings: VecDeque<Finding>,
     /// The peers with a session, by incarnation.
     by_incarnation: BTreeSet<(Incarnation, SocketAddr)>,
     /// Unresponsive peers to which retries are due, in turn.
@@ -220,9 +216,7 @@ impl Sender {
             checks: Checks::default(),
             watched: BTreeSet::new(),
             keep_alive: None,
-            departures: Vec::new(),
-            located: VecDeque::new(),
-            sought: Vec::new(),
+            findings: VecDeque::new(),
             by_incarnation: BTreeSet::new(),
             retries_due: Indexed::default(),
             retries: Pacer::new(capacity, config.rate / LIVENESS_SHARE),
@@ -540,6 +534,11 @@ impl Sender {
         let recycler = self.recycler.poll_timeout();
         let timers = [self.timers.first_rank(), recycler, keep_alive, self.idle.first_rank()];
         timers.into_iter().flatten().min()
+    }
+
+    /// The next thing found out about a peer.
+    pub(super) fn poll_finding(&mut self) -> Option<Finding> {
+        self.findings.pop_front()
     }
 
     /// The next event for the driver.

@@ -19,6 +19,7 @@
 
 use super::checks::{Check, CheckEnd, Purpose};
 use super::liveness::Resume;
+use super::watch::Finding;
 use super::{Sender, slots_and_paths, with_port};
 use crate::id::Incarnation;
 use crate::naming::{address_of, is_alias};
@@ -139,7 +140,12 @@ impl Sender {
         moving.answered = Some(via);
         if let Some(session) = &peer.session {
             let incarnation = session.remote;
-            self.located.push_back(Located { peer: name, incarnation, ip, is_there: false });
+            self.findings.push_back(Finding::Located(Located {
+                peer: name,
+                incarnation,
+                ip,
+                is_there: false,
+            }));
         }
         self.decide_where(now, name);
     }
@@ -177,7 +183,12 @@ impl Sender {
         let incarnation = session.remote;
         let ip = via.remote.ip();
         tracing::debug!(peer = %name, address = %ip, "peer has moved");
-        self.located.push_back(Located { peer: name, incarnation, ip, is_there: true });
+        self.findings.push_back(Finding::Located(Located {
+            peer: name,
+            incarnation,
+            ip,
+            is_there: true,
+        }));
         let is_at_name = !is_alias(&name) && ip == name.ip();
         peer.moving = None;
         peer.address = with_port(via.remote, address_of(name).port());
@@ -215,7 +226,12 @@ impl Sender {
         let Some(session) = &peer.session else { return };
         let incarnation = session.remote;
         peer.address = name;
-        self.located.push_back(Located { peer: name, incarnation, ip: name.ip(), is_there: true });
+        self.findings.push_back(Finding::Located(Located {
+            peer: name,
+            incarnation,
+            ip: name.ip(),
+            is_there: true,
+        }));
         self.use_paths_to_address(name);
     }
 
@@ -226,11 +242,6 @@ impl Sender {
         let port = peer.port;
         let ports = peer.ports;
         self.use_ports(name, port, ports);
-    }
-
-    /// The next peer that has become unresponsive: it may be at another of its addresses.
-    pub(in crate::proto) fn poll_sought(&mut self) -> Option<SocketAddr> {
-        self.sought.pop()
     }
 
     /// Checks the other addresses at which a peer has proved to receive, to which `vias` lead.
@@ -250,10 +261,5 @@ impl Sender {
         if !routes.is_empty() {
             self.learn_routes(name, routes);
         }
-    }
-
-    /// The next thing that the receiving half must learn of the address of a peer.
-    pub(in crate::proto) fn poll_located(&mut self) -> Option<Located> {
-        self.located.pop_front()
     }
 }

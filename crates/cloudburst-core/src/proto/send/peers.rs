@@ -3,6 +3,7 @@
 use super::path_mtu::PathMtu;
 use super::peer::Peer;
 use super::transmit::headers;
+use super::watch::Finding;
 use super::{Sender, Timer};
 use crate::error::StartError;
 use crate::id::Incarnation;
@@ -37,7 +38,7 @@ impl Sender {
                     peer.liveness.waiting.push_back(id);
                 }
             }
-            self.sought.push(address);
+            self.findings.push_back(Finding::Unresponsive(address));
             self.reschedule_all_of(address);
         }
         if let Some(peer) = self.peers.get_mut(&address) {

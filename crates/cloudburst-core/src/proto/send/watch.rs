@@ -9,6 +9,7 @@ use super::checks::{CheckEnd, LostChecks, Purpose};
 use super::peer::Peer;
 use crate::error::Indeterminate;
 use crate::id::{Incarnation, PathId};
+use crate::proto::session::Located;
 use crate::time::Instant;
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -29,6 +30,17 @@ pub(in crate::proto) struct Departure {
     pub(in crate::proto) why: Indeterminate,
     /// Whether the incarnation may still be there, and answer what it has.
     pub(in crate::proto) may_answer: bool,
+}
+
+/// What the sending half has found out about a peer, and the rest of the endpoint must act on.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::proto) enum Finding {
+    /// Calls that depend on it end.
+    Departed(Departure),
+    /// The receiving half must learn its address.
+    Located(Located),
+    /// It may be at another of its addresses, which the receiving half knows.
+    Unresponsive(SocketAddr),
 }
 
 impl Sender {
@@ -121,14 +133,5 @@ impl Sender {
             self.begin_handshake(now, address);
         }
         true
-    }
-
-    pub(in crate::proto) fn has_departures(&self) -> bool {
-        !self.departures.is_empty()
-    }
-
-    /// The peers that have ended or were replaced since this was last called.
-    pub(in crate::proto) fn take_departures(&mut self) -> Vec<Departure> {
-        core::mem::take(&mut self.departures)
     }
 }
