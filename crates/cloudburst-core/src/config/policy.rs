@@ -56,11 +56,12 @@ impl Default for BurstPolicy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PullOrder {
-    /// One symbol of each message in turn (SCDP, section IV-C).
+    /// All messages in turn (SCDP, section IV-C): hosts first, then the peers of a host, then the messages
+    /// of a peer. Each gets as many bytes.
     #[default]
     RoundRobin,
-    /// The message with the fewest missing symbols first; every eighth pull is for the message that
-    /// has waited longest.
+    /// The message with the fewest missing symbols first, whosever it is, for peers that trust each other;
+    /// every eighth pull goes round.
     ShortestFirst,
 }
 

@@ -6,7 +6,7 @@ use core::hash::Hash;
 /// One in this many items to be served is the one that has waited longest.
 // A bound without a clock or a setting, for an eighth of the link at most. An age in milliseconds
 // would make half of the queue urgent as soon as the link is overloaded.
-const LONGEST_WAITING_EVERY: u64 = 8;
+pub(super) const LONGEST_WAITING_EVERY: u64 = 8;
 
 /// Items in order of their ranks, the lowest first.
 #[derive(Debug)]
@@ -32,18 +32,13 @@ impl<K: Copy + Eq + Hash + Ord, R: Copy + Ord> FairQueue<K, R> {
     /// The caller must [move](Self::served) it to the end of those that wait.
     pub(super) fn next(&mut self) -> Option<K> {
         // Calls while the queue is empty must change nothing, however often a driver makes them.
-        let longest = self.longest_waiting()?;
+        let longest = self.waiting.first()?;
         self.served += 1;
         if self.served.is_multiple_of(LONGEST_WAITING_EVERY) {
             Some(longest)
         } else {
             self.ranked.first()
         }
-    }
-
-    /// The item that has waited longest.
-    pub(super) fn longest_waiting(&self) -> Option<K> {
-        self.waiting.first()
     }
 
     /// Moves `item`, which is in the queue and served now, to the end of those that wait.

@@ -20,6 +20,7 @@ mod departures;
 mod disorder;
 mod eavesdropper;
 mod ending;
+mod fair_pulls;
 mod few_paths;
 mod forgotten_messages;
 mod health;

@@ -19,6 +19,9 @@ use std::net::SocketAddr;
 /// as an ANSWER has capacity for beside the end of the session.
 const MAX_FINAL_STOPS: usize = MAX_JOINED - 1;
 
+/// What a message costs in its turn to be delivered.
+const TURN: u64 = 1;
+
 impl Receiver {
     /// Takes the next message of `role` from the application's queue, and delivers waiting messages
     /// into the capacity that is free. Responses and withdrawals have no queue: see [`ReceiverEvent`].
@@ -114,7 +117,7 @@ impl Receiver {
         }
         if self.has_backlog_capacity(&peer, role) {
             self.update(name, |session| session.window.complete(id));
-            self.inboxes[role as usize].waiting.push_back(peer.host(), (name, id));
+            self.inboxes[role as usize].waiting.enter(peer.host(), (name, id), TURN);
             Some(Verdict::Held)
         } else {
             self.forget_message(name, id);
@@ -207,11 +210,8 @@ impl Receiver {
         self.timers.remove((name, id));
         self.pulls.leave(incoming, (name, id));
         let waiting = &mut self.inboxes[incoming.role as usize].waiting;
-        if !waiting.is_empty()
-            && let Some(session) = self.sessions.get(&name)
-        {
-            waiting.remove(session.key().host(), (name, id));
-        }
+        waiting.serve((name, id), TURN);
+        waiting.remove((name, id));
     }
 
     /// Rejects all messages of some roles that have not ended, because the endpoint is closing.

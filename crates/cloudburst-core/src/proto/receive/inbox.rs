@@ -3,9 +3,7 @@
 use super::Message;
 use super::quota::HostKey;
 use super::round_robin::RoundRobin;
-use crate::id::{MessageId, SessionId};
-use crate::proto::indexed::Indexed;
-use foldhash::HashMap;
+use super::turns::Turns;
 use std::net::SocketAddr;
 
 /// Messages of one role, and complete messages that wait for capacity among them. Hosts take turns, so that
@@ -19,23 +17,13 @@ pub(super) struct Inbox {
     len: usize,
     bytes: usize,
     /// Complete messages for which there is no capacity yet.
-    pub(super) waiting: Waiting,
-}
-
-/// A complete message.
-type Whole = (SessionId, MessageId);
-
-/// Complete messages that wait, the oldest of each host first. Hosts take turns.
-#[derive(Debug, Default)]
-pub(super) struct Waiting {
-    turns: Indexed<HostKey, u64>,
-    queues: HashMap<HostKey, Indexed<Whole, u64>>,
+    pub(super) waiting: Turns,
 }
 
 impl Default for Inbox {
     fn default() -> Self {
-        let waiting = Waiting::default();
-        Self { next: None, queues: RoundRobin::new(usize::MAX), len: 0, bytes: 0, waiting }
+        let queues = RoundRobin::new(usize::MAX);
+        Self { next: None, queues, len: 0, bytes: 0, waiting: Turns::default() }
     }
 }
 
@@ -97,45 +85,5 @@ impl Inbox {
         let bytes: usize = self.iter().map(|message| message.bytes.len()).sum();
         assert_eq!(bytes, self.bytes, "bytes of the messages in the queue");
         self.queues.check_invariants();
-    }
-}
-
-impl Waiting {
-    pub(super) fn is_empty(&self) -> bool {
-        self.turns.is_empty()
-    }
-
-    fn len(&self) -> usize {
-        self.queues.values().map(Indexed::len).sum()
-    }
-
-    /// The message that is delivered next.
-    pub(super) fn first(&self) -> Option<Whole> {
-        self.queues.get(&self.turns.first()?)?.first()
-    }
-
-    pub(super) fn contains(&self, host: HostKey, whole: Whole) -> bool {
-        self.queues.get(&host).is_some_and(|queue| queue.contains(whole))
-    }
-
-    pub(super) fn push_back(&mut self, host: HostKey, whole: Whole) {
-        self.queues.entry(host).or_default().push_back(whole);
-        if !self.turns.contains(host) {
-            self.turns.push_back(host);
-        }
-    }
-
-    /// Removes a message if it waits, and ends the turn of its host.
-    pub(super) fn remove(&mut self, host: HostKey, whole: Whole) {
-        let Some(queue) = self.queues.get_mut(&host) else { return };
-        if queue.remove(whole).is_none() {
-            return;
-        }
-        self.turns.remove(host);
-        if queue.is_empty() {
-            self.queues.remove(&host);
-        } else {
-            self.turns.push_back(host);
-        }
     }
 }

@@ -21,7 +21,8 @@ impl Receiver {
         self.replies.check_invariants();
         self.answers.check_invariants();
         let messages = self.sessions.iter().flat_map(|(name, session)| {
-            session.window.messages().map(|(id, incoming)| ((*name, id), incoming))
+            let host = session.key().host();
+            session.window.messages().map(move |(id, incoming)| (host, (*name, id), incoming))
         });
         self.pulls.check_invariants(messages);
         for (name, session) in &self.sessions {
@@ -95,8 +96,8 @@ impl Receiver {
                 let role = incoming.role as usize;
                 waiting[role] += 1;
                 let host = session.key().host();
-                let waits = self.inboxes[role].waiting.contains(host, (*name, id));
-                assert!(waits, "it is in its queue");
+                let waits = self.inboxes[role].waiting.host((*name, id));
+                assert_eq!(waits, Some(host), "it is in its queue");
             }
         }
         for (inbox, waiting) in self.inboxes.iter().zip(waiting) {

@@ -25,6 +25,7 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 mod trimmed;
+mod turns;
 mod window;
 
 use self::answers::Outbound;

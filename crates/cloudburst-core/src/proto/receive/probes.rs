@@ -5,6 +5,7 @@ use super::Receiver;
 use super::answers::{Answer, Verdict};
 use super::incoming::PendingProbe;
 use super::pulling::PullCredit;
+use super::quota::HostKey;
 use super::symbols::Symbol;
 use crate::id::{MessageId, SessionId};
 use crate::time::Instant;
@@ -60,6 +61,7 @@ impl Receiver {
         let due = now + self.pulls.grace();
         let session = self.sessions.get_mut(&name)?;
         let rto = session.pull_round_trip.rto();
+        let host = HostKey::of_peer(session.peer);
         let incoming = session.window.receiving(id)?;
         // Otherwise the block is done, as its sender was told, or there is no such block.
         let _ = incoming.needed(block)?;
@@ -70,13 +72,13 @@ impl Receiver {
             // nothing to wait for. The grace period is long on a slow link, and must not begin anew.
             let due = if incoming.probed.is_some() { now } else { due };
             incoming.probed = Some(PendingProbe { prefix, block, packet_len, due });
-            self.pulls.update(incoming, rto, (name, id));
+            self.pulls.update(incoming, host, rto, (name, id));
             return Some(());
         };
         pulling.on_probe(block, sent, symbol.header.unscheduled.into(), due, layout);
         let PullCredit { credit, fin, .. } = pulling.credit(block);
         let arrivals = incoming.arrivals.report();
-        self.pulls.update(incoming, rto, (name, id));
+        self.pulls.update(incoming, host, rto, (name, id));
         self.answer_to(symbol, Verdict::Pull { credit, fin, arrivals });
         Some(())
     }

@@ -5,6 +5,7 @@ use super::admission::Candidate;
 use super::answers::{Counted, Verdict};
 use super::incoming::{Cut, Incoming, Step};
 use super::pulling::{Arrival, PullCredit};
+use super::quota::HostKey;
 use super::routes::Routes;
 use super::symbols::Symbol;
 use super::window::Ending;
@@ -12,6 +13,7 @@ use crate::id::{MessageId, SessionId};
 use crate::proto::limits::MESSAGE_WINDOW;
 use crate::proto::observe::{Observation, emit};
 use crate::proto::round_trip::RoundTrip;
+use crate::proto::send::headers_to;
 use crate::time::Instant;
 use crate::wire::{RejectReason, Role, SymbolHeader};
 
@@ -187,6 +189,7 @@ impl Receiver {
             let started = || Observation::MessageStarted { peer, message: id, bytes, sends: false };
             emit(&self.observer, started);
         }
+        self.pulls.begin(&incoming);
         self.update(name, |session| session.window.begin(id, incoming));
     }
 
@@ -205,7 +208,13 @@ impl Receiver {
         let round_trip = &mut session.pull_round_trip;
         if let Some(lost) = note_pulled(now, incoming, symbol, &step, &session.routes, round_trip) {
             self.counters.symbols_lost += u64::from(lost);
-            self.pulls.update(incoming, round_trip.rto(), (symbol.session, id));
+            let key = (symbol.session, id);
+            let host = HostKey::of_peer(session.peer);
+            self.pulls.update(incoming, host, round_trip.rto(), key);
+            if symbol.header.symbol < symbol.header.unscheduled.into() {
+                let bytes = symbol.packet_len + headers_to(&session.own);
+                self.pulls.on_unscheduled(now, key, bytes);
+            }
         }
         let reports = symbol.prefix.ack_request || matches!(step, Step::BlockDone { .. });
         let arrivals: Counted = if reports { incoming.arrivals.report() } else { Counted::new() };

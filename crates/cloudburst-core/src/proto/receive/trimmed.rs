@@ -5,6 +5,7 @@ use super::Receiver;
 use super::answers::{Counted, Verdict};
 use super::incoming::Incoming;
 use super::pulling::PullCredit;
+use super::quota::HostKey;
 use super::symbols::Symbol;
 use crate::path::Via;
 use crate::proto::session::Discovery;
@@ -73,6 +74,7 @@ impl Receiver {
         let key = (symbol.session, symbol.header.message);
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
         let rto = session.pull_round_trip.rto();
+        let host = HostKey::of_peer(session.peer);
         let Some(incoming) = session.window.receiving(key.1) else { return };
         // An arrival, so that a congested path does not seem dead.
         incoming.arrivals.add(symbol.prefix.path, false);
@@ -82,7 +84,7 @@ impl Receiver {
         }
         let Loss { symbols, unfinished } = note_loss(now, incoming, &symbol.header);
         self.counters.symbols_lost += u64::from(symbols);
-        self.pulls.update(incoming, rto, key);
+        self.pulls.update(incoming, host, rto, key);
         if symbol.prefix.ack_request {
             // The packet may have overtaken symbols sent before it, so its ACK request counts as a
             // probe.

@@ -96,25 +96,13 @@ impl Liar {
         index_set: &[u8],
         payload: &[u8],
     ) -> Vec<Answer> {
-        let prefix = Prefix {
-            kind: Kind::Symbol,
-            ack_request,
-            partial: self.partial,
-            again: false,
-            pulled: self.pulled,
-            probe: payload.is_empty(),
-            is_final: false,
-            role: self.role,
-            class: 1,
-            path: PathId(0),
-            session: self.sealer.session(),
-            number: self.sealer.next_number(),
-        };
-        let mut packet = Vec::new();
-        header.write(&prefix, None, index_set, &mut packet);
-        let payload_at = packet.len();
-        packet.extend_from_slice(payload);
-        self.sealer.seal(&mut packet, 0, payload_at);
+        let mut prefix = symbol_prefix(&mut self.sealer);
+        prefix.ack_request = ack_request;
+        prefix.partial = self.partial;
+        prefix.pulled = self.pulled;
+        prefix.probe = payload.is_empty();
+        prefix.role = self.role;
+        let mut packet = seal(&mut self.sealer, &prefix, header, index_set, payload);
         let caused_by = packet.len();
         self.endpoint.handle_datagram(self.now, self.via, &mut packet);
         self.endpoint.check_invariants();
@@ -170,6 +158,58 @@ impl Liar {
     pub fn block_digest(&self, id: u64, block: u32, bytes: &[u8]) -> Digest {
         self.flow.digest.block(MessageId(id), block, bytes)
     }
+}
+
+/// The prefix of the next symbol that `sealer` seals.
+fn symbol_prefix(sealer: &mut Sealer) -> Prefix {
+    Prefix {
+        kind: Kind::Symbol,
+        ack_request: false,
+        partial: false,
+        again: false,
+        pulled: false,
+        probe: false,
+        is_final: false,
+        role: Role::Plain,
+        class: 1,
+        path: PathId(0),
+        session: sealer.session(),
+        number: sealer.next_number(),
+    }
+}
+
+fn seal(
+    sealer: &mut Sealer,
+    prefix: &Prefix,
+    header: &SymbolHeader,
+    index_set: &[u8],
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut packet = Vec::new();
+    header.write(prefix, None, index_set, &mut packet);
+    let payload_at = packet.len();
+    packet.extend_from_slice(payload);
+    sealer.seal(&mut packet, 0, payload_at);
+    packet
+}
+
+/// A probe of pulled message `id`, of 93,000 bytes, which claims that `unscheduled` symbols of
+/// `symbol_size` bytes were sent unscheduled before it.
+pub fn lying_probe(sealer: &mut Sealer, id: u64, symbol_size: u16, unscheduled: u16) -> Vec<u8> {
+    let header = SymbolHeader {
+        message: MessageId(id),
+        path_number: 0,
+        length: 93_000,
+        // It has not finished with the messages before.
+        age: id as u32,
+        block: 0,
+        symbol: unscheduled.into(),
+        symbol_size,
+        code: Code::Rlf256.to_wire(),
+        unscheduled,
+    };
+    let prefix = Prefix { ack_request: true, pulled: true, probe: true, ..symbol_prefix(sealer) };
+    seal(sealer, &prefix, &header, &[], &[])
 }
 
 /// The fields of an initiator at port 7000.
