@@ -166,7 +166,8 @@ fn no_capacity_is_kept_for_a_message_that_waits_only_for_the_application() {
     callee.role = Role::Response;
     for id in 0..200 {
         ask(&mut crowd, &mut requests);
-        assert!(crowd.delivers(&mut plain, Says::whole(0, 10_000)), "its host holds less");
+        assert!(crowd.delivers(&mut plain, Says::whole(id, 10_000)), "its host holds less");
+        assert!(crowd.receiver.recv().is_some());
         let says = Says { age: id as u32, ..Says::whole(id, 100) };
         assert!(crowd.delivers(&mut callee, says), "response {id}");
         crowd.wait(Duration::from_millis(100));
