@@ -68,6 +68,7 @@ impl Storm {
         self.hosts[from].send(self.now, address(0), bytes, &Default::default()).unwrap();
     }
 
+    /// Runs until so many messages have ended, all of which must be delivered.
     fn run(&mut self, ended: usize) {
         let limit = self.now + Duration::from_secs(60);
         (0..self.hosts.len()).for_each(|host| self.drain(host));
@@ -75,6 +76,8 @@ impl Storm {
             assert!(self.now < limit, "{} of {ended} have ended", self.outcomes.len());
             self.step();
         }
+        let delivered = self.outcomes.iter().all(|(_, _, it)| matches!(it, Outcome::Delivered(_)));
+        assert!(delivered, "{:?}", self.outcomes);
     }
 
     fn step(&mut self) {
@@ -167,8 +170,6 @@ fn first_messages_of_many_peers_at_once_take_at_most_three_packets_each() {
             "{senders} over {paths} paths: {each:.2} packets, {:.2} of handshakes, {took:?}",
             handshakes as f64 / senders as f64
         );
-        let delivered = storm.outcomes.iter().all(|(_, _, it)| matches!(it, Outcome::Delivered(_)));
-        assert!(delivered, "{:?}", storm.outcomes);
         assert!(each <= 3.0, "{each} packets each");
     }
 }
