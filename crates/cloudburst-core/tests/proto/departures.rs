@@ -129,6 +129,32 @@ fn a_handler_ends_when_its_caller_restarts() {
 }
 
 #[test]
+fn a_request_of_the_next_life_of_a_caller_is_not_withdrawn_with_that_of_the_former() {
+    // The application has taken the new request when the end of the former life is seen, or has not.
+    for takes in [true, false] {
+        let mut pair = Pair::new(Setup::default());
+        held(&mut pair);
+        pair.restart(Side::A);
+        pair.b.takes = takes;
+        let call = pair.a.endpoint.prepare(Some(PATIENCE), b"of the next life");
+        let to = Side::B.address(0);
+        let options = SendOptions::default();
+        pair.a.endpoint.call(pair.now, to, &call, &options).unwrap();
+        pair.run_for(Duration::from_secs(10));
+        assert_eq!(pair.b.withdrawn, [pair.b.requests[0].id()]);
+        pair.b.takes = true;
+        let now = pair.now;
+        pair.b.take_all(now);
+        let request = pair.b.requests.get(1).expect("the new request is there").clone();
+        pair.b.endpoint.reply(now, &request, Some(b"done"), &options).unwrap();
+        pair.run_for(Duration::from_secs(1));
+        check_invariants(&pair);
+        assert_eq!(pair.a.answers[&call.id()].as_deref(), Ok(&b"done"[..]));
+        assert_eq!(pair.b.withdrawn.len(), 1);
+    }
+}
+
+#[test]
 fn a_handler_ends_when_its_caller_leaves() {
     let mut pair = Pair::new(Setup::default());
     held(&mut pair);
