@@ -584,3 +584,33 @@ impl Shares {
         before.marked >= TRIAL_MARKS || self.lost <= before.lost * MIN_IMPROVEMENT
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_rises_with_long_packets_as_it_does_with_short_ones() {
+        const RATE: f64 = 10e9;
+        const ROUND_TRIP: Duration = Duration::from_millis(1);
+        let peer = SocketAddr::from(([10, 0, 0, 2], 7000));
+        for mtu in [1_500, 9_000] {
+            // As for a peer to which nothing longer has been tried.
+            let mut limit = RateLimit::new(RATE, 1_500);
+            let mut now = Instant::from_nanos(10_000_000_000);
+            limit.on_message(now, peer);
+            assert!(limit.on_train(now, Some(ROUND_TRIP)));
+            let first = limit.share;
+            for _ in 0..3 {
+                now += ROUND_TRIP;
+                let bytes = limit.share * RATE * ROUND_TRIP.as_secs_f64() / 8.0;
+                let due = (bytes / mtu as f64) as u32;
+                let report = PathReport { due, ..PathReport::default() };
+                let [smoothed, shortest] = [ROUND_TRIP; 2];
+                let trips = RoundTrips { last: Some(ROUND_TRIP), smoothed, shortest, mtu };
+                limit.on_report(now, peer, &report, &trips, |_| true);
+            }
+            assert_eq!(limit.share, first * 8.0, "packets of {mtu} bytes");
+        }
+    }
+}
