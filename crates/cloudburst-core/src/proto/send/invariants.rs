@@ -37,6 +37,13 @@ impl Sender {
             let waits = self.timers.contains(Timer::Check(id));
             assert!(is_due != waits, "{id:?}: {check:?} is either to be sent or waits");
         }
+        for (&at, peer) in &self.peers {
+            for purpose in peer.mtu.pending() {
+                let mut checks = self.checks.of(at);
+                let is_under_way = checks.any(|(_, check)| check.purpose == purpose);
+                assert!(is_under_way, "{at}: nothing will end its {purpose:?}");
+            }
+        }
     }
 
     fn check_totals(&self) {

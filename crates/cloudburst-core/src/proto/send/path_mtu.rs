@@ -148,12 +148,18 @@ impl PathMtu {
         self.is_deaf_since = None;
     }
 
-    /// Panics unless sizes are in order.
+    /// The purposes of the checks that are under way for the search.
+    pub(super) fn pending(&self) -> impl Iterator<Item = Purpose> {
+        let tested = self.search.iter().flat_map(|search| &search.paths);
+        let pending = tested.filter(|tested| tested.state.is_pending());
+        pending.map(|&Tested { path, len, .. }| Purpose::Mtu { len, path })
+    }
+
+    /// Panics unless sizes are in order, and a search has probes under way.
     pub(super) fn check_invariants(&self) {
         assert!(self.size <= self.ceiling, "{} of at most {} bytes", self.size, self.ceiling);
         let Some(search) = &self.search else { return };
-        let pending = search.paths.iter().filter(|tested| tested.state.is_pending());
-        assert!(pending.count() > 0, "a search without probes");
+        assert!(search.is_pending(), "a search without probes");
         if let Goal::Raise { good, size, bad } = search.goal {
             assert!(good < size && size < bad && good <= self.ceiling, "{good} {size} {bad}");
         }
