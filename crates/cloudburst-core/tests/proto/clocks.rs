@@ -7,6 +7,7 @@ use cloudburst_core::error::{Indeterminate, Outcome};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::time::Instant;
+use cloudburst_core::wire::Kind;
 use cloudburst_netem::LinkConfig;
 use cloudburst_world::drive::{self, Watch};
 use cloudburst_world::{Departure, Hop, Host, Network, Recipe};
@@ -139,7 +140,7 @@ struct HandOver<F> {
 
 impl<F: Fn(usize) -> bool> Watch for HandOver<F> {
     fn on_departure(&mut self, departure: &Departure, hop: Option<Hop>) -> Option<Hop> {
-        let is_answer = departure.packet[0] & 0x0f == 6;
+        let is_answer = Kind::of(&departure.packet) == Ok(Kind::Answer);
         if departure.from == 1 && self.loses_stops && is_answer {
             return None;
         }

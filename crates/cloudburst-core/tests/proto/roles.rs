@@ -8,6 +8,7 @@ use cloudburst_core::error::CallFailure;
 use cloudburst_core::error::{Outcome, Rejection, StartError};
 use cloudburst_core::id::{PathId, SessionId};
 use cloudburst_core::proto::{CallId, IncomingRequest, SendOptions};
+use cloudburst_core::wire::packet::VERSION;
 use cloudburst_core::wire::{Kind, Prefix, RejectReason, Role, WireError};
 use cloudburst_netem::LinkConfig;
 use core::time::Duration;
@@ -133,7 +134,7 @@ fn a_symbol_that_contradicts_its_messages_role_is_nonsense() {
 #[test]
 fn roles_are_bits_3_and_4_of_the_flags() {
     let mut packet = [0; 14];
-    packet[0] = 0x35;
+    packet[0] = VERSION << 4 | Kind::Symbol as u8;
     let roles = [Role::Plain, Role::Request, Role::Response, Role::Withdrawal];
     for (flags, role) in [0x00, 0x08, 0x10, 0x18].into_iter().zip(roles) {
         packet[1] = flags;

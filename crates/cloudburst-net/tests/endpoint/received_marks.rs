@@ -4,6 +4,8 @@ use crate::common::{TIMEOUT, builder, builder_on, bytes, log::Log, tap::Tap, wit
 use cloudburst_core::burst::PacketIo;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Class, Contents, Ecn, Marking, Transmit};
+use cloudburst_core::wire::Kind;
+use cloudburst_core::wire::packet::VERSION;
 use cloudburst_net::io::{UdpConfig, UdpIo};
 use cloudburst_net::{Config, EcnCounts, EcnMode, Fabric, IoCounters};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -19,7 +21,7 @@ const WAYS: [(&str, &str); 5] = [
     ("::", "::1"),
 ];
 /// The first byte of a SYMBOL.
-const SYMBOL: u8 = 0x35;
+const SYMBOL: u8 = VERSION << 4 | Kind::Symbol as u8;
 
 fn open(ip: &str, dscp: u8) -> UdpIo {
     open_with(ip, dscp, 1 << 20)

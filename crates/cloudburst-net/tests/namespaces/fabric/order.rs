@@ -1,6 +1,7 @@
 //! How many packets in a row take one uplink, by the order of paths.
 
 use super::rig::*;
+use cloudburst_core::wire::Kind;
 use cloudburst_net::{Config, PathMap, Tuning};
 use cloudburst_testbed::{Capture, Fabric, Node, Topology};
 use libtest_mimic::Failed;
@@ -52,7 +53,8 @@ fn record(captures: &[Capture], ways: &mut BTreeMap<u64, usize>) -> Result<(), F
 fn symbol_number(packet: &[u8]) -> Option<u64> {
     let headers = usize::from(packet.first()? & 15) * 4 + 8;
     let prefix = packet.get(headers..)?.first_chunk::<14>()?;
-    (prefix[0] == 0x35).then(|| prefix[8..].iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
+    (Kind::of(prefix) == Ok(Kind::Symbol))
+        .then(|| prefix[8..].iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
 }
 
 /// The most consecutive numbers that went one way, except for one run in a hundred: if a busy machine delays
