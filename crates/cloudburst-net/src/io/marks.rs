@@ -124,6 +124,7 @@ impl fmt::Display for Dscps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cloudburst_core::wire::packet::VERSION;
 
     fn dscps<const N: usize>(dscps: [u8; N]) -> Dscps {
         Dscps::new(&dscps, None).unwrap()
@@ -145,7 +146,7 @@ mod tests {
     #[test]
     fn the_dscp_of_trimmed_packets_is_not_foreign() {
         let from = "10.0.0.1:1".parse().unwrap();
-        let symbol = [0x35];
+        let symbol = [VERSION << 4 | Kind::Symbol as u8];
         let foreign = |trimmed| {
             let dscps = Dscps::new(&[46, 43], trimmed).unwrap();
             let meter = Meter::default();
