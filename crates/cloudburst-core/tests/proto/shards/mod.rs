@@ -6,10 +6,10 @@ mod world;
 use crate::common::peer::{accept_fields, open_fields};
 use bytes::Bytes;
 use cloudburst_core::config::{Config, ListenPorts};
-use cloudburst_core::error::{Indeterminate, Outcome, Rejection};
+use cloudburst_core::error::{CallFailure, Indeterminate, Outcome, Rejection};
 use cloudburst_core::id::{Incarnation, PathId};
 use cloudburst_core::path::Via;
-use cloudburst_core::proto::{SendOptions, Transceiver};
+use cloudburst_core::proto::{Event, SendOptions, Transceiver};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Kind;
 use cloudburst_core::wire::handshake::{AcceptFields, answer_by_hand, shake_hands};
@@ -275,6 +275,42 @@ fn only_the_peer_of_a_session_can_move_it_to_another_address() {
     assert_eq!(client.counters().sender.sessions_opened, 2);
     let in_use = client.paths(service()).iter().filter(|path| !path.removed);
     assert!(in_use.clone().all(|path| path.via.remote.port() == 40_001));
+}
+
+/// The host of the dead one reports that nothing listens at its port, nor at the one that they shared.
+#[test]
+fn at_the_closed_port_of_a_dead_shard_another_is_asked_within_milliseconds() {
+    let mut client = client();
+    let mut now = Instant::from_nanos(1_000_000_000);
+    let options = SendOptions::default();
+    let connect = client.connect(now, service(), &options).unwrap();
+    let hello = asked(&mut client, now).remove(0);
+    answer(&mut client, now, &hello, &accept(9, 40_000));
+    client.cancel_connect(connect);
+    now += Duration::from_secs(60);
+    client.handle_timeout(now);
+    let call = client.prepare(None, b"a request");
+    client.call(now, service(), &call, &options).unwrap();
+    let began_at = now;
+    let mut ports = Vec::new();
+    let ended = loop {
+        for (via, packet) in asked(&mut client, now) {
+            ports.push(via.remote.port());
+            client.handle_refused(now, via.remote, &packet[..12]);
+            client.check_invariants();
+        }
+        let mut events = core::iter::from_fn(|| client.poll_event());
+        if let Some(Event::Answered(_, ended)) = events.find(|e| matches!(e, Event::Answered(..))) {
+            break ended;
+        }
+        now = client.poll_timeout().unwrap().max(now);
+        client.handle_timeout(now);
+    };
+    let closed = Rejection::PortClosed(service());
+    assert_eq!(ended, Err(CallFailure::Rejected(closed)));
+    assert!(now.saturating_since(began_at) < Duration::from_millis(20));
+    assert!((3..=6).contains(&ports.iter().filter(|port| **port == 40_000).count()), "{ports:?}");
+    assert!(ports.is_sorted_by_key(|port| *port == PORT), "{ports:?}");
 }
 
 #[test]
