@@ -93,22 +93,23 @@ impl Transceiver {
     /// Watches the peers that calls depend on, if that is due.
     pub(super) fn watch(&mut self, now: Instant) {
         let Some(peers) = self.calls.watch(now) else { return };
-        for peer in self.sender.watch(now, peers) {
-            let why = Indeterminate::PeerGone;
-            let incarnation = self.sender.incarnation(peer);
-            self.on_departed(now, Departure { peer, incarnation, why, may_answer: false });
-        }
+        self.sender.watch(now, peers);
+        self.relay(now);
+        let receiver = &self.receiver;
+        self.calls.end_replaced(now, |peer, incarnation| receiver.last_heard(peer, incarnation));
     }
 
     fn on_departed(&mut self, now: Instant, departure: Departure) {
-        let Departure { peer, incarnation, may_answer, .. } = departure;
-        let queued = self.receiver.withdraw_all(peer, incarnation);
+        let Departure { peer, incarnation, why, may_answer } = departure;
         if let Some(incarnation) = incarnation
+            && why == Indeterminate::PeerRestarted
             && !may_answer
         {
-            self.receiver.forget_soon(now, peer, incarnation);
+            self.receiver.on_left(peer, incarnation);
         }
-        self.calls.on_departed(now, departure, queued);
+        let queued = self.receiver.withdraw_all(peer, incarnation);
+        let is_under_way = |request| self.sender.is_under_way(request);
+        self.calls.on_departed(now, departure, queued, is_under_way);
     }
 
     /// Shows peers where this endpoint is now, after its own addresses have changed: those that it has
@@ -214,9 +215,10 @@ impl Transceiver {
     pub fn cancel_call(&mut self, now: Instant, call: CallId) {
         let Some(cancelled) = self.calls.forget(call) else { return };
         // A callee that has the request before its STOP arrives would go on with it.
-        let may_have_arrived = self.sender.may_have_arrived(cancelled.request);
+        let may_have_arrived = || self.sender.may_have_arrived(cancelled.request);
+        let delivered = cancelled.delivered.unwrap_or_else(may_have_arrived);
         self.sender.cancel(cancelled.request);
-        if cancelled.delivered || may_have_arrived {
+        if delivered {
             withdraw(&mut self.sender, now, call, cancelled.callee, cancelled.until);
         }
     }

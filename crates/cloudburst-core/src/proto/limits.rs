@@ -39,6 +39,9 @@ pub(super) const MAX_HALF_OPEN: usize = if cfg!(feature = "small-limits") { 8 } 
 /// a receiver forgets how its messages ended, so messages survive outages that are shorter.
 pub(super) const IDLE_AFTER: Duration = Duration::from_secs(600);
 const _: () = assert!(STALE_AFTER.as_secs() + HANDSHAKE_FOR.as_secs() <= IDLE_AFTER.as_secs());
+/// The same for a peer that has left: it may have been alive for as long as it relied on the session.
+pub(super) const LEFT_FOR: Duration = Duration::from_secs(40);
+const _: () = assert!(STALE_AFTER.as_secs() + HANDSHAKE_FOR.as_secs() < LEFT_FOR.as_secs());
 
 /// Pending answers to handshakes, divided among the addresses that the handshakes came from.
 pub(super) const MAX_REPLIES: usize = 256;

@@ -4,7 +4,7 @@ use super::frame::{
     CallId, IncomingRequest, Prepared, RequestId, parse_response, parse_withdrawal,
 };
 use crate::error::{CallFailure, Indeterminate, Outcome};
-use crate::id::MessageId;
+use crate::id::{Incarnation, MessageId};
 use crate::latency::LatencyHistogram;
 use crate::proto::indexed::Indexed;
 use crate::proto::{Departure, Message};
@@ -22,6 +22,8 @@ const MAX_EARLY: usize = if cfg!(feature = "small-limits") { 8 } else { 1_024 };
 
 /// How often the peers of calls and requests that have lasted for this long are watched.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// The silence after which a callee that was replaced at its address is gone.
+const SILENT_FOR: Duration = Duration::from_secs(60);
 /// How long a call waits for its response once its callee is known to be gone.
 const LAST_RESPONSE: Duration = Duration::from_millis(200);
 
@@ -137,9 +139,12 @@ enum Callee {
     /// It may not have the request yet.
     Asked,
     HasRequest,
-    /// It has the request and may respond, but another endpoint is at its address, which must get no
-    /// withdrawal.
-    Replaced,
+    /// This one has the request and may respond, but another endpoint is at its address since then, which
+    /// must get no withdrawal.
+    Replaced {
+        incarnation: Incarnation,
+        since: Instant,
+    },
     /// It has the request and will not respond any more.
     Gone(Indeterminate),
 }
@@ -151,8 +156,8 @@ pub(in crate::proto) struct CancelledCall {
     pub(in crate::proto) callee: SocketAddr,
     /// The time until which the caller would have waited.
     pub(in crate::proto) until: Instant,
-    /// Whether the endpoint at that address has the request.
-    pub(in crate::proto) delivered: bool,
+    /// Whether the endpoint at that address has the request, if it is known.
+    pub(in crate::proto) delivered: Option<bool>,
 }
 
 impl CallTable {
@@ -207,7 +212,7 @@ impl CallTable {
     pub(in crate::proto) fn forget(&mut self, id: CallId) -> Option<CancelledCall> {
         let Waiting { peer, request, until, callee, .. } = self.remove(id)?;
         self.counters.calls_cancelled += 1;
-        let delivered = callee == Callee::HasRequest;
+        let delivered = (callee != Callee::Asked).then_some(callee == Callee::HasRequest);
         Some(CancelledCall { request, callee: peer, until, delivered })
     }
 
@@ -235,7 +240,9 @@ impl CallTable {
         let failure = match outcome {
             Outcome::Delivered(_) => {
                 let Some(waiting) = self.waiting.get_mut(&id) else { return };
-                waiting.callee = Callee::HasRequest;
+                if waiting.callee == Callee::Asked {
+                    waiting.callee = Callee::HasRequest;
+                }
                 if self.timers.contains(id) {
                     return;
                 }
@@ -355,12 +362,14 @@ impl CallTable {
 
     /// Handles the departure of a peer: nobody waits for the responses to its requests. Calls whose requests it
     /// has end soon, unless it `may_answer`: a response may be on its way.
-    /// `queued` requests of it were in the application's queue.
+    /// `queued` requests of it were in the application's queue. `is_under_way` tells whether a request is
+    /// still being sent: otherwise the peer may have it, although the table has not learned of that yet.
     pub(in crate::proto) fn on_departed(
         &mut self,
         now: Instant,
         departure: Departure,
         queued: u64,
+        is_under_way: impl Fn(MessageId) -> bool,
     ) {
         self.counters.requests_withdrawn += queued;
         let Departure { peer, incarnation, why, may_answer } = departure;
@@ -374,14 +383,37 @@ impl CallTable {
             self.on_withdrawn(id, false);
         }
         for (id, call) in self.waiting.iter_mut().filter(|(_, call)| call.peer == peer) {
-            if matches!(call.callee, Callee::Asked | Callee::Gone(_)) {
+            let is_there = match call.callee {
+                Callee::Asked => !is_under_way(call.request),
+                Callee::HasRequest => true,
+                Callee::Replaced { incarnation: of, .. } => incarnation == Some(of),
+                Callee::Gone(_) => false,
+            };
+            if !is_there {
                 continue;
             }
-            if may_answer {
-                call.callee = Callee::Replaced;
+            if let Some(incarnation) = incarnation.filter(|_| may_answer) {
+                call.callee = Callee::Replaced { incarnation, since: now };
             } else {
                 call.callee = Callee::Gone(why);
                 self.timers.set(*id, Some(call.until.min(now + LAST_RESPONSE)));
+            }
+        }
+    }
+
+    /// Ends the calls at callees that were replaced at their addresses, and are silent. `heard` tells when
+    /// one was last heard from: while it has the request, it watches its caller.
+    pub(in crate::proto) fn end_replaced(
+        &mut self,
+        now: Instant,
+        heard: impl Fn(SocketAddr, Incarnation) -> Option<Instant>,
+    ) {
+        for (id, call) in &mut self.waiting {
+            let Callee::Replaced { incarnation, since } = call.callee else { continue };
+            let last = heard(call.peer, incarnation).map_or(since, |last| last.max(since));
+            if now.saturating_since(last) >= SILENT_FOR {
+                call.callee = Callee::Gone(Indeterminate::PeerGone);
+                self.timers.set(*id, Some(now));
             }
         }
     }
@@ -532,7 +564,6 @@ impl CallTable {
 mod tests {
     use super::*;
     use crate::error::Indeterminate;
-    use crate::id::Incarnation;
 
     const TIMEOUT: Duration = Duration::from_millis(10);
     const DUE: Instant = Instant::from_nanos(10_000_000);
@@ -542,8 +573,12 @@ mod tests {
     }
 
     fn calls() -> (CallTable, CallId) {
+        calls_for(TIMEOUT)
+    }
+
+    fn calls_for(timeout: Duration) -> (CallTable, CallId) {
         let mut calls = CallTable::new(Seed::new([1; 32]), TIMEOUT);
-        let call = calls.prepare(None, b"a request");
+        let call = calls.prepare(Some(timeout), b"a request");
         calls.enter(Instant::ZERO, callee(), &call, MessageId(3));
         calls.check_invariants();
         (calls, call.id())
@@ -551,7 +586,7 @@ mod tests {
 
     const CALLER: Incarnation = Incarnation([3; 16]);
 
-    fn forgotten(delivered: bool) -> CancelledCall {
+    fn forgotten(delivered: Option<bool>) -> CancelledCall {
         CancelledCall { request: MessageId(3), callee: callee(), until: DUE, delivered }
     }
 
@@ -603,7 +638,7 @@ mod tests {
     #[test]
     fn a_forgotten_call_gets_no_result_and_its_request_is_returned_for_cancelling() {
         let (mut calls, id) = calls();
-        assert_eq!(calls.forget(id), Some(forgotten(false)));
+        assert_eq!(calls.forget(id), Some(forgotten(None)));
         assert_eq!(calls.forget(id), None);
         calls.on_request_ended(MessageId(3), &delivered());
         calls.check_invariants();
@@ -614,22 +649,64 @@ mod tests {
     fn a_forgotten_call_returns_the_callee_that_has_its_request() {
         let (mut calls, id) = calls();
         calls.on_request_ended(MessageId(3), &delivered());
-        assert_eq!(calls.forget(id), Some(forgotten(true)));
+        assert_eq!(calls.forget(id), Some(forgotten(Some(true))));
         calls.check_invariants();
+    }
+
+    /// The departure of the incarnation `who` of the callee.
+    fn departure(who: Incarnation, may_answer: bool) -> Departure {
+        let why = Indeterminate::PeerRestarted;
+        Departure { peer: callee(), incarnation: Some(who), why, may_answer }
     }
 
     #[test]
     fn a_call_whose_callee_was_replaced_waits_for_its_response_and_is_not_withdrawn_elsewhere() {
         let (mut calls, id) = calls();
         calls.on_request_ended(MessageId(3), &delivered());
-        let why = Indeterminate::PeerRestarted;
-        let departure =
-            Departure { peer: callee(), incarnation: Some(CALLER), why, may_answer: true };
-        calls.on_departed(DUE, departure, 0);
+        calls.on_departed(DUE, departure(CALLER, true), 0, |_| false);
+        // The next one at the address leaves as well.
+        calls.on_departed(DUE, departure(Incarnation([9; 16]), false), 0, |_| false);
         calls.check_invariants();
+        calls.handle_timeout(DUE - Duration::from_nanos(1));
         assert_eq!(calls.poll_ended(), None);
         assert_eq!(calls.waiting_at_callees(|_| false), []);
-        assert_eq!(calls.forget(id), Some(forgotten(false)));
+        assert_eq!(calls.forget(id), Some(forgotten(Some(false))));
+    }
+
+    #[test]
+    fn a_call_whose_callee_was_replaced_ends_when_that_leaves_or_is_silent() {
+        for leaves in [false, true] {
+            let (mut calls, id) = calls_for(SILENT_FOR * 9);
+            calls.on_request_ended(MessageId(3), &delivered());
+            calls.on_departed(Instant::ZERO, departure(CALLER, true), 0, |_| false);
+            let why = if leaves {
+                calls.on_departed(Instant::ZERO, departure(CALLER, false), 0, |_| false);
+                Indeterminate::PeerRestarted
+            } else {
+                let heard = Instant::ZERO + Duration::from_secs(5);
+                let almost = heard + SILENT_FOR - Duration::from_nanos(1);
+                calls.end_replaced(almost, |_, who| (who == CALLER).then_some(heard));
+                calls.handle_timeout(almost);
+                assert_eq!(calls.poll_ended(), None);
+                calls.end_replaced(heard + SILENT_FOR, |_, _| Some(heard));
+                Indeterminate::PeerGone
+            };
+            calls.handle_timeout(Instant::ZERO + SILENT_FOR * 2);
+            assert_eq!(calls.poll_ended(), Some((id, Err(CallFailure::Unknown(why)))));
+        }
+    }
+
+    #[test]
+    fn a_call_ends_when_its_callee_leaves_right_after_it_has_the_request() {
+        let (mut calls, id) = calls_for(SILENT_FOR);
+        // The table learns of the delivery later.
+        calls.on_departed(Instant::ZERO, departure(CALLER, false), 0, |_| true);
+        assert_eq!(calls.waiting[&id].callee, Callee::Asked);
+        calls.on_departed(Instant::ZERO, departure(CALLER, false), 0, |_| false);
+        calls.on_request_ended(MessageId(3), &delivered());
+        calls.handle_timeout(Instant::ZERO + LAST_RESPONSE);
+        let why = Indeterminate::PeerRestarted;
+        assert_eq!(calls.poll_ended(), Some((id, Err(CallFailure::Unknown(why)))));
     }
 
     /// Offers the application the request of a caller with `call`.

@@ -49,7 +49,7 @@ impl Receiver {
 
     /// When the session that has been idle for the longest is forgotten.
     fn idle_expiry(&self) -> Option<Instant> {
-        self.idle.first_rank().map(|heard| heard + IDLE_AFTER)
+        self.idle.first_rank()
     }
 
     /// Makes capacity for another session. Forgets the session that has been idle longest, of `host` if
@@ -59,8 +59,8 @@ impl Receiver {
             let session = self.sessions.get(name);
             host.is_none_or(|host| session.is_some_and(|session| session.key().host() == host))
         };
-        let stale = |heard: Instant| now.saturating_since(heard) > STALE_AFTER + IDLE_GRAIN;
-        let longest = self.idle.iter().take(SEARCH_LIMIT).take_while(|&(_, heard)| stale(heard));
+        let stale = |at: Instant| at + STALE_AFTER + IDLE_GRAIN < now + IDLE_AFTER;
+        let longest = self.idle.iter().take(SEARCH_LIMIT).take_while(|&(_, at)| stale(at));
         let evicted = longest.map(|(name, _)| name).find(is_of);
         step();
         evicted.inspect(|name| self.forget(*name)).is_some()
@@ -82,26 +82,22 @@ impl Receiver {
             match session.filter(|session| last > Some(session.last_heard)).zip(last) {
                 Some((session, last)) => {
                     session.last_heard = last;
-                    self.idle.set(name, Some(last));
+                    self.idle.set(name, Some(session.forget_at()));
                 }
                 None => self.forget(name),
             }
         }
     }
 
-    /// Forgets the session of an incarnation that has left as soon as its packets no longer arrive.
-    pub(in crate::proto) fn forget_soon(
-        &mut self,
-        now: Instant,
-        peer: SocketAddr,
-        incarnation: Incarnation,
-    ) {
-        let Some(name) = self.newest_of(peer) else { return };
-        let session = self.sessions.get_mut(&name);
-        let Some(session) = session.filter(|of| of.incarnation == incarnation) else { return };
-        session.last_heard = now - (IDLE_AFTER - STALE_AFTER);
-        if self.idle.contains(name) {
-            self.idle.set(name, Some(session.last_heard));
+    /// Learns that an incarnation has left. Its sessions are forgotten as soon as its packets no longer
+    /// arrive, and the application gets no more requests of it.
+    pub(in crate::proto) fn on_left(&mut self, peer: SocketAddr, incarnation: Incarnation) {
+        for name in self.sessions_of(peer, incarnation) {
+            let Some(session) = self.sessions.get_mut(&name) else { continue };
+            session.has_left = true;
+            if self.idle.contains(name) {
+                self.idle.set(name, Some(session.forget_at()));
+            }
         }
     }
 }

@@ -164,6 +164,7 @@ impl Receiver {
         let digest = session.window.unended(id)?.digest(id, &session.digest);
         let peer = session.peer;
         let incarnation = session.incarnation;
+        let has_left = session.has_left;
         let mut incoming = self.end(name, id, Ending::Delivered(digest))?;
         let arrivals = incoming.arrivals.report();
         let took = incoming.last_progress.saturating_since(incoming.began);
@@ -185,6 +186,8 @@ impl Receiver {
         self.events.push_back(match role {
             Role::Response => ReceiverEvent::Response(message),
             Role::Withdrawal => ReceiverEvent::Withdrawal(message),
+            // Nobody waits for a response.
+            Role::Request if has_left => return Some(Verdict::Delivered { digest, arrivals }),
             Role::Plain | Role::Request => {
                 self.inboxes[role as usize].push(message);
                 ReceiverEvent::Readable(role)

@@ -78,7 +78,7 @@ impl Receiver {
             assert_eq!(since.is_some(), session.window.is_idle(), "{name:?} is idle");
             if let Some(at) = since {
                 idle += 1;
-                let since = session.last_heard;
+                let since = session.forget_at();
                 let behind = since.saturating_since(at);
                 assert!(at <= since && behind < IDLE_GRAIN, "{behind:?}");
             }

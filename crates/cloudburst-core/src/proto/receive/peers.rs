@@ -69,7 +69,7 @@ impl Receiver {
         let after = session.window.usage();
         let is_idle = session.window.is_idle();
         if was_idle != is_idle {
-            self.idle.set(name, is_idle.then_some(session.last_heard));
+            self.idle.set(name, is_idle.then_some(session.forget_at()));
         }
         if before != after {
             let key = session.key();
@@ -86,7 +86,7 @@ impl Receiver {
 
     /// Adds a session that remembers nothing yet.
     pub(super) fn insert_session(&mut self, now: Instant, name: SessionId, session: Session) {
-        self.idle.set(name, Some(session.last_heard));
+        self.idle.set(name, Some(session.forget_at()));
         let key = session.key();
         let host = self.hosts.entry(key.host()).or_default();
         host.sessions += 1;
@@ -128,12 +128,31 @@ impl Receiver {
     }
 
     /// The newest session with the peer of this name.
-    pub(super) fn newest_of(&self, peer: SocketAddr) -> Option<SessionId> {
-        self.hosts.get(&HostKey::of(peer.ip()))?.names.get(&peer).copied()
+    fn newest(&self, peer: SocketAddr) -> Option<&Session> {
+        self.sessions.get(self.hosts.get(&HostKey::of(peer.ip()))?.names.get(&peer)?)
     }
 
-    fn newest(&self, peer: SocketAddr) -> Option<&Session> {
-        self.sessions.get(&self.newest_of(peer)?)
+    /// The sessions with an incarnation: the newest one of the peer, and some of those that another
+    /// incarnation has superseded.
+    pub(super) fn sessions_of(&self, peer: SocketAddr, incarnation: Incarnation) -> Vec<SessionId> {
+        let Some(host) = self.hosts.get(&HostKey::of(peer.ip())) else { return Vec::new() };
+        let superseded = host.superseded.keys().take(SEARCH_LIMIT);
+        let names = host.names.get(&peer).into_iter().chain(superseded);
+        let is_its = |name: &&SessionId| {
+            let session = self.sessions.get(name);
+            session.is_some_and(|of| of.peer == peer && of.incarnation == incarnation)
+        };
+        names.filter(is_its).copied().collect()
+    }
+
+    /// When an incarnation was last heard from.
+    pub(in crate::proto) fn last_heard(
+        &self,
+        peer: SocketAddr,
+        incarnation: Incarnation,
+    ) -> Option<Instant> {
+        let names = self.sessions_of(peer, incarnation).into_iter();
+        names.filter_map(|name| Some(self.sessions.get(&name)?.last_heard)).max()
     }
 
     /// Whether there is a session with the peer of this name.

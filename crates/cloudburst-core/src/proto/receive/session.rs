@@ -9,7 +9,7 @@ use crate::id::{Incarnation, MessageId, PathId, SessionId};
 use crate::naming::address_of;
 use crate::path::{PathResolver, Via};
 use crate::proto::indexed::Indexed;
-use crate::proto::limits::KEPT_ARRIVALS;
+use crate::proto::limits::{IDLE_AFTER, KEPT_ARRIVALS, LEFT_FOR};
 use crate::proto::marking::Class;
 use crate::proto::round_trip::RoundTrip;
 use crate::proto::session::{Discovery, Peering, Sighting};
@@ -41,6 +41,8 @@ pub(super) struct Session {
     /// Given to the sending half as soon as there is a route to the peer.
     pub(super) unadopted: Option<Box<Peering>>,
     pub(super) incarnation: Incarnation,
+    /// Whether the incarnation has left.
+    pub(super) has_left: bool,
     /// The peer's capabilities beyond this version.
     pub(super) capabilities: Capabilities,
     pub(super) opener: Opener,
@@ -76,6 +78,7 @@ impl Session {
             translated: false,
             unadopted: None,
             incarnation,
+            has_left: false,
             capabilities,
             opener: if capabilities.has(Capabilities::TRIM) {
                 Opener::with_header_tags(flow.symbols)
@@ -109,9 +112,15 @@ impl Session {
         idle: &mut Indexed<SessionId, Instant>,
     ) {
         self.last_heard = now;
-        if idle.rank(name).is_some_and(|at| now.saturating_since(at) >= IDLE_GRAIN) {
-            idle.set(name, Some(now));
+        let at = self.forget_at();
+        if idle.rank(name).is_some_and(|before| at.saturating_since(before) >= IDLE_GRAIN) {
+            idle.set(name, Some(at));
         }
+    }
+
+    /// When it is forgotten, if nothing arrives until then.
+    pub(super) fn forget_at(&self) -> Instant {
+        self.last_heard + if self.has_left { LEFT_FOR } else { IDLE_AFTER }
     }
 
     /// Records that an authentic packet of `len` bytes on the peer's path `path` arrived by `via`.

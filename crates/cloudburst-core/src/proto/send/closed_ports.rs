@@ -50,7 +50,13 @@ impl Refusals {
         }
         self.count = self.count.saturating_add(1);
         self.last = now;
-        self.count >= CLOSED_AFTER && now.saturating_since(self.first) >= CLOSED_FOR
+        let is_closed =
+            self.count >= CLOSED_AFTER && now.saturating_since(self.first) >= CLOSED_FOR;
+        if is_closed {
+            // What has to end is looked for again after as long, not with each message of a flood.
+            self.first = now;
+        }
+        is_closed
     }
 
     /// Starts over: the peer, or another endpoint at its port, has answered.
@@ -109,6 +115,13 @@ impl Sender {
         }
         let is_elsewhere = |purpose| matches!(purpose, Purpose::Address(_));
         if is_of_owner {
+            // The owner is gone, whoever is at the common port.
+            if let Some(session) = &peer.session {
+                let incarnation = Some(session.remote);
+                let why = Indeterminate::PeerGone;
+                let departure = Departure { peer: address, incarnation, why, may_answer: false };
+                self.findings.push_back(Finding::Departed(departure));
+            }
             self.seek_any_endpoint(now, address);
         } else if !self.checks.of(address).any(|(_, check)| is_elsewhere(check.purpose)) {
             self.fail_at_closed_port(address, port);

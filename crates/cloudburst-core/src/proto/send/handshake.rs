@@ -57,6 +57,7 @@ impl Sender {
             Some(session) if session.remote == incarnation => self.learn_ports(peer, port, ports),
             // Nobody else's session is replaced.
             known if known.is_none() || has_ended => {
+                self.on_replaced(peer, incarnation);
                 self.install(now, peer, Remote { incarnation, capabilities }, flow, true);
                 self.learn_ports(peer, port, ports);
                 self.learn_routes(peer, routes);
@@ -218,9 +219,10 @@ impl Sender {
         peer.paths.heard(now, accept.path, 0);
         let port = if fields.port == 0 { opening.port } else { fields.port };
         let ports = ports(fields.more_ports);
-        self.learn_ports(address, port, ports);
         let keys = SessionKeys::new(&secrets, session, fields.session);
         let AcceptFields { incarnation, capabilities, .. } = fields;
+        self.on_replaced(address, incarnation);
+        self.learn_ports(address, port, ports);
         let remote = Remote { incarnation, capabilities };
         self.install(now, address, remote, keys.forward, false);
         Some(Peering {
@@ -289,6 +291,20 @@ impl Sender {
         self.resume(now, address, resumed);
     }
 
+    /// Notes that the incarnation of the session with a peer, if there is one, is being replaced, unless it
+    /// is `by` itself.
+    fn on_replaced(&mut self, address: SocketAddr, by: Incarnation) {
+        let Some(peer) = self.peers.get(&address) else { return };
+        let old = peer.session.as_ref().map(|session| session.remote).filter(|old| *old != by);
+        if old.is_some() {
+            // It may have a port of its own, and another endpoint have taken over the common one.
+            let may_answer = peer.port != address.port() && !peer.has_ended();
+            let why = Indeterminate::PeerRestarted;
+            let departure = Departure { peer: address, incarnation: old, why, may_answer };
+            self.findings.push_back(Finding::Departed(departure));
+        }
+    }
+
     /// Uses a new session from now on. `confirmed` says that the receiver already holds it for
     /// good.
     ///
@@ -308,18 +324,6 @@ impl Sender {
         if let Some(old) = &peer.session {
             let old_remote = old.remote;
             self.sessions.remove(&old.opener.session());
-            if old_remote != remote.incarnation {
-                // It may have a port of its own, and another endpoint have taken over the common one.
-                let may_answer = peer.port != address.port();
-                let why = Indeterminate::PeerRestarted;
-                let incarnation = Some(old_remote);
-                self.findings.push_back(Finding::Departed(Departure {
-                    peer: address,
-                    incarnation,
-                    why,
-                    may_answer,
-                }));
-            }
             self.by_incarnation.remove(&(old.remote, address));
             for id in peer.unfinished() {
                 step();

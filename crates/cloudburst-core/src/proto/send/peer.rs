@@ -11,7 +11,9 @@ use crate::error::{LocalError, Outcome, Rejection};
 use crate::id::{ConnectId, Incarnation, MessageId};
 use crate::naming::{address_of, is_alias};
 use crate::path::{PathSet, Via};
-use crate::proto::limits::{IDLE_AFTER, KEPT_ARRIVALS, STALE_AFTER, UNCONFIRMED_STALE_AFTER};
+use crate::proto::limits::{
+    IDLE_AFTER, KEPT_ARRIVALS, LEFT_FOR, STALE_AFTER, UNCONFIRMED_STALE_AFTER,
+};
 use crate::proto::session::{Opening, Remote};
 use crate::proto::stats::SentTo;
 use crate::time::Instant;
@@ -450,7 +452,7 @@ impl Peer {
     /// When the peer is to be forgotten, if nothing waits for it until then.
     pub(super) fn forget_at(&self) -> Option<Instant> {
         let last = self.liveness.last_heard().max(self.last_used);
-        let after = if self.has_ended() { STALE_AFTER } else { IDLE_AFTER };
+        let after = if self.has_ended() { LEFT_FOR } else { IDLE_AFTER };
         self.is_idle().then_some(last + after)
     }
 

@@ -44,12 +44,8 @@ pub(in crate::proto) enum Finding {
 }
 
 impl Sender {
-    /// Watches these peers and no others. Returns those that are gone.
-    pub(in crate::proto) fn watch(
-        &mut self,
-        now: Instant,
-        peers: BTreeSet<SocketAddr>,
-    ) -> Vec<SocketAddr> {
+    /// Watches these peers and no others.
+    pub(in crate::proto) fn watch(&mut self, now: Instant, peers: BTreeSet<SocketAddr>) {
         let before = core::mem::replace(&mut self.watched, peers.clone());
         for &address in before.union(&peers) {
             let Some(peer) = self.peers.get_mut(&address) else { continue };
@@ -62,25 +58,23 @@ impl Sender {
             }
             self.reschedule_peer(address);
         }
-        let mut gone = Vec::new();
         for address in peers {
-            let Some(peer) = self.peers.get(&address) else {
-                gone.push(address);
+            let known = self.peers.get(&address);
+            let is_there = |peer: &&Peer| {
+                !peer.has_ended() && !peer.lost_checks.is_gone(peer.liveness.last_heard())
+            };
+            let Some(peer) = known.filter(is_there) else {
+                let session = known.and_then(|peer| peer.session.as_ref());
+                let incarnation = session.map(|session| session.remote);
+                let why = Indeterminate::PeerGone;
+                let gone = Departure { peer: address, incarnation, why, may_answer: false };
+                self.findings.push_back(Finding::Departed(gone));
                 continue;
             };
-            let heard = peer.liveness.last_heard();
-            if peer.lost_checks.is_gone(heard) {
-                gone.push(address);
-            } else if now.saturating_since(heard) >= CHECK_AFTER {
+            if now.saturating_since(peer.liveness.last_heard()) >= CHECK_AFTER {
                 self.check(now, address, Purpose::KeepAlive);
             }
         }
-        gone
-    }
-
-    /// The incarnation with which there is a session at this address.
-    pub(in crate::proto) fn incarnation(&self, address: SocketAddr) -> Option<Incarnation> {
-        self.peers.get(&address)?.session.as_ref().map(|session| session.remote)
     }
 
     /// Sends something by each socket to each peer with a session at least `every` so often.
