@@ -58,7 +58,8 @@ impl Receiver {
         let name = symbol.session;
         let id = symbol.header.message;
         let block = symbol.header.block;
-        let due = now + self.pulls.grace();
+        // A message of which nothing arrives is forgotten, and its sender may wait for this answer to go on.
+        let due = now + self.pulls.grace().min(self.config.decode_timeout / 2);
         let session = self.sessions.get_mut(&name)?;
         let rto = session.pull_round_trip.rto();
         let host = HostKey::of_peer(session.peer);
