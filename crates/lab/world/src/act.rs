@@ -39,13 +39,19 @@ impl World {
             // A process that is stopped calls nothing.
             Step::Close(host) if self.hosts[host].is_running() => {
                 self.log.on_closed(host);
-                self.hosts[host].endpoint.close(self.now);
+                let now = self.hosts[host].clock.read(self.now);
+                self.hosts[host].endpoint.close(now);
                 self.drain(host);
             }
             Step::Close(_) => {}
             Step::Restart(host) => self.restart(host),
             Step::Pause(host) => self.hosts[host].pause(),
             Step::Resume(host) => self.resume(host),
+            Step::Clock { host, still } => {
+                self.log.profiles[host].clock_stood |= still;
+                let clock = &mut self.hosts[host].clock;
+                if still { clock.stop(self.now) } else { clock.start(self.now) }
+            }
             Step::Stall(time) => {
                 self.hosts.iter_mut().for_each(Host::pause);
                 self.wait(time);

@@ -72,8 +72,9 @@ fn receive_memory(world: &World) -> usize {
     world.hosts.iter().map(|host| host.endpoint.receive_memory()).sum()
 }
 
-/// Resumes all processes, and lets applications take everything, until all sends have ended.
+/// Resumes all processes and clocks, and lets applications take everything, until all sends have ended.
 fn finish_all(world: &mut World) {
+    world.run_clocks();
     world.resume_all(|_| {});
     (0..world.hosts.len()).for_each(|host| world.take(host, true, true));
     world.run(ALL_DEADLINES, |world| world.unfinished() == 0);

@@ -15,6 +15,8 @@ pub struct Faults {
     pub replayed_handshakes: bool,
     /// Processes are stopped until sessions are stale, and old answers wait for them.
     pub long_pauses: bool,
+    /// Clocks of hosts stand still while others run on.
+    pub still_clocks: bool,
 }
 
 impl Faults {
@@ -25,5 +27,6 @@ impl Faults {
         forged_addresses: true,
         replayed_handshakes: true,
         long_pauses: true,
+        still_clocks: true,
     };
 }

@@ -216,7 +216,7 @@ impl Host {
     ///
     /// # Panics
     ///
-    /// If the endpoint yields a message that did not enter the queue, or was taken before.
+    /// If the endpoint yields a message other than the oldest in the queue from its host.
     pub fn take(&mut self, now: Instant) -> bool {
         match self.untaken.front() {
             None => return false,
@@ -225,12 +225,14 @@ impl Host {
                 self.requests.extend(self.endpoint.recv_request(self.clock.read(now)));
             }
             Some(Untaken::Plain(_)) => {
-                // Peers take turns, so it need not be the oldest.
+                // Hosts take turns, so it is the oldest of its host.
                 let taken = self.endpoint.recv().expect("a message is in the queue");
-                let is_it = |of: &Untaken| matches!(of, Untaken::Plain(queued) if *queued == taken);
-                let at = self.untaken.iter().position(is_it);
-                assert!(at.is_some(), "{} was taken, and not queued", taken.id);
-                at.and_then(|at| self.untaken.remove(at));
+                let host = taken.peer.ip().to_canonical();
+                let is_of_host = |of: &Untaken| matches!(of, Untaken::Plain(queued) if queued.peer.ip().to_canonical() == host);
+                let at = self.untaken.iter().position(is_of_host);
+                let oldest = at.and_then(|at| self.untaken.remove(at));
+                let is_it = matches!(&oldest, Some(Untaken::Plain(oldest)) if *oldest == taken);
+                assert!(is_it, "{} was taken instead of {oldest:?}", taken.id);
             }
         }
         true

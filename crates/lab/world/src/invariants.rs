@@ -18,6 +18,7 @@ pub(crate) fn check(world: &World) {
 
 fn check_host(world: &World, number: usize) {
     let host = &world.hosts[number];
+    let now = host.clock.read(world.now);
     let configs = &world.setup.configs;
     let config = &configs[number];
     let life = host.life();
@@ -38,13 +39,13 @@ fn check_host(world: &World, number: usize) {
     let open = world.log.messages.open(number, life);
     assert_eq!(host.endpoint.unfinished(), open.count());
     if host.is_running() {
-        let late = world.log.messages.open(number, life).find(|sent| sent.deadline < world.now);
+        let late = world.log.messages.open(number, life).find(|sent| sent.deadline < now);
         assert!(late.is_none(), "past its deadline: {late:?}");
     }
 
     let counters = host.counters();
     let smallest = config.mtu - LONGEST_HEADER;
-    if let Some(cap) = world.log.messages.packet_cap(number, life, smallest, world.now) {
+    if let Some(cap) = world.log.messages.packet_cap(number, life, smallest, now) {
         let cap = cap as u64 + path_probes(cap as u64, world.setup.egresses.into());
         assert!(counters.sender.symbols_sent <= cap, "more than {cap} symbols: {counters:?}");
     }

@@ -24,8 +24,8 @@ const MAX_STEPS: usize = 400;
 ///   often hosts restart and whatever the adversary replays.
 /// - The message of a `Delivered` send has entered the application's queue. That of a `Rejected` one
 ///   never did and never will. Reported reasons are true, also those of refused sends. Each send
-///   ends once, and by its deadline unless its process was stopped.
-/// - An application takes the messages that entered its queue, in the same order.
+///   ends once, and by its deadline unless its process was stopped or its clock stood still.
+/// - An application takes the messages that entered its queue, those of each host in the same order.
 /// - A host answers with no more bytes than it received in genuine packets. To an address without a
 ///   host, it sends at most three times the bytes that came from there; this is checked only where
 ///   [`Faults::forged_addresses`] is set.

@@ -42,6 +42,13 @@ pub(crate) enum Step {
     Pause(usize),
     /// A process continues.
     Resume(usize),
+    /// The clock of a host stands still from now on, or runs again.
+    Clock {
+        /// The host.
+        host: usize,
+        /// Whether it stands still.
+        still: bool,
+    },
     /// All processes are stopped for this long.
     Stall(Duration),
     /// Time passes.
@@ -79,7 +86,7 @@ impl Step {
     ) -> Self {
         let host = |choices: &mut Choices<'_>| choices.below(hosts);
         let millis = |choices: &mut Choices<'_>| Duration::from_millis(choices.u8().into());
-        match choices.u8() % 40 {
+        match choices.u8() % 42 {
             0..=7 => {
                 let (from, to) = two(choices, hosts);
                 Self::Send { from, to, len: length(choices), options: setup::options(choices) }
@@ -124,6 +131,9 @@ impl Step {
             }
             37 => Self::ReleaseSome(choices.u8() % 16),
             38 => Self::Rule(Rule::Hold),
+            still @ 40..=41 if faults.still_clocks => {
+                Self::Clock { host: host(choices), still: still == 40 }
+            }
             _ => Self::Rule(Rule::Pass),
         }
     }

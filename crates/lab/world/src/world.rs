@@ -63,10 +63,11 @@ impl World {
         let life = self.hosts[from].life();
         let bytes = self.log.messages.content(from, life, len);
         let config = &self.setup.configs[from];
+        let now = self.hosts[from].clock.read(self.now);
         let endpoint = &mut self.hosts[from].endpoint;
         // A message that waits is recognized by its content, which must then be unique.
         let options = &options.wait(options.wait && bytes.len() >= UNIQUE);
-        let id = endpoint.send(self.now, peer, bytes.clone(), options).inspect_err(|error| {
+        let id = endpoint.send(now, peer, bytes.clone(), options).inspect_err(|error| {
             let closed = self.log.profiles[from].closed;
             log::check_refusal(error, peer, bytes.len(), config.max_message, closed);
         })?;
@@ -77,8 +78,8 @@ impl World {
             name,
             to,
             bytes,
-            sent_at: self.now,
-            deadline: self.now + options.deadline.unwrap_or(config.deadline),
+            sent_at: now,
+            deadline: now + options.deadline.unwrap_or(config.deadline),
             max_redundancy: match options.policy.unwrap_or(config.policy) {
                 // Only the rate bounds it.
                 BurstPolicy::UntilStop => 1_000_000,
@@ -157,10 +158,16 @@ impl World {
         self.hosts.iter().map(|host| host.endpoint.unfinished()).sum()
     }
 
-    /// Removes the adversary, and makes all links plain again.
+    /// Removes the adversary, makes all links plain again, and lets all clocks run.
     pub(crate) fn heal(&mut self) {
+        self.run_clocks();
         self.log.adversary.leave();
         self.network.heal();
+    }
+
+    /// Lets all clocks run.
+    pub(crate) fn run_clocks(&mut self) {
+        self.hosts.iter_mut().for_each(|host| host.clock.start(self.now));
     }
 
     /// Resumes all processes. Runs `first` before they read the packets that wait for them.

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 /// The minimum time without a packet after which a peer forgets a session. Until then, a peer that
 /// has not restarted does not look as if it had.
-const SESSION_IDLE: Duration = Duration::from_secs(10);
+pub(super) const SESSION_IDLE: Duration = Duration::from_secs(10);
 
 /// How long before its deadline a message may be given up for which its peer has no capacity.
 const GIVE_UP_WITHIN: Duration = Duration::from_millis(200);
@@ -18,12 +18,16 @@ const GIVE_UP_WITHIN: Duration = Duration::from_millis(200);
 /// The facts at the end of a send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
+    /// The time by the sender's clock.
     pub(crate) now: Instant,
-    /// When the peer last received a packet of the sender, if it ever did.
-    pub(crate) contact: Option<Instant>,
-    /// Whether the peer may seem to have restarted: it has, or it has no capacity for another session,
+    /// How long ago the peer last received a packet of the sender, if it ever did.
+    pub(crate) contact: Option<Duration>,
+    /// Whether the peer may seem to have restarted: it has, or it has forgotten the session while the
+    /// sender's clock stood still, or it has no capacity for another session,
     /// or another host that got its packets may have answered that it knows no session.
     pub(crate) peer_replaced: bool,
+    /// Whether the peer has said that it was busy.
+    pub(crate) peer_busy: bool,
     /// Whether the peer has been closed in one of its lives.
     pub(crate) peer_closed: bool,
     /// Whether the sender has been closed.
@@ -92,6 +96,7 @@ fn check_rejection(sent: &Sent, rejection: Rejection, facts: Facts) {
         Rejection::ByPeer(RejectReason::Busy) => {
             let given_up = sent.deadline - GIVE_UP_WITHIN;
             assert!(given_up <= facts.now, "too early: {sent:?}");
+            assert!(facts.peer_busy, "the peer has not said so: {sent:?}");
         }
         Rejection::ByPeer(RejectReason::Closing) => assert!(facts.peer_closed, "{sent:?}"),
         Rejection::NoAnswer | Rejection::NotAccepted | Rejection::NotStarted => {
@@ -110,13 +115,16 @@ fn check_indeterminate(sent: &Sent, reason: Indeterminate, facts: Facts) {
             assert!(sent.deadline <= facts.now, "too early: {sent:?}")
         }
         // The BUSY may have answered an earlier message to the peer: then this one began with a probe.
-        Indeterminate::Busy => assert!(sent.deadline <= facts.now, "too early: {sent:?}"),
+        Indeterminate::Busy => {
+            assert!(sent.deadline <= facts.now, "too early: {sent:?}");
+            assert!(facts.peer_busy, "the peer has not said so: {sent:?}");
+        }
         Indeterminate::PeerRestarted => {
-            let since = |contact| facts.now.saturating_since(contact);
-            let forgotten = facts.contact.is_some_and(|contact| since(contact) >= SESSION_IDLE);
+            let forgotten = facts.contact.is_some_and(|ago| ago >= SESSION_IDLE);
             assert!(facts.peer_replaced || forgotten, "the peer did not restart: {sent:?}");
         }
         Indeterminate::Cancelled => {}
+        Indeterminate::PeerGone => panic!("only calls end so: {sent:?}"),
         other => panic!("indeterminate without cause: {other:?}: {sent:?}"),
     }
 }

@@ -22,6 +22,7 @@ pub(crate) struct Sent {
     /// The receiver, if its address is that of a host.
     pub(crate) to: Option<usize>,
     pub(crate) bytes: Bytes,
+    /// By the clock of the sender, as the deadline.
     pub(crate) sent_at: Instant,
     pub(crate) deadline: Instant,
     pub(crate) max_redundancy: usize,

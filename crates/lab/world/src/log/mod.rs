@@ -22,13 +22,13 @@ use crate::faults::Faults;
 use crate::host::{Departure, Host};
 use crate::network::Hop;
 use crate::setup::{Setup, host_at};
-use checks::Facts;
+use checks::{Facts, SESSION_IDLE};
 use cloudburst_core::naming::is_alias;
 use cloudburst_core::path::Via;
 use cloudburst_core::time::Instant;
-use cloudburst_core::wire::{Answer, Kind, Report, Verdict, answer};
+use cloudburst_core::wire::{Answer, Kind, RejectReason, Report, Verdict, answer};
 use messages::MessageLog;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use traffic::TrafficLog;
 
@@ -39,6 +39,8 @@ pub(crate) struct Profile {
     pub(crate) closed: bool,
     /// Whether one of its lives was closed: answers of that life may still be on their way.
     was_closed: bool,
+    /// Whether its clock has stood still.
+    pub(crate) clock_stood: bool,
     max_message: usize,
     max_peers: usize,
     /// The address that the latest message states as its sender's.
@@ -55,8 +57,13 @@ pub(crate) struct Log {
     pub(crate) profiles: Vec<Profile>,
     /// When a host last received a packet from another, by sender and receiver.
     contacts: BTreeMap<(usize, usize), Instant>,
+    /// Senders whose clock hid from them that they were silent for so long that their receiver may have
+    /// forgotten the session, and receivers.
+    unaware: BTreeSet<(usize, usize)>,
     /// The hosts that sent messages under an alias, by alias.
     aliases: BTreeMap<SocketAddr, usize>,
+    /// The hosts that have said that they were busy.
+    busy: BTreeSet<usize>,
     /// Whether packets may have gone to a host other than the one that they were sent to.
     diverted: bool,
     faults: Faults,
@@ -68,6 +75,7 @@ impl Log {
             life: 0,
             closed: false,
             was_closed: false,
+            clock_stood: false,
             max_message: config.max_message,
             max_peers: config.limits().max_peers,
             last_peer: None,
@@ -80,7 +88,9 @@ impl Log {
             trace,
             profiles: setup.configs.iter().map(profile).collect(),
             contacts: BTreeMap::new(),
+            unaware: BTreeSet::new(),
             aliases: BTreeMap::new(),
+            busy: BTreeSet::new(),
             diverted: false,
             faults,
         }
@@ -118,13 +128,17 @@ impl Log {
         self.profiles[host].max_peers >= 2 * lives
     }
 
-    fn facts(&self, from: usize, to: Option<usize>) -> Facts {
+    fn facts(&self, now: Instant, from: usize, to: Option<usize>) -> Facts {
         let peer = to.map(|to| &self.profiles[to]);
         Facts {
-            now: self.now,
-            contact: to.and_then(|to| self.contacts.get(&(from, to)).copied()),
+            now,
+            contact: to
+                .and_then(|to| self.contacts.get(&(from, to)))
+                .map(|at| self.now.saturating_since(*at)),
             peer_replaced: self.diverted
+                || to.is_some_and(|to| self.unaware.contains(&(from, to)))
                 || to.is_some_and(|to| self.profiles[to].life > 0 || !self.has_capacity(to)),
+            peer_busy: self.diverted || to.is_some_and(|to| self.busy.contains(&to)),
             peer_closed: peer.is_some_and(|peer| peer.was_closed),
             closed: self.profiles[from].closed,
             peer_max: peer.map_or(0, |peer| peer.max_message),
@@ -144,6 +158,11 @@ impl Watch for Log {
         let egress = transmit.via.egress;
         let line = format_args!("{from}.{egress} -> {destination} {kind:?} {}", packet.len());
         self.trace.print(self.now, line);
+        if let Ok((_, reports)) = answer::parse(packet)
+            && reports.iter().any(says_busy)
+        {
+            self.busy.insert(from);
+        }
         self.adversary.on_departure(departure, hop)
     }
 
@@ -152,7 +171,11 @@ impl Watch for Log {
         self.trace.record(self.now, 4, to, packet);
         self.traffic.on_arrival(to, via.remote.ip(), packet);
         if let Some(from) = host_at(via.remote, self.profiles.len()) {
-            self.contacts.insert((from, to), self.now);
+            let last = self.contacts.insert((from, to), self.now);
+            let silent = last.is_some_and(|at| self.now.saturating_since(at) >= SESSION_IDLE);
+            if silent && self.profiles[from].clock_stood {
+                self.unaware.insert((from, to));
+            }
         }
         if let Ok((_, reports)) = answer::parse(packet)
             && reports.iter().any(uncaps)
@@ -180,10 +203,21 @@ impl Watch for Log {
             self.trace.record(self.now, 2, number, ended.as_bytes());
             self.trace.print(self.now, format_args!("{ended}"));
             let to = self.messages.find(name).and_then(|sent| sent.to);
-            let facts = self.facts(number, to);
+            let facts = self.facts(host.clock.read(self.now), number, to);
             checks::check(self.messages.on_ended(name, outcome.clone()), &outcome, facts);
         }
     }
+}
+
+/// Whether a report says that its sender has no capacity for a message.
+const fn says_busy(report: &Report) -> bool {
+    matches!(
+        report,
+        Report::Message(Answer {
+            verdict: Verdict::Busy | Verdict::Held | Verdict::Reject(RejectReason::Busy),
+            ..
+        })
+    )
 }
 
 /// Whether a report lets its receiver send more packets of a message than the cap allows.
