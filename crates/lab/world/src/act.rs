@@ -45,6 +45,7 @@ impl World {
             }
             Step::Close(_) => {}
             Step::Restart(host) => self.restart(host),
+            Step::HandOver(host) => self.hand_over(host),
             Step::Pause(host) => self.hosts[host].pause(),
             Step::Resume(host) => self.resume(host),
             Step::Clock { host, still } => {
@@ -119,9 +120,19 @@ impl World {
 
     fn restart(&mut self, host: usize) {
         // After that many lives, the host stays as it is.
-        if self.hosts[host].life() < u8::MAX {
+        if self.hosts[host].lives() < u8::MAX {
             self.hosts[host].restart();
             self.log.on_restarted(host, self.hosts[host].life());
+        }
+    }
+
+    /// A process that is stopped hands nothing over.
+    fn hand_over(&mut self, host: usize) {
+        if self.hosts[host].is_running() && self.hosts[host].lives() < u8::MAX {
+            self.hosts[host].hand_over();
+            self.log.on_handed_over(host, &self.hosts[host]);
+            // What has become due in the process meanwhile.
+            drive::run_moment(&mut self.hosts, &mut self.network, self.now, &mut self.log);
         }
     }
 

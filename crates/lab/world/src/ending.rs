@@ -126,7 +126,7 @@ fn all_arrive(world: &mut World, sent: Vec<Name>) {
         // By the first message after an unnoticed restart, the sender finds out, and cannot know
         // whether the former incarnation took it.
         let restarted = sent.outcome == Some(Outcome::Unknown(Indeterminate::PeerRestarted))
-            && sent.to.is_some_and(|to| world.hosts[to].life() > 0);
+            && sent.to.is_some_and(|to| world.hosts[to].lives() > 0);
         assert!(
             restarted,
             "nothing obstructed it, but it did not arrive in {DELIVERY_LIMIT:?}: {sent:?}"

@@ -17,6 +17,8 @@ pub struct Faults {
     pub long_pauses: bool,
     /// Clocks of hosts stand still while others run on.
     pub still_clocks: bool,
+    /// Sockets pass from one process to another, and back.
+    pub hand_overs: bool,
 }
 
 impl Faults {
@@ -28,5 +30,6 @@ impl Faults {
         replayed_handshakes: true,
         long_pauses: true,
         still_clocks: true,
+        hand_overs: true,
     };
 }

@@ -40,8 +40,12 @@ pub struct Host {
     /// Its clock. All methods take the world's time; the endpoint is given what this clock shows.
     pub clock: Clock,
     recipe: Recipe,
-    /// The number of restarts.
+    /// The number of the process, from 0.
     life: u8,
+    /// The number of the latest process.
+    latest: u8,
+    /// The process that has handed over its socket. It is stopped.
+    former: Option<Box<Host>>,
     /// Messages and requests that the application has not taken yet, in order.
     untaken: VecDeque<Untaken>,
     alive: bool,
@@ -103,6 +107,8 @@ impl Host {
             clock: Clock::default(),
             recipe,
             life,
+            latest: life,
+            former: None,
             untaken: VecDeque::new(),
             alive: true,
             paused: false,
@@ -114,8 +120,20 @@ impl Host {
     /// on.
     pub fn restart(&mut self) {
         let clock = self.clock;
-        *self = Self::live(self.recipe.clone(), self.life.wrapping_add(1));
+        *self = Self::live(self.recipe.clone(), self.latest.wrapping_add(1));
         self.clock = clock;
+    }
+
+    /// Stops the process and hands its socket to the one that had it before or, if there is none, to a
+    /// new incarnation.
+    pub(crate) fn hand_over(&mut self) {
+        let next = self.former.take().map(|former| *former);
+        let next =
+            next.unwrap_or_else(|| Self::live(self.recipe.clone(), self.latest.wrapping_add(1)));
+        let before = core::mem::replace(self, next);
+        self.clock = before.clock;
+        self.latest = self.latest.max(before.latest);
+        self.former = Some(Box::new(before));
     }
 
     /// Kills the host for good: it sends nothing more, and packets to it are lost.
@@ -260,9 +278,14 @@ impl Host {
         &self.recipe
     }
 
-    /// The number of restarts.
+    /// The number of the process that has the socket: the latest, unless it was handed back.
     pub const fn life(&self) -> u8 {
         self.life
+    }
+
+    /// The number of the latest process: how often one was started besides the first.
+    pub(crate) const fn lives(&self) -> u8 {
+        self.latest
     }
 
     /// Whether it has not been killed.

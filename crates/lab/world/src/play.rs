@@ -21,7 +21,7 @@ const MAX_STEPS: usize = 400;
 /// If one of these does not hold:
 ///
 /// - A message is delivered at most once, byte for byte, and to the host that it is for, however
-///   often hosts restart and whatever the adversary replays.
+///   often hosts restart, sockets change hands and clocks stand still, and whatever the adversary replays.
 /// - The message of a `Delivered` send has entered the application's queue. That of a `Rejected` one
 ///   never did and never will. Reported reasons are true, also those of refused sends. Each send
 ///   ends once, and by its deadline unless its process was stopped or its clock stood still.

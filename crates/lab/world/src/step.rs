@@ -49,6 +49,8 @@ pub(crate) enum Step {
         /// Whether it stands still.
         still: bool,
     },
+    /// The socket of a host passes to another process: a new incarnation, or the one that had it before.
+    HandOver(usize),
     /// All processes are stopped for this long.
     Stall(Duration),
     /// Time passes.
@@ -86,7 +88,7 @@ impl Step {
     ) -> Self {
         let host = |choices: &mut Choices<'_>| choices.below(hosts);
         let millis = |choices: &mut Choices<'_>| Duration::from_millis(choices.u8().into());
-        match choices.u8() % 42 {
+        match choices.u8() % 43 {
             0..=7 => {
                 let (from, to) = two(choices, hosts);
                 Self::Send { from, to, len: length(choices), options: setup::options(choices) }
@@ -131,6 +133,7 @@ impl Step {
             }
             37 => Self::ReleaseSome(choices.u8() % 16),
             38 => Self::Rule(Rule::Hold),
+            42 if faults.hand_overs => Self::HandOver(host(choices)),
             still @ 40..=41 if faults.still_clocks => {
                 Self::Clock { host: host(choices), still: still == 40 }
             }

@@ -86,7 +86,7 @@ impl World {
                 _ => config.tuning.max_redundancy as usize,
             },
             // The message may start over.
-            uncapped: to.is_some_and(|to| self.hosts[to].life() > 0),
+            uncapped: to.is_some_and(|to| self.hosts[to].lives() > 0),
             arrived: false,
             outcome: None,
         });

@@ -24,7 +24,8 @@ pub(crate) struct Facts {
     pub(crate) contact: Option<Duration>,
     /// Whether the peer may seem to have restarted: it has, or it has forgotten the session while the
     /// sender's clock stood still, or it has no capacity for another session,
-    /// or another host that got its packets may have answered that it knows no session.
+    /// or another host that got its packets may have answered that it knows no session, or the answers for
+    /// one process of the sender reached another.
     pub(crate) peer_replaced: bool,
     /// Whether the peer has said that it was busy.
     pub(crate) peer_busy: bool,

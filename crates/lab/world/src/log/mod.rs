@@ -36,7 +36,13 @@ use traffic::TrafficLog;
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
     life: u8,
+    /// The latest life. The host may have been handed back to an earlier one.
+    latest: u8,
     pub(crate) closed: bool,
+    /// Whether the process that has handed over its socket is closed.
+    former_closed: bool,
+    /// Whether a process has handed over its socket.
+    handed_over: bool,
     /// Whether one of its lives was closed: answers of that life may still be on their way.
     was_closed: bool,
     /// Whether its clock has stood still.
@@ -73,7 +79,10 @@ impl Log {
     pub(crate) fn new(setup: &Setup, faults: Faults, trace: Trace) -> Self {
         let profile = |config: &cloudburst_core::config::Config| Profile {
             life: 0,
+            latest: 0,
             closed: false,
+            former_closed: false,
+            handed_over: false,
             was_closed: false,
             clock_stood: false,
             max_message: config.max_message,
@@ -115,16 +124,29 @@ impl Log {
     pub(crate) fn on_restarted(&mut self, host: usize, life: u8) {
         let profile = &mut self.profiles[host];
         profile.life = life;
+        profile.latest = life;
         profile.closed = false;
+        profile.former_closed = false;
         profile.last_peer = None;
         self.traffic.on_restarted(host);
         self.messages.uncap_to(host);
     }
 
+    /// Notes that another process has the socket of a host.
+    pub(crate) fn on_handed_over(&mut self, number: usize, host: &Host) {
+        let profile = &mut self.profiles[number];
+        profile.life = host.life();
+        profile.latest = host.lives();
+        core::mem::swap(&mut profile.closed, &mut profile.former_closed);
+        profile.handed_over = true;
+        profile.last_peer = None;
+        self.messages.uncap_to(number);
+    }
+
     /// Whether a host can hold the sessions of all lives of its peers. Each life may have made
     /// more than one handshake.
     pub(crate) fn has_capacity(&self, host: usize) -> bool {
-        let lives: usize = self.profiles.iter().map(|peer| 1 + usize::from(peer.life)).sum();
+        let lives: usize = self.profiles.iter().map(|peer| 1 + usize::from(peer.latest)).sum();
         self.profiles[host].max_peers >= 2 * lives
     }
 
@@ -137,7 +159,8 @@ impl Log {
                 .map(|at| self.now.saturating_since(*at)),
             peer_replaced: self.diverted
                 || to.is_some_and(|to| self.unaware.contains(&(from, to)))
-                || to.is_some_and(|to| self.profiles[to].life > 0 || !self.has_capacity(to)),
+                || self.profiles[from].handed_over
+                || to.is_some_and(|to| self.profiles[to].latest > 0 || !self.has_capacity(to)),
             peer_busy: self.diverted || to.is_some_and(|to| self.busy.contains(&to)),
             peer_closed: peer.is_some_and(|peer| peer.was_closed),
             closed: self.profiles[from].closed,
