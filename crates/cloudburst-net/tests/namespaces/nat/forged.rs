@@ -2,6 +2,7 @@
 
 use super::rig::{PORT, SOON, answers_calls, open, server, server_address, within};
 use crate::Test;
+use cloudburst_core::wire::{Kind, packet::VERSION};
 use cloudburst_testbed::Gateway;
 use libtest_mimic::Failed;
 use nix::sys::socket::{
@@ -80,8 +81,8 @@ fn forge(from: Ipv4Addr, about: Ipv4Addr, ports: &[u16], done: &AtomicBool) -> i
     while !done.load(Relaxed) {
         for &(kind, code) in &KINDS {
             for &port in ports {
-                // The first bytes of a HELLO, an OPEN and a SYMBOL.
-                let first = [0x31, 0x33, 0x35][sent % 3];
+                let quoted = [Kind::Hello, Kind::Open, Kind::Symbol][sent % 3];
+                let first = VERSION << 4 | quoted as u8;
                 let message = icmp(kind, code, SocketAddrV4::new(from, port), about, first);
                 sendto(raw.as_raw_fd(), &message, &to, MsgFlags::empty())?;
                 sent += 1;
