@@ -148,7 +148,7 @@ typedef struct {
     // otherwise. 0: 10,000.
     uint64_t deadline_ms;
     // The milliseconds in which each socket sends at least one packet to each peer with a session, so that a translator
-    // (NAT) or a firewall in between does not forget it: half of the time after which it does. Less than 1,000 counts
+    // (NAT) or a firewall in between does not forget it: half of the time after which that forgets. Less than 1,000 counts
     // as 1,000. 0: never.
     uint64_t keep_alive_ms;
 } cbrst_options;

@@ -47,7 +47,7 @@ pub struct Options {
     /// otherwise. 0: 10,000.
     pub deadline_ms: u64,
     /// The milliseconds in which each socket sends at least one packet to each peer with a session, so that a translator
-    /// (NAT) or a firewall in between does not forget it: half of the time after which it does. Less than 1,000 counts
+    /// (NAT) or a firewall in between does not forget it: half of the time after which that forgets. Less than 1,000 counts
     /// as 1,000. 0: never.
     pub keep_alive_ms: u64,
 }

@@ -193,8 +193,8 @@ pub enum Indeterminate {
     /// while the message was under way.
     #[error("the receiver restarted, or was replaced, while the message was under way")]
     PeerRestarted,
-    /// Of a call: nothing was heard from the peer, which has the request, for about a minute, or its port is
-    /// closed.
+    /// Of a call: nothing was heard from the peer, which may have the request, for about a minute, or its
+    /// port is closed.
     #[error("the peer has not answered for a minute, or nothing listens at its port any more")]
     PeerGone,
     /// It was cancelled after packets had been sent.

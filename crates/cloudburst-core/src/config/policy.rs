@@ -56,12 +56,12 @@ impl Default for BurstPolicy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PullOrder {
-    /// All messages in turn (SCDP, section IV-C): hosts first, then the peers of a host, then the messages
-    /// of a peer. Each gets as many bytes.
+    /// All messages in turn (SCDP, section IV-C). Hosts share the bytes equally, as do the peers of a host
+    /// and the messages of a peer.
     #[default]
     RoundRobin,
-    /// The message with the fewest missing symbols first, whosever it is, for peers that trust each other;
-    /// every eighth pull goes round.
+    /// The message with the fewest missing symbols first, whichever peer sends it: only for peers that trust
+    /// each other. Every eighth pull is as in [`RoundRobin`](Self::RoundRobin).
     ShortestFirst,
 }
 

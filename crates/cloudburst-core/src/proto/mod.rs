@@ -7,8 +7,8 @@
 //! 1. Hand in **one** input: [`Transceiver::connect`], [`Transceiver::send`], [`Transceiver::call`],
 //!    [`Transceiver::reply`], [`Transceiver::cancel_connect`], [`Transceiver::cancel`],
 //!    [`Transceiver::cancel_call`], [`Transceiver::recv`], [`Transceiver::recv_request`],
-//!    [`Transceiver::set_path_resolver`], [`Transceiver::close`], [`Transceiver::handle_datagram`] or
-//!    [`Transceiver::handle_timeout`].
+//!    [`Transceiver::set_path_resolver`], [`Transceiver::close`], [`Transceiver::handle_datagram`],
+//!    [`Transceiver::handle_refused`] or [`Transceiver::handle_timeout`].
 //! 2. Call [`Transceiver::poll_event`] until it returns `None`. The application acts on each event;
 //!    each of its actions is another input.
 //! 3. Call [`Transceiver::poll_transmit`] until it returns `None`, and put each batch on the wire. If

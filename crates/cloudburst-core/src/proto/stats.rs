@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 /// Traffic between this endpoint and one peer.
 ///
-/// A peer is forgotten when nothing has been heard from it for ten minutes, half a minute after it has left,
+/// A peer is forgotten when nothing has been heard from it for ten minutes, 40 s after it has left,
 /// and, if it is idle, when another needs its place (`Limits::max_peers`). If it returns, its counts start
 /// from zero. The endpoint's own counters never decrease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +41,8 @@ pub struct SentTo {
     pub symbols_sent: u64,
     /// Those that were sent on a timeout, because no answer had arrived.
     pub retries: u64,
-    /// HELLO and OPEN packets. A handshake takes two HELLOs (one with a single path) and an OPEN; the
-    /// rest are retries, and liveness checks of idle sessions.
+    /// HELLO and OPEN packets of handshakes: two HELLOs (one with a single path) and an OPEN each; the rest
+    /// are retries. Checks (docs/spec.md, 6.10) do not count here.
     pub handshakes_sent: u64,
     /// Authentic ANSWER packets that arrived.
     pub answers_received: u64,

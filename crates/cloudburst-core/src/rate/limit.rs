@@ -102,10 +102,11 @@ pub(crate) struct RateLimit {
     /// The share of the configured rate that may be used.
     pub(crate) share: f64,
     min_share: f64,
-    /// The share of the configured rate that one byte a second uses; an initial window in a second; and one
-    /// packet a second, of the length that packets have to the peer that reported last.
+    /// The share of the configured rate that one byte a second uses.
     byte: f64,
+    /// The share that one initial window a second uses.
     initial: f64,
+    /// The share that one packet a second uses, at the MTU of the peer that reported last.
     packet: f64,
     phase: Phase,
     round: Round,

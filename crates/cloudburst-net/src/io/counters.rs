@@ -28,7 +28,8 @@ pub struct IoCounters {
     /// Datagrams that arrived, from any source, by their ECN bits.
     ///
     /// A mark tells the operator that a queue was longer than a switch's marking threshold. It
-    /// changes the rate only where that adapts ([`Rate`](crate::Rate)), and paths only with [`Order::Recycled`](crate::Order::Recycled).
+    /// changes the rate only where that adapts ([`Rate`](crate::Rate)), and paths only with
+    /// [`Order::Recycled`](crate::Order::Recycled).
     pub ecn: EcnCounts,
     /// Packets that arrived with a DSCP that this endpoint does not use. Such packets are easy to
     /// forge.

@@ -17,7 +17,7 @@ const MAX_STACKED: usize = 8;
 /// Buses of devices that a hypervisor emulates.
 const VIRTUAL_BUSES: [&str; 3] = ["virtio", "xen", "vmbus"];
 
-/// What the firmware of virtual machines is said to be made by.
+/// Prefixes of the system vendor that the firmware of virtual machines states (SMBIOS).
 const HYPERVISORS: [&str; 7] =
     ["QEMU", "Amazon EC2", "Google", "Microsoft", "VMware", "Xen", "Alibaba"];
 
@@ -94,7 +94,7 @@ fn is_hardware(sys: &Path, device: &str, depth: usize) -> bool {
 
 /// Whether this is a virtual machine, whose owner may have limited even a device that is passed through.
 fn is_virtual_machine() -> bool {
-    // Only processors of x86 tell. Elsewhere, the firmware names whoever made the machine.
+    // CPUID tells on x86 only; elsewhere, the vendor does.
     let vendor = fs::read_to_string("/sys/class/dmi/id/sys_vendor").unwrap_or_default();
     if HYPERVISORS.iter().any(|name| vendor.starts_with(name)) {
         return true;

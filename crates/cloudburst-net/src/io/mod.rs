@@ -22,6 +22,7 @@
 //! | `egresses` | the numbers of egresses |
 //! | `send`, `encapsulate`, `loss` | sending batches; encapsulation; datagrams that the system refuses |
 //! | `receive`, `poller` | receiving batches; waiting for them, and ending such waits |
+//! | `unreachable` | ICMP "port unreachable", from the error queues |
 //! | `changes` | changes of this host's addresses and interfaces |
 //! | `filter` | system calls that a seccomp filter may refuse |
 //! | `link_speed`, `route_mtu` | the speed of a link and the MTU of a route that the system reports |

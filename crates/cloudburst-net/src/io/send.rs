@@ -109,8 +109,9 @@ impl Sockets {
                 Ok(())
             }
             Err(error @ (Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP | Errno::EMSGSIZE)) => {
-                // The address may be to blame, or an interface whose MTU is smaller than a segment:
-                // older kernels then return EINVAL, newer ones EMSGSIZE. After other errors, the device is to blame if single datagrams pass.
+                // The address may be to blame, or an interface whose MTU is smaller than a segment (EINVAL
+                // of older kernels, EMSGSIZE of newer ones). After other errors, the device is, if single
+                // datagrams pass.
                 let singly = self.send_singly(egress, to, batch, size);
                 let device = matches!(error, Errno::EIO | Errno::EOPNOTSUPP) && singly.is_ok();
                 if device && egress.gso.swap(false, Relaxed) {

@@ -44,7 +44,7 @@ class Base:
         deadline: the seconds within which messages, calls, connects and replies must end that set no timeout. By
             default 10.
         keep_alive: the seconds in which each socket sends at least one packet to each peer with a session, so that a
-            translator (NAT) or a firewall in between does not forget it: half of the time after which it does. Less
+            translator (NAT) or a firewall in between does not forget it: half of the time after which that forgets. Less
             than 1 counts as 1. By default, never.
         known_as: the addresses that peers send to, if a device in between translates them.
         also_accept: keys that peers may begin with as well, while keys are being replaced: see set_security.

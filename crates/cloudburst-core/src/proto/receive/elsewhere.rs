@@ -46,7 +46,7 @@ impl Elsewhere {
         self.validated.push(ip);
     }
 
-    /// Records that the peer is at `ip` from now on.
+    /// Forgets that the peer receives at `ip`.
     pub(super) fn forget(&mut self, ip: IpAddr) {
         self.validated.retain(|known| *known != ip);
     }

@@ -5,7 +5,7 @@ counters! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SenderCounters {
-    /// HELLO and OPEN packets, all of each attempt.
+    /// HELLO and OPEN packets, of handshakes and of checks.
     pub handshakes_sent: u64,
     /// Sessions that became active: by a handshake, or adopted from the receiving half.
     pub sessions_opened: u64,

@@ -55,7 +55,7 @@ impl Sender {
         let has_ended = known.is_some_and(Peer::has_ended);
         match known.and_then(|peer| peer.session.as_ref()) {
             Some(session) if session.remote == incarnation => self.learn_ports(peer, port, ports),
-            // Nobody else's session is replaced.
+            // A session that has not ended is never replaced here.
             known if known.is_none() || has_ended => {
                 self.on_replaced(peer, incarnation);
                 self.install(now, peer, Remote { incarnation, capabilities }, flow, true);
