@@ -62,7 +62,7 @@ impl Receiver {
         let due = now + self.pulls.grace().min(self.config.decode_timeout / 2);
         let session = self.sessions.get_mut(&name)?;
         let rto = session.pull_round_trip.rto();
-        let host = HostKey::of_peer(session.peer);
+        let host = HostKey::of(session.peer.ip());
         let incoming = session.window.receiving(id)?;
         // Otherwise the block is done, as its sender was told, or there is no such block.
         let _ = incoming.needed(block)?;

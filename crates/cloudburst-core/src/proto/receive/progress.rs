@@ -209,7 +209,7 @@ impl Receiver {
         if let Some(lost) = note_pulled(now, incoming, symbol, &step, &session.routes, round_trip) {
             self.counters.symbols_lost += u64::from(lost);
             let key = (symbol.session, id);
-            let host = HostKey::of_peer(session.peer);
+            let host = HostKey::of(session.peer.ip());
             self.pulls.update(incoming, host, round_trip.rto(), key);
             if symbol.header.symbol < symbol.header.unscheduled.into() {
                 let bytes = symbol.packet_len + headers_to(&session.own);

@@ -191,7 +191,7 @@ impl Receiver {
         let (name, id) = key;
         let session = self.sessions.get_mut(&name)?;
         let rto = session.pull_round_trip.rto();
-        let host = HostKey::of_peer(session.peer);
+        let host = HostKey::of(session.peer.ip());
         let headers = headers_to(&session.own);
         let is_tagged = session.capabilities.has(Capabilities::TRIM);
         let header_tag = if is_tagged { HEADER_TAG_LEN } else { 0 };
@@ -226,7 +226,7 @@ impl Receiver {
         let (name, id) = key;
         let session = self.sessions.get_mut(&name)?;
         let rto = session.pull_round_trip.rto();
-        let host = HostKey::of_peer(session.peer);
+        let host = HostKey::of(session.peer.ip());
         let incoming = session.window.receiving(id)?;
         if let Some((pulling, layout)) = incoming.pulling() {
             self.counters.symbols_lost += u64::from(pulling.on_probes_due(now));

@@ -1,20 +1,14 @@
 //! Quotas: their holders, and the sums of state that count against them.
 
 use crate::id::Incarnation;
-use crate::naming::address_of;
 use crate::wire::Role;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 
 /// A host, as far as addresses tell: an IPv4 address, or a /64 of IPv6, all of which one host may own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct HostKey(Ipv6Addr);
 
 impl HostKey {
-    /// The host of a peer with this name.
-    pub(super) fn of_peer(name: SocketAddr) -> Self {
-        Self::of(address_of(name).ip())
-    }
-
     pub(super) const fn of(ip: IpAddr) -> Self {
         match ip.to_canonical() {
             IpAddr::V4(ip) => Self(ip.to_ipv6_mapped()),

@@ -74,7 +74,7 @@ impl Receiver {
         let key = (symbol.session, symbol.header.message);
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
         let rto = session.pull_round_trip.rto();
-        let host = HostKey::of_peer(session.peer);
+        let host = HostKey::of(session.peer.ip());
         let Some(incoming) = session.window.receiving(key.1) else { return };
         // An arrival, so that a congested path does not seem dead.
         incoming.arrivals.add(symbol.prefix.path, false);

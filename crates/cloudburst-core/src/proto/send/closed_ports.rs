@@ -29,7 +29,7 @@ const CLOSED_FOR: Duration = Duration::from_millis(5);
 const COUNTS_FOR: Duration = Duration::from_secs(10);
 /// The shortest time between two handshakes with a peer that begin because of a report that cannot be
 /// verified.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const MIN_HANDSHAKE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Refusals of packets to one peer since it was last heard from.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,7 +37,7 @@ pub(super) struct Refusals {
     count: u32,
     first: Instant,
     last: Instant,
-    looked_at: Option<Instant>,
+    handshake_at: Option<Instant>,
 }
 
 impl Refusals {
@@ -64,10 +64,11 @@ impl Refusals {
         self.count = 0;
     }
 
-    fn may_look(&mut self, now: Instant) -> bool {
-        let may = self.looked_at.is_none_or(|at| now.saturating_since(at) >= LOOK_EVERY);
+    fn may_begin_handshake(&mut self, now: Instant) -> bool {
+        let may =
+            self.handshake_at.is_none_or(|at| now.saturating_since(at) >= MIN_HANDSHAKE_INTERVAL);
         if may {
-            self.looked_at = Some(now);
+            self.handshake_at = Some(now);
         }
         may
     }
@@ -92,7 +93,7 @@ impl Sender {
                 // unresponsive soon.
                 let known = self.peers.get(&to).and_then(|peer| peer.session.as_ref());
                 if known.is_some_and(|known| known.sealer.session() == session) {
-                    self.look_at_once(now, to);
+                    self.verify_peer(now, to);
                 }
             }
             _ => {}
@@ -140,14 +141,14 @@ impl Sender {
         let is_there = self.peers.get(&address).is_some_and(|peer| peer.address.ip() == to.ip());
         // The others look for the peer where it may not be.
         if is_there && !matches!(purpose, Purpose::Address(_) | Purpose::Present) {
-            self.look_at_once(now, address);
+            self.verify_peer(now, address);
         }
     }
 
     /// Begins a handshake, which finds out whether a peer is gone.
-    fn look_at_once(&mut self, now: Instant, address: SocketAddr) {
+    fn verify_peer(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        if !peer.is_idle() && !peer.is_over() && peer.refusals.may_look(now) {
+        if !peer.is_idle() && !peer.is_over() && peer.refusals.may_begin_handshake(now) {
             self.begin_handshake(now, address);
         }
     }
