@@ -162,7 +162,11 @@ mod tests {
             if !matches!(setup, Setup::ExpressPass { .. }) {
                 assert_eq!(value("dropped_by_hosts"), 0.0, "{name}");
             }
-            assert!(value("background_mbps") > 50.0, "{name}");
+            // Bursts until STOP leave it less.
+            let until_stop = matches!(setup, Setup::Cloudburst(setup) if setup.paper);
+            let least = if until_stop { 80.0 } else { 100.0 };
+            let background = value("background_mbps");
+            assert!(background > least, "{name}: {background} Mb/s");
             let counts = outcome.values.iter().filter(|(name, _)| name.starts_with("undelivered"));
             assert_eq!(counts.map(|(_, &count)| count).sum::<f64>(), 0.0, "{name}");
         }
