@@ -7,6 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Packets that may be pulled at once after a pause.
 const BUCKET_PACKETS: usize = 8;
+/// The part of the rate that unscheduled symbols may take from pulls.
+const UNSCHEDULED: f64 = 0.5;
+/// Unscheduled packets that may take more than that, after a pause: the openings of an incast.
+const UNSCHEDULED_PACKETS: usize = 256;
 
 /// The total rate at which endpoints pull symbols: the rate of the link that they receive over (SCDP,
 /// section IV-C).
@@ -36,6 +40,10 @@ impl Eq for Downlink {}
 #[derive(Debug)]
 struct Shared {
     pacer: Pacer,
+    /// When the next unscheduled symbol counts.
+    // If all counted, a peer could put off every pull for as long as it likes, and longer: the link may be
+    // faster than the rate.
+    unscheduled: Pacer,
     /// The transmission time of the last packet pulled.
     packet: Duration,
     /// The members, in order of their last pulls, the oldest first.
@@ -49,7 +57,10 @@ impl Downlink {
     /// rates below 8,000.
     pub fn new(bits_per_second: u64) -> Self {
         let pacer = Pacer::new(bits_per_second.max(1), 1.0).with_depth(Duration::ZERO);
-        let shared = Shared { pacer, packet: Duration::ZERO, members: Vec::new(), next: 0 };
+        let unscheduled =
+            Pacer::new(bits_per_second.max(1), UNSCHEDULED).with_depth(Duration::ZERO);
+        let packet = Duration::ZERO;
+        let shared = Shared { pacer, unscheduled, packet, members: Vec::new(), next: 0 };
         Self { bits_per_second, shared: Arc::new(Mutex::new(shared)) }
     }
 
@@ -66,6 +77,8 @@ impl Downlink {
         shared.members.push(member);
         let depth = shared.pacer.time_of(BUCKET_PACKETS * packet);
         shared.pacer.depth = shared.pacer.depth.max(depth);
+        let depth = shared.unscheduled.time_of(UNSCHEDULED_PACKETS * packet);
+        shared.unscheduled.depth = shared.unscheduled.depth.max(depth);
         drop(shared);
         Share { downlink: self.clone(), member }
     }
@@ -108,6 +121,18 @@ impl Share {
         let member = self.member;
         shared.members.retain(|&other| other != member);
         shared.members.push(member);
+    }
+
+    /// Charges `bytes` that arrived at `now` without a pull, unless such bytes have taken their part of
+    /// the rate. Returns whether it did.
+    pub(crate) fn charge_unscheduled(&self, now: Instant, bytes: usize) -> bool {
+        let mut shared = self.downlink.lock();
+        let counts = shared.unscheduled.ready_at() <= now;
+        if counts {
+            shared.unscheduled.charge(now, bytes);
+            shared.pacer.charge(now, bytes);
+        }
+        counts
     }
 }
 
@@ -155,5 +180,28 @@ mod tests {
         shares.truncate(1);
         let alone = pull(start + TIME * 300, &shares, 300);
         assert!((290..=309).contains(&alone[0]), "{alone:?}");
+    }
+
+    #[test]
+    fn unscheduled_symbols_delay_pulls_by_a_burst_and_leave_them_half_of_the_rate() {
+        let downlink = Downlink::new(1_000_000_000);
+        let shares = [downlink.join(PACKET), downlink.join(PACKET)];
+        let mut now = Instant::from_nanos(1_000_000_000);
+        let end = now + TIME * 10_000;
+        let mut pulled = 0;
+        while now < end {
+            // Ten times the rate, to both.
+            for _ in 0..5 {
+                shares.iter().for_each(|share| _ = share.charge_unscheduled(now, PACKET));
+            }
+            if shares[0].ready_at() <= now {
+                shares[0].charge(now, PACKET);
+                pulled += 1;
+            }
+            let debt = shares[1].ready_at().saturating_since(now);
+            assert!(debt <= TIME * 260, "{debt:?}");
+            now += TIME;
+        }
+        assert!((4_700..=5_010).contains(&pulled), "{pulled} of 10,000");
     }
 }

@@ -213,7 +213,7 @@ impl Receiver {
             self.pulls.update(incoming, host, round_trip.rto(), key);
             if symbol.header.symbol < symbol.header.unscheduled.into() {
                 let bytes = symbol.packet_len + headers_to(&session.own);
-                self.pulls.on_unscheduled(now, key, bytes);
+                self.pulls.on_unscheduled(now, host, key, bytes);
             }
         }
         let reports = symbol.prefix.ack_request || matches!(step, Step::BlockDone { .. });

@@ -101,10 +101,10 @@ impl PullQueue {
     // Those of a message that is alone are not charged: that would idle the link for up to a window. With
     // several messages, they would never leave the queue in front of the link, since one symbol is pulled for
     // each that arrives. Behind ten windows of another peer, 93 KB took twice as long.
-    pub(super) fn on_unscheduled(&mut self, now: Instant, key: Key, bytes: usize) {
-        if self.messages > 1 {
-            self.downlink.charge(now, bytes + FRAME);
-            self.wanting.postpone(key, (bytes + FRAME) as u64);
+    pub(super) fn on_unscheduled(&mut self, now: Instant, host: HostKey, key: Key, bytes: usize) {
+        let bytes = bytes + FRAME;
+        if self.messages > 1 && self.downlink.charge_unscheduled(now, bytes) {
+            self.wanting.postpone(host, key, bytes as u64);
         }
     }
 

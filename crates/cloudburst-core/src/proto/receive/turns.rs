@@ -10,6 +10,11 @@ use foldhash::HashMap;
 /// The name of a message.
 pub(super) type Key = (SessionId, MessageId);
 
+/// The most bytes by which a turn is postponed: about 256 packets.
+// Without a bound, whoever shares an address with one that sends without turns would wait for as long as
+// that lasted, once it is over.
+const MAX_POSTPONED: u64 = 400_000;
+
 /// Messages that take turns. What is served has a cost, and all hosts that want something get equally
 /// much of it in the long run, from however many sessions and messages; so do the sessions of a host,
 /// and the messages of a session.
@@ -60,7 +65,9 @@ impl<K: Copy + Eq + Hash + Ord> Level<K> {
 
     /// Records that `key`, if it is there, has had as much out of its turn.
     fn postpone(&mut self, key: K, cost: u64) {
-        if let Some(finish) = self.finish.rank(key) {
+        if let Some(finish) = self.finish.rank(key)
+            && finish < self.now + MAX_POSTPONED
+        {
             self.finish.set(key, Some(finish + cost));
         }
     }
@@ -137,14 +144,16 @@ impl Turns {
         self.hosts.serve(*host, cost);
     }
 
-    /// Postpones the turn of a message, if it is there, which has taken something without a turn.
-    pub(super) fn postpone(&mut self, (session, message): Key, cost: u64) {
-        let Some((host, messages)) = self.messages.get_mut(&session) else { return };
-        messages.postpone(message, cost);
-        if let Some(sessions) = self.sessions.get_mut(host) {
+    /// Postpones the turns of a message of `host`, of its session and of the host, as far as they are
+    /// there: it has taken something without a turn.
+    pub(super) fn postpone(&mut self, host: HostKey, (session, message): Key, cost: u64) {
+        if let Some((_, messages)) = self.messages.get_mut(&session) {
+            messages.postpone(message, cost);
+        }
+        if let Some(sessions) = self.sessions.get_mut(&host) {
             sessions.postpone(session, cost);
         }
-        self.hosts.postpone(*host, cost);
+        self.hosts.postpone(host, cost);
     }
 
     /// Removes a message, if it is there.
@@ -219,8 +228,21 @@ mod tests {
     fn what_came_without_a_turn_counts() {
         let mut turns = Turns::default();
         (1..3).for_each(|who| turns.enter(host(who), key(who.into(), 0), 10));
-        turns.postpone(key(1, 0), 30);
+        turns.postpone(host(1), key(1, 0), 30);
         assert_eq!(serve(&mut turns, 8, |_| 10), [2, 2, 2, 1, 2, 1, 2, 1]);
+        // Also to the host, if the session does not wait for a turn.
+        turns.postpone(host(1), key(3, 0), 30);
+        assert_eq!(serve(&mut turns, 4, |_| 10), [2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn what_came_without_a_turn_is_forgotten_beyond_a_bound() {
+        let mut turns = Turns::default();
+        (1..3).for_each(|who| turns.enter(host(who), key(who.into(), 0), 1_000));
+        (0..100_000).for_each(|_| turns.postpone(host(1), key(1, 0), 1_000));
+        let sessions = serve(&mut turns, 500, |_| 1_000);
+        let waited = sessions.iter().position(|session| *session == 1);
+        assert_eq!(waited, Some(399));
     }
 
     #[test]

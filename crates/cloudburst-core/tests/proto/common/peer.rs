@@ -196,20 +196,32 @@ fn seal(
 /// A probe of pulled message `id`, of 93,000 bytes, which claims that `unscheduled` symbols of
 /// `symbol_size` bytes were sent unscheduled before it.
 pub fn lying_probe(sealer: &mut Sealer, id: u64, symbol_size: u16, unscheduled: u16) -> Vec<u8> {
-    let header = SymbolHeader {
+    let header =
+        SymbolHeader { symbol: unscheduled.into(), ..lying_header(id, symbol_size, unscheduled) };
+    let prefix = Prefix { ack_request: true, pulled: true, probe: true, ..symbol_prefix(sealer) };
+    seal(sealer, &prefix, &header, &[], &[])
+}
+
+/// Symbol 0 of such a message, as one of 65,535 that are sent unscheduled.
+pub fn lying_symbol(sealer: &mut Sealer, id: u64) -> Vec<u8> {
+    let header = lying_header(id, 1_400, u16::MAX);
+    let prefix = Prefix { pulled: true, ..symbol_prefix(sealer) };
+    seal(sealer, &prefix, &header, &[], &[0; 1_400])
+}
+
+fn lying_header(id: u64, symbol_size: u16, unscheduled: u16) -> SymbolHeader {
+    SymbolHeader {
         message: MessageId(id),
         path_number: 0,
         length: 93_000,
         // It has not finished with the messages before.
         age: id as u32,
         block: 0,
-        symbol: unscheduled.into(),
+        symbol: 0,
         symbol_size,
         code: Code::Rlf256.to_wire(),
         unscheduled,
-    };
-    let prefix = Prefix { ack_request: true, pulled: true, probe: true, ..symbol_prefix(sealer) };
-    seal(sealer, &prefix, &header, &[], &[])
+    }
 }
 
 /// The fields of an initiator at port 7000.
