@@ -213,12 +213,12 @@ mod pair {
             self.send(bytes);
             loop {
                 self.now += STEP;
-                exchange(self.now, (&mut *self.sender, 1), &mut *self.receiver, &mut self.buffer);
+                exchange(self.now, (&mut *self.sender, 1), &mut self.receiver, &mut self.buffer);
                 while self.receiver.poll_event().is_some() {}
                 if let Some(message) = self.receiver.recv() {
                     assert_eq!(message.bytes.len(), len);
                 }
-                exchange(self.now, (&mut *self.receiver, 2), &mut *self.sender, &mut self.buffer);
+                exchange(self.now, (&mut *self.receiver, 2), &mut self.sender, &mut self.buffer);
                 while let Some(event) = self.sender.poll_event() {
                     if let Event::Ended(_, outcome) = event {
                         assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
