@@ -15,7 +15,8 @@
 //! lack of time though nothing was done to either end for longer than `--patience`; a process that ends by itself or
 //! not in order, or whose memory, descriptors or threads grow. What is known of the message is printed, with the
 //! faults at the time. The faults and the load of each process follow from the seed; what the kernel does does not.
-//! The status is 0 if there is no violation, applications took messages, and every kind of fault fired and took effect.
+//! The status is 0 if there is no violation, applications took messages, and every kind of fault fired, and took effect if
+//! it fired often.
 //!
 //! | file | role |
 //! |---|---|
@@ -236,6 +237,10 @@ fn finish(nodes: &mut Nodes, faults: &mut Faults, interrupted: &AtomicBool) -> R
     Ok(faults.finish(nodes)?)
 }
 
+/// How often a fault must fire to have an effect for certain: while a link of one node is narrow for half a
+/// second, for example, nothing long may be sent there.
+const OFTEN: u64 = 8;
+
 /// Prints tables. Returns the number of violations, and of things that were to happen and did not.
 fn report(nodes: &Nodes, faults: &Faults) -> u64 {
     let checker = nodes.checker();
@@ -250,7 +255,7 @@ fn report(nodes: &Nodes, faults: &Faults) -> u64 {
         println!("| {name} | {fired} | {evidence} {effect} |");
         if fired == 0 {
             missing.push(format!("{name} never fired"));
-        } else if evidence == 0 {
+        } else if evidence == 0 && fired >= OFTEN {
             missing.push(format!("{name} had no effect"));
         }
     }
