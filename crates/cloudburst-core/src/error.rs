@@ -100,8 +100,8 @@ pub enum LocalError {
     /// (EINVAL).
     #[error("the peer cannot be reached from the address that the endpoint is bound to")]
     WrongSource,
-    /// The send buffers or queues of this host are full.
-    #[error("the local send buffers are full")]
+    /// The send buffers or queues of this host are full, for example because its link has no carrier.
+    #[error("the send buffers or queues of this host are full; check its link")]
     NoBuffer,
     /// The packets exceed the MTU of the interface.
     #[error("they exceed the MTU of the interface")]

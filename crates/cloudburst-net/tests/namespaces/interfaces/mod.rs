@@ -80,7 +80,9 @@ fn outlives_that_of_the_receiver() -> Result<(), Failed> {
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
     wire.right.command("ip", "link set wire down")?;
     let lost = sender.send(to, "into the void").options(soon()).wait();
-    assert_eq!(lost, Err(SendError::Deadline), "this host has sent all of it");
+    // The link has no carrier, so the queue of this host may drop all that enters it.
+    let in_queue = SendError::PartlySent(LocalError::NoBuffer);
+    assert!(lost == Err(SendError::Deadline) || lost == Err(in_queue), "{lost:?}");
     assert_eq!(receiver.counters().receiver.messages_delivered, 0);
     wire.right.command("ip", UP)?;
     sending.wait()?;

@@ -15,8 +15,8 @@
 //! lack of time though nothing was done to either end for longer than `--patience`; a process that ends by itself or
 //! not in order, or whose memory, descriptors or threads grow. What is known of the message is printed, with the
 //! faults at the time. The faults and the load of each process follow from the seed; what the kernel does does not.
-//! The status is 0 if there is no violation, applications took messages, and every kind of fault fired, and took effect if
-//! it fired often.
+//! The status is 0 if there is no violation, applications took messages, and every kind of fault fired, and took
+//! effect if it fired often.
 //!
 //! | file | role |
 //! |---|---|
