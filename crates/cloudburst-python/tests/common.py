@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import socket
 
 import cloudburst
 from cloudburst import aio
@@ -19,6 +20,18 @@ def aio_endpoint() -> aio.Endpoint:
     return aio.Endpoint(LOOPBACK, key=KEY, paths="ecmp:4")
 
 
+def silent_port() -> int:
+    """Returns a port of a socket that stays open until the process ends, and that nobody reads."""
+    silent = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    silent.bind(("127.0.0.1", 0))
+    port = silent.getsockname()[1]
+    silent.detach()
+    return int(port)
+
+
+SILENT_PORT = silent_port()
+
+
 def nobody() -> str:
-    """An address where nobody answers: port 9 of a loopback address that nothing is bound to."""
-    return "127.0.0.99:9"
+    """An address where nobody answers: that of a socket which nobody reads."""
+    return f"127.0.0.1:{SILENT_PORT}"

@@ -146,6 +146,10 @@ class Settings(unittest.TestCase):
             with cloudburst.Endpoint(LOOPBACK, key=KEY, deadline=0.1) as one:
                 self.assertRaises(cloudburst.Timeout, one.connect, nobody())
                 self.assertRaises(cloudburst.Timeout, one.send, nobody(), b"")
+                # Its host says that nothing listens there.
+                with self.assertRaises(cloudburst.NotDelivered) as closed:
+                    one.call("127.0.0.99:9", b"")
+                self.assertIn("nothing listens", str(closed.exception))
             with cloudburst.Endpoint(LOOPBACK, key=KEY, keep_alive=1.0) as one:
                 one.connect(other.local_address)
                 sent = one.counters()["sender.handshakes_sent"]
