@@ -3,7 +3,7 @@
 use super::filter::is_refusal;
 use super::marks::is_ce;
 use super::poller::{Poller, Ready};
-use super::socket::{EgressSocket, canonical};
+use super::socket::{EgressSocket, from_sockaddr};
 use super::sockets::Sockets;
 use super::source::destination;
 use super::unreachable::{self, Refused};
@@ -299,13 +299,6 @@ impl Sockets {
             self.meter.kernel_drops.add(drops.wrapping_sub(known) as usize);
         }
     }
-}
-
-/// The canonical form of the address of a message.
-pub(super) fn from_sockaddr(address: &SockaddrStorage) -> Option<SocketAddr> {
-    let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::from((v4.ip(), v4.port())));
-    let v6 = || address.as_sockaddr_in6().map(|&v6| SocketAddr::V6(v6.into()));
-    Some(canonical(v4.or_else(v6)?))
 }
 
 /// Space for the segment size, the drops, the mark, and the destination, which is longer for IPv6.

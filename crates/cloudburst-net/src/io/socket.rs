@@ -3,7 +3,7 @@
 use crate::error::BuildError;
 use cloudburst_core::naming::is_alias;
 use nix::libc;
-use nix::sys::socket::{GetSockOpt, SetSockOpt, getsockopt, setsockopt, sockopt};
+use nix::sys::socket::{GetSockOpt, SetSockOpt, SockaddrStorage, getsockopt, setsockopt, sockopt};
 use rand::RngReader;
 use rand::rngs::SysRng;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -94,6 +94,13 @@ impl Family {
             _ => peer,
         }
     }
+}
+
+/// The canonical form of the address of a message.
+pub(super) fn from_sockaddr(address: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::from((v4.ip(), v4.port())));
+    let v6 = || address.as_sockaddr_in6().map(|&v6| SocketAddr::V6(v6.into()));
+    Some(canonical(v4.or_else(v6)?))
 }
 
 /// The canonical form of an address: IPv4 if it is IPv4-mapped. Aliases stay as they are.

@@ -1,7 +1,6 @@
 //! ICMP messages that nothing listens at a port, from the error queues of sockets (ip(7)).
 
-use super::receive::from_sockaddr;
-use super::socket::EgressSocket;
+use super::socket::{EgressSocket, from_sockaddr};
 use arrayvec::ArrayVec;
 use nix::libc;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, RecvMsg, SockaddrStorage, recvmsg};

@@ -1,78 +1,21 @@
 //! Ports at which nothing listens, as ICMP messages report that quote packets of this endpoint.
 //!
 //! Anyone can forge such a message. One that quotes a HELLO or an OPEN under way shows a nonce that only
-//! those know who have seen the packet, and who could as well drop all of them. After [`CLOSED_AFTER`] of
-//! these, over [`CLOSED_FOR`] at least and with nothing heard in between, connects and calls end. One that
+//! those know who have seen the packet, and who could as well drop all of them. After enough
+//! [`Refusals`](super::liveness::Refusals), connects and calls end. One that
 //! quotes a symbol is no more than a reason to find out at once whether the peer is there.
 
 use super::checks::Purpose;
-use super::peer::Peer;
 use super::waiting::{Flow, FlowKind};
-use super::watch::{Departure, Finding};
 use super::{Sender, with_port};
 use crate::error::{Indeterminate, Outcome, Rejection};
 use crate::naming::is_alias;
+use crate::proto::session::{Departure, Finding};
 use crate::proto::steps::step;
 use crate::time::Instant;
 use crate::wire::handshake::nonce_of;
 use crate::wire::{Kind, Prefix, Role};
-use core::time::Duration;
 use std::net::SocketAddr;
-
-/// The number of packets that must be refused.
-const CLOSED_AFTER: u32 = 3;
-/// The time over which they must be: an endpoint that is replaced on its port leaves it closed for a moment.
-// The HELLOs of a handshake leave after 0, 1, 3, 7 and 15 ms. Linux answers six packets of a host at once,
-// and then one a second: no more than five are needed.
-const CLOSED_FOR: Duration = Duration::from_millis(5);
-/// How long a refusal counts. A caller that tries again soon need not wait for as many again.
-const COUNTS_FOR: Duration = Duration::from_secs(10);
-/// The shortest time between two handshakes with a peer that begin because of a report that cannot be
-/// verified.
-const MIN_HANDSHAKE_INTERVAL: Duration = Duration::from_millis(200);
-
-/// Refusals of packets to one peer since it was last heard from.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Refusals {
-    count: u32,
-    first: Instant,
-    last: Instant,
-    handshake_at: Option<Instant>,
-}
-
-impl Refusals {
-    /// Counts a refusal. `heard` is when the peer was last heard from. Returns whether the port is closed.
-    fn is_closed_after(&mut self, now: Instant, heard: Option<Instant>) -> bool {
-        let is_heard = heard.is_some_and(|heard| heard >= self.last);
-        if self.count == 0 || is_heard || now.saturating_since(self.last) > COUNTS_FOR {
-            self.count = 0;
-            self.first = now;
-        }
-        self.count = self.count.saturating_add(1);
-        self.last = now;
-        let is_closed =
-            self.count >= CLOSED_AFTER && now.saturating_since(self.first) >= CLOSED_FOR;
-        if is_closed {
-            // What has to end is looked for again after as long, not with each message of a flood.
-            self.first = now;
-        }
-        is_closed
-    }
-
-    /// Starts over: the peer, or another endpoint at its port, has answered.
-    pub(super) const fn clear(&mut self) {
-        self.count = 0;
-    }
-
-    fn may_begin_handshake(&mut self, now: Instant) -> bool {
-        let may =
-            self.handshake_at.is_none_or(|at| now.saturating_since(at) >= MIN_HANDSHAKE_INTERVAL);
-        if may {
-            self.handshake_at = Some(now);
-        }
-        may
-    }
-}
 
 impl Sender {
     /// Learns that, as an ICMP message says, nothing listens at `to`. It quotes the beginning of a packet
@@ -195,7 +138,9 @@ impl Sender {
             }
         }
         self.reschedule_all_of(address);
-        if self.peers.get(&address).is_some_and(Peer::is_idle) {
+        if let Some(peer) = self.peers.get(&address)
+            && peer.is_idle()
+        {
             self.end_handshake(address);
         }
         self.reschedule_peer(address);

@@ -4,7 +4,6 @@ use super::hellos::{HelloOf, HelloRank};
 use super::liveness::Resume;
 use super::peer::Peer;
 use super::peers::with_port;
-use super::watch::{Departure, Finding};
 use super::{Outgoing, Sender};
 use crate::config::Security;
 use crate::error::{Indeterminate, Outcome};
@@ -12,7 +11,7 @@ use crate::id::Incarnation;
 use crate::naming::{Naming, is_alias};
 use crate::proto::observe::{Observation, emit};
 use crate::proto::session::{
-    Chooser, Discovery, Invitation, Opening, Peering, Remote, more_ports, ports,
+    Chooser, Departure, Discovery, Finding, Invitation, Opening, Peering, Remote, more_ports, ports,
 };
 use crate::proto::steps::step;
 use crate::time::Instant;

@@ -19,12 +19,11 @@
 
 use super::checks::{Check, CheckEnd, Purpose};
 use super::liveness::Resume;
-use super::watch::Finding;
 use super::{Sender, slots_and_paths, with_port};
 use crate::id::Incarnation;
 use crate::naming::{address_of, is_alias};
 use crate::path::Via;
-use crate::proto::session::{Located, Sighting};
+use crate::proto::session::{Finding, Located, Sighting};
 use crate::time::Instant;
 use arrayvec::ArrayVec;
 use core::time::Duration;

@@ -1,8 +1,7 @@
 //! The state of one peer at a sender: paths, session, handshake, round-trip time.
 
 use super::checks::LostChecks;
-use super::closed_ports::Refusals;
-use super::liveness::{Liveness, Resume};
+use super::liveness::{Liveness, Refusals, Resume};
 use super::moving::Moving;
 use super::path_mtu::PathMtu;
 use super::rtt::Rtt;

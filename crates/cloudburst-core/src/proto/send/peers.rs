@@ -3,12 +3,12 @@
 use super::path_mtu::PathMtu;
 use super::peer::Peer;
 use super::transmit::headers;
-use super::watch::Finding;
 use super::{Sender, Timer};
 use crate::error::StartError;
 use crate::id::Incarnation;
 use crate::naming::is_alias;
 use crate::path::{Order, PathResolver, PathSet, PathStats, Via};
+use crate::proto::session::Finding;
 use crate::proto::steps::step;
 use crate::time::Instant;
 use std::net::{IpAddr, SocketAddr};

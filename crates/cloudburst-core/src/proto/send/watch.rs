@@ -8,8 +8,8 @@ use super::Sender;
 use super::checks::{CheckEnd, LostChecks, Purpose};
 use super::peer::Peer;
 use crate::error::Indeterminate;
-use crate::id::{Incarnation, PathId};
-use crate::proto::session::Located;
+use crate::id::PathId;
+use crate::proto::session::{Departure, Finding};
 use crate::time::Instant;
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -20,28 +20,6 @@ const CHECK_AFTER: Duration = Duration::from_secs(5);
 
 /// The shortest interval of keep-alives.
 const MIN_KEEP_ALIVE: Duration = Duration::from_secs(1);
-
-/// A peer that is certain not to answer, or not known to be there any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::proto) struct Departure {
-    pub(in crate::proto) peer: SocketAddr,
-    /// The one that is gone, if it is known: another may have its name by now.
-    pub(in crate::proto) incarnation: Option<Incarnation>,
-    pub(in crate::proto) why: Indeterminate,
-    /// Whether the incarnation may still be there, and answer what it has.
-    pub(in crate::proto) may_answer: bool,
-}
-
-/// What the sending half has found out about a peer, and the rest of the endpoint must act on.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::proto) enum Finding {
-    /// Calls that depend on it end.
-    Departed(Departure),
-    /// The receiving half must learn its address.
-    Located(Located),
-    /// It may be at another of its addresses, which the receiving half knows.
-    Unresponsive(SocketAddr),
-}
 
 impl Sender {
     /// Watches these peers and no others.

@@ -1,6 +1,7 @@
 //! The identity of an endpoint, and the peers that it has met.
 
 use crate::config::Security;
+use crate::error::Indeterminate;
 use crate::id::{Incarnation, SessionId};
 use crate::path::Via;
 use crate::proto::limits::MAX_PORTS;
@@ -151,6 +152,28 @@ pub(in crate::proto) struct Located {
     pub(in crate::proto) ip: IpAddr,
     /// Whether it is to be reached there from now on.
     pub(in crate::proto) is_there: bool,
+}
+
+/// A peer that is certain not to answer, or not known to be there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::proto) struct Departure {
+    pub(in crate::proto) peer: SocketAddr,
+    /// The one that is gone, if it is known: another may have its name by now.
+    pub(in crate::proto) incarnation: Option<Incarnation>,
+    pub(in crate::proto) why: Indeterminate,
+    /// Whether the incarnation may still be there, and answer what it has.
+    pub(in crate::proto) may_answer: bool,
+}
+
+/// What the sending half has found out about a peer, and the rest of the endpoint must act on.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::proto) enum Finding {
+    /// Calls that depend on it end.
+    Departed(Departure),
+    /// The receiving half must learn its address.
+    Located(Located),
+    /// It may be at another of its addresses, which the receiving half knows.
+    Unresponsive(SocketAddr),
 }
 
 /// The wire encoding of the number of ports at which an endpoint accepts messages: how many more

@@ -6,6 +6,7 @@ mod opening;
 
 pub(super) use half_open::HalfOpen;
 pub(super) use identity::{
-    Chooser, Discovery, Identity, Located, Peering, Remote, Sighting, more_ports, ports,
+    Chooser, Departure, Discovery, Finding, Identity, Located, Peering, Remote, Sighting,
+    more_ports, ports,
 };
 pub(super) use opening::{Invitation, Opening};
