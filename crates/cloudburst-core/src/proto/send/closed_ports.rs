@@ -10,7 +10,6 @@ use super::waiting::{Flow, FlowKind};
 use super::{Sender, with_port};
 use crate::error::{Indeterminate, Outcome, Rejection};
 use crate::naming::is_alias;
-use crate::proto::session::{Departure, Finding};
 use crate::proto::steps::step;
 use crate::time::Instant;
 use crate::wire::handshake::nonce_of;
@@ -60,12 +59,7 @@ impl Sender {
         let is_elsewhere = |purpose| matches!(purpose, Purpose::Address(_));
         if is_of_owner {
             // The owner is gone, whoever is at the common port.
-            if let Some(session) = &peer.session {
-                let incarnation = Some(session.remote);
-                let why = Indeterminate::PeerGone;
-                let departure = Departure { peer: address, incarnation, why, may_answer: false };
-                self.findings.push_back(Finding::Departed(departure));
-            }
+            self.on_departed(address, Indeterminate::PeerGone, false);
             self.seek_any_endpoint(now, address);
         } else if !self.checks.of(address).any(|(_, check)| is_elsewhere(check.purpose)) {
             self.fail_at_closed_port(address, port);
@@ -102,19 +96,13 @@ impl Sender {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let closed = Rejection::PortClosed(with_port(peer.address, port));
         tracing::debug!(peer = %address, "its port is closed");
-        if let Some(session) = &peer.session {
-            let incarnation = Some(session.remote);
-            let why = Indeterminate::PeerGone;
-            self.findings.push_back(Finding::Departed(Departure {
-                peer: address,
-                incarnation,
-                why,
-                may_answer: false,
-            }));
-        }
         // No call depends on it any more, and nothing more begins in its session.
         peer.watched = false;
         peer.liveness.unverify();
+        if peer.session.is_some() {
+            self.on_departed(address, Indeterminate::PeerGone, false);
+        }
+        let Some(peer) = self.peers.get(&address) else { return };
         let connects: Vec<_> = peer.connects.iter().copied().collect();
         for id in peer.unfinished() {
             step();

@@ -11,7 +11,7 @@ use crate::id::Incarnation;
 use crate::naming::{Naming, is_alias};
 use crate::proto::observe::{Observation, emit};
 use crate::proto::session::{
-    Chooser, Departure, Discovery, Finding, Invitation, Opening, Peering, Remote, more_ports, ports,
+    Chooser, Discovery, Invitation, Opening, Peering, Remote, more_ports, ports,
 };
 use crate::proto::steps::step;
 use crate::time::Instant;
@@ -294,13 +294,10 @@ impl Sender {
     /// is `by` itself.
     fn on_replaced(&mut self, address: SocketAddr, by: Incarnation) {
         let Some(peer) = self.peers.get(&address) else { return };
-        let old = peer.session.as_ref().map(|session| session.remote).filter(|old| *old != by);
-        if old.is_some() {
+        if peer.session.as_ref().is_some_and(|session| session.remote != by) {
             // It may have a port of its own, and another endpoint have taken over the common one.
             let may_answer = peer.port != address.port() && !peer.has_ended();
-            let why = Indeterminate::PeerRestarted;
-            let departure = Departure { peer: address, incarnation: old, why, may_answer };
-            self.findings.push_back(Finding::Departed(departure));
+            self.on_departed(address, Indeterminate::PeerRestarted, may_answer);
         }
     }
 
@@ -378,16 +375,10 @@ impl Sender {
         if !peer.end_session() {
             return;
         }
-        let incarnation = peer.session.as_ref().map(|session| session.remote);
-        let why = Indeterminate::PeerRestarted;
-        self.findings.push_back(Finding::Departed(Departure {
-            peer: address,
-            incarnation,
-            why,
-            may_answer: false,
-        }));
         // No call depends on it any more.
         peer.watched = false;
+        self.on_departed(address, Indeterminate::PeerRestarted, false);
+        let Some(peer) = self.peers.get(&address) else { return };
         for id in peer.unfinished() {
             let Some(Outgoing { source, transfer }) = self.messages.get_mut(&id) else { continue };
             // The next incarnation has no use for responses and withdrawals.

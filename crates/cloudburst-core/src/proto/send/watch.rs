@@ -42,17 +42,27 @@ impl Sender {
                 !peer.has_ended() && !peer.lost_checks.is_gone(peer.liveness.last_heard())
             };
             let Some(peer) = known.filter(is_there) else {
-                let session = known.and_then(|peer| peer.session.as_ref());
-                let incarnation = session.map(|session| session.remote);
-                let why = Indeterminate::PeerGone;
-                let gone = Departure { peer: address, incarnation, why, may_answer: false };
-                self.findings.push_back(Finding::Departed(gone));
+                self.on_departed(address, Indeterminate::PeerGone, false);
                 continue;
             };
             if now.saturating_since(peer.liveness.last_heard()) >= CHECK_AFTER {
                 self.check(now, address, Purpose::KeepAlive);
             }
         }
+    }
+
+    /// Reports that the incarnation of the session with a peer has departed. It may still answer what it has
+    /// if it `may_answer`.
+    pub(super) fn on_departed(
+        &mut self,
+        address: SocketAddr,
+        why: Indeterminate,
+        may_answer: bool,
+    ) {
+        let session = self.peers.get(&address).and_then(|peer| peer.session.as_ref());
+        let incarnation = session.map(|session| session.remote);
+        let departure = Departure { peer: address, incarnation, why, may_answer };
+        self.findings.push_back(Finding::Departed(departure));
     }
 
     /// Sends something by each socket to each peer with a session at least `every` so often.
