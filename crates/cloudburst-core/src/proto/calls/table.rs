@@ -1,8 +1,7 @@
-//! The calls that wait for their responses.
+//! The calls that wait for their responses, and what they have in common with requests.
 
-use super::frame::{
-    CallId, IncomingRequest, Prepared, RequestId, parse_response, parse_withdrawal,
-};
+use super::counters::CallCounters;
+use super::frame::{CallId, Prepared, RequestId, parse_response};
 use crate::error::{CallFailure, Indeterminate, Outcome};
 use crate::id::{Incarnation, MessageId};
 use crate::latency::LatencyHistogram;
@@ -16,68 +15,12 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
-/// The maximum number of withdrawals that are remembered because they may have overtaken their requests.
-// The oldest is displaced. Overtaking takes milliseconds, and its price is that a handler runs on.
-const MAX_EARLY: usize = if cfg!(feature = "small-limits") { 8 } else { 1_024 };
-
 /// How often the peers of calls and requests that have lasted for this long are watched.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// The silence after which a callee that was replaced at its address is gone.
 const SILENT_FOR: Duration = Duration::from_secs(60);
 /// How long a call waits for its response once its callee is known to be gone.
 const LAST_RESPONSE: Duration = Duration::from_millis(200);
-
-counters! {
-/// Counters of the calls that an endpoint has made and served since it was created.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CallCounters {
-    /// Calls that got an answer.
-    pub calls_answered: u64,
-    /// Calls whose requests were not delivered, and never will be.
-    pub calls_rejected: u64,
-    /// Calls whose requests may or may not have been delivered.
-    pub calls_unknown: u64,
-    /// Calls whose requests were delivered, and whose deadlines passed without a response.
-    pub calls_expired: u64,
-    /// Calls whose requests the callee's application dropped.
-    pub calls_unanswered: u64,
-    /// Calls that the callee's application refused, because it was overloaded.
-    pub calls_overloaded: u64,
-    /// Calls that this application abandoned.
-    pub calls_cancelled: u64,
-    /// Responses that ended a call.
-    pub responses_received: u64,
-    /// Responses that no call waits for: late ones, duplicates, and those whose callers have given
-    /// up.
-    pub responses_dropped: u64,
-    /// Requests that the application took.
-    pub requests_received: u64,
-    /// Requests whose callers had given up before the application took them.
-    pub requests_expired: u64,
-    /// Requests that the application took and began to answer.
-    pub requests_answered: u64,
-    /// Requests that the application took and dropped without a reply.
-    pub requests_unanswered: u64,
-    /// Requests that the application took and refused, because it was overloaded.
-    pub requests_overloaded: u64,
-    /// Requests that the application took and whose callers stopped waiting before it replied.
-    pub requests_cancelled: u64,
-    /// Replies that did not get through.
-    pub responses_failed: u64,
-    /// Requests that were refused because this endpoint was closing. The application has not seen
-    /// them.
-    pub requests_refused: u64,
-    /// Requests that their callers withdrew, before or after the application took them, or whose callers are
-    /// gone.
-    pub requests_withdrawn: u64,
-    /// Handlers that panicked; their requests are unanswered.
-    pub handlers_panicked: u64,
-    /// Requests, responses and withdrawals that cannot be parsed, and requests whose token is
-    /// already in use.
-    pub malformed: u64,
-}
-}
 
 /// The calls that an endpoint makes and serves.
 #[derive(Debug)]
@@ -96,32 +39,21 @@ pub struct CallTable {
     ended: VecDeque<(CallId, Result<Bytes, CallFailure>)>,
     /// Requests that the application has taken and not yet replied to, by when their callers stop
     /// waiting.
-    open: Indexed<RequestId, Instant>,
+    pub(super) open: Indexed<RequestId, Instant>,
     /// Others of which the callers have stopped. A token stays in use until its request is released.
-    given_up: HashSet<RequestId>,
-    withdrawn: VecDeque<RequestId>,
+    pub(super) given_up: HashSet<RequestId>,
+    pub(super) withdrawn: VecDeque<RequestId>,
     /// Requests that were withdrawn and not there, oldest first: they may still arrive.
-    early: Indexed<RequestId, u64>,
+    pub(super) early: Indexed<RequestId, u64>,
     /// When to watch the peers of calls and requests that have lasted for long.
     watch_at: Option<Instant>,
     /// The requests that the application had when this was last done.
     long_open: HashSet<RequestId>,
-    counters: CallCounters,
+    pub(super) counters: CallCounters,
     /// Of calls that got an answer, from when they began.
     pub(in crate::proto) answered: LatencyHistogram,
     /// Of requests that the application answered, from when it took them.
     pub(in crate::proto) served: LatencyHistogram,
-}
-
-/// What the application did with a request that it has taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
-    /// It began to answer.
-    Answered,
-    /// It refused the request, because it is overloaded.
-    Overloaded,
-    /// It dropped the request.
-    Dropped,
 }
 
 #[derive(Debug)]
@@ -205,7 +137,7 @@ impl CallTable {
         self.waiting
             .insert(call.id, Waiting { peer, request, since: now, until, callee: Callee::Asked });
         self.requests.insert(request, call.id);
-        self.watch_at.get_or_insert(now + WATCH_EVERY);
+        self.will_watch(now);
     }
 
     /// Forgets a call whose caller no longer waits. Returns `None` if the call has ended.
@@ -267,79 +199,9 @@ impl CallTable {
         self.end(id, result);
     }
 
-    /// Accepts a request for the application, which must [release](Self::release) it. Returns
-    /// `None` if it has expired or is malformed.
-    pub(crate) fn accept(&mut self, now: Instant, message: Message) -> Option<IncomingRequest> {
-        let mut request = self.parse(now, message)?;
-        request.taken_at = now;
-        self.open.set(request.id(), Some(request.deadline));
+    /// Has [`watch`](Self::watch) done, as there is a call or a request.
+    pub(super) fn will_watch(&mut self, now: Instant) {
         self.watch_at.get_or_insert(now + WATCH_EVERY);
-        self.counters.requests_received += 1;
-        Some(request)
-    }
-
-    /// Parses a request that the application will not see. Returns `None` if it has expired or is
-    /// malformed.
-    pub(in crate::proto) fn refuse(
-        &mut self,
-        now: Instant,
-        message: Message,
-    ) -> Option<IncomingRequest> {
-        let request = self.parse(now, message)?;
-        self.counters.requests_refused += 1;
-        Some(request)
-    }
-
-    fn parse(&mut self, now: Instant, message: Message) -> Option<IncomingRequest> {
-        let is_in_use = |id| self.open.contains(id) || self.given_up.contains(&id);
-        let request = IncomingRequest::parse(message).filter(|request| !is_in_use(request.id()));
-        let Some(request) = request else {
-            self.counters.malformed += 1;
-            return None;
-        };
-        if self.early.remove(request.id()).is_some() {
-            self.counters.requests_withdrawn += 1;
-            return None;
-        }
-        if request.deadline <= now {
-            self.counters.requests_expired += 1;
-            return None;
-        }
-        Some(request)
-    }
-
-    /// Releases a request that the application has replied to or dropped.
-    pub(crate) fn release(&mut self, now: Instant, request: &IncomingRequest, served: Served) {
-        let awaited = self.forget_request(request.id()) && now < request.deadline;
-        match served {
-            Served::Answered => {
-                self.counters.requests_answered += 1;
-                self.served.record(now.saturating_since(request.taken_at));
-            }
-            Served::Overloaded => self.counters.requests_overloaded += 1,
-            Served::Dropped if awaited => self.counters.requests_unanswered += 1,
-            Served::Dropped => self.counters.requests_cancelled += 1,
-        }
-    }
-
-    /// Releases a request of which the application knows that its caller no longer waits.
-    pub(crate) fn release_withdrawn(&mut self, id: RequestId) {
-        self.forget_request(id);
-        self.counters.requests_cancelled += 1;
-    }
-
-    /// Whether the request's caller still waits.
-    fn forget_request(&mut self, id: RequestId) -> bool {
-        if self.given_up.remove(&id) {
-            self.withdrawn.retain(|withdrawn| *withdrawn != id);
-        }
-        self.open.remove(id).is_some()
-    }
-
-    /// Whether the application has this request and its caller still waits.
-    #[cfg(test)]
-    pub(crate) fn is_open(&self, id: RequestId) -> bool {
-        self.open.contains(id)
     }
 
     /// The peers that calls and requests depend on which have lasted for some time, if it is time to watch
@@ -418,45 +280,6 @@ impl CallTable {
         }
     }
 
-    /// The number of requests that the application has and whose callers still wait.
-    pub(crate) fn open_requests(&self) -> usize {
-        self.open.len()
-    }
-
-    /// Releases all requests that the application has. Returns those whose callers still wait, with
-    /// their deadlines, the most urgent one first.
-    pub(in crate::proto) fn release_all(&mut self) -> Vec<(RequestId, Instant)> {
-        self.given_up.clear();
-        core::mem::take(&mut self.open).iter().collect()
-    }
-
-    /// The request that a message withdraws. Counts a message that is malformed.
-    pub(in crate::proto) fn withdrawn_by(&mut self, message: &Message) -> Option<RequestId> {
-        let id = parse_withdrawal(message);
-        self.counters.malformed += u64::from(id.is_none());
-        id
-    }
-
-    /// Handles the withdrawal of a request by its caller. If the application has the request, it
-    /// learns of it. If nobody has it, the withdrawal may have overtaken it.
-    pub(in crate::proto) fn on_withdrawn(&mut self, id: RequestId, was_queued: bool) {
-        let was_open = self.open.remove(id).is_some();
-        if was_open {
-            self.on_given_up(id);
-        } else if !was_queued && !self.given_up.contains(&id) && !self.early.contains(id) {
-            self.early.push_back(id);
-            if self.early.len() > MAX_EARLY {
-                self.early.pop_first();
-            }
-        }
-        self.counters.requests_withdrawn += u64::from(was_queued || was_open);
-    }
-
-    /// The next request that the application has and whose caller no longer waits.
-    pub(in crate::proto) fn poll_withdrawn(&mut self) -> Option<RequestId> {
-        self.withdrawn.pop_front()
-    }
-
     /// Ends the calls whose requests were delivered and whose deadlines have passed. Other calls
     /// end with the sends of their requests, which have the same deadlines. Tells the application
     /// about requests whose callers have stopped waiting.
@@ -486,16 +309,6 @@ impl CallTable {
         self.ended.pop_front()
     }
 
-    /// Counts a reply that did not get through.
-    pub fn count_failed_response(&mut self) {
-        self.counters.responses_failed += 1;
-    }
-
-    /// Counts a panic of one of the application's handlers.
-    pub fn count_panicked(&mut self) {
-        self.counters.handlers_panicked += 1;
-    }
-
     /// The counters so far.
     pub fn counters(&self) -> CallCounters {
         self.counters
@@ -519,16 +332,7 @@ impl CallTable {
         for (id, _) in self.timers.iter() {
             assert!(self.waiting.contains_key(&id), "{id:?} has ended");
         }
-        assert!(self.early.len() <= MAX_EARLY);
-        for id in &self.given_up {
-            assert!(!self.open.contains(*id), "the caller of {id:?} waits and does not");
-        }
-    }
-
-    /// Tells the application that the caller of a request that it has no longer waits.
-    fn on_given_up(&mut self, id: RequestId) {
-        self.given_up.insert(id);
-        self.withdrawn.push_back(id);
+        self.check_requests();
     }
 
     /// Ends a call, if it waits.
@@ -707,71 +511,5 @@ mod tests {
         calls.handle_timeout(Instant::ZERO + LAST_RESPONSE);
         let why = Indeterminate::PeerRestarted;
         assert_eq!(calls.poll_ended(), Some((id, Err(CallFailure::Unknown(why)))));
-    }
-
-    /// Offers the application the request of a caller with `call`.
-    fn offered(calls: &mut CallTable, now: Instant, call: &Prepared) -> Option<IncomingRequest> {
-        let peer = callee();
-        let id = MessageId(0);
-        let role = crate::wire::Role::Request;
-        let message = Message {
-            peer,
-            incarnation: CALLER,
-            id,
-            role,
-            arrived_at: now,
-            bytes: call.frame.clone(),
-        };
-        let accepted = calls.accept(now, message);
-        calls.check_invariants();
-        accepted
-    }
-
-    #[test]
-    fn a_token_is_in_use_until_the_application_releases_its_request() {
-        for is_late in [false, true] {
-            let (mut calls, _) = calls();
-            let call = calls.prepare(None, b"another request");
-            let request = offered(&mut calls, Instant::ZERO, &call).unwrap();
-            let first = request.id();
-            if is_late {
-                calls.handle_timeout(DUE);
-            }
-            calls.on_withdrawn(first, false);
-            assert_eq!((calls.open_requests(), calls.is_open(first)), (0, false));
-            assert_eq!(offered(&mut calls, DUE, &call), None, "the application has it");
-            assert_eq!(calls.counters().malformed, 1);
-            assert_eq!((calls.poll_withdrawn(), calls.poll_withdrawn()), (Some(first), None));
-            calls.release(DUE, &request, Served::Dropped);
-            assert_eq!(calls.counters().requests_cancelled, 1);
-            assert_eq!(offered(&mut calls, DUE, &call).unwrap().id(), first);
-            assert_eq!((calls.open_requests(), calls.is_open(first)), (1, true));
-        }
-    }
-
-    #[test]
-    fn withdrawals_of_requests_that_are_not_there_are_bounded_and_take_effect_once() {
-        let (mut calls, _) = calls();
-        let requests: Vec<_> = (0..=MAX_EARLY).map(|_| calls.prepare(None, b"")).collect();
-        for call in &requests {
-            let id = RequestId { peer: callee(), incarnation: CALLER, call: call.id() };
-            calls.on_withdrawn(id, false);
-            calls.check_invariants();
-        }
-        assert!(offered(&mut calls, Instant::ZERO, &requests[0]).is_some(), "it was displaced");
-        assert_eq!(offered(&mut calls, Instant::ZERO, &requests[1]), None);
-        assert!(offered(&mut calls, Instant::ZERO, &requests[1]).is_some());
-        assert_eq!(calls.counters().requests_withdrawn, 1);
-    }
-
-    #[test]
-    fn releasing_a_request_discards_its_unreported_withdrawal() {
-        let (mut calls, _) = calls();
-        let call = calls.prepare(None, b"another request");
-        let request = offered(&mut calls, Instant::ZERO, &call).unwrap();
-        calls.on_withdrawn(request.id(), false);
-        calls.release(Instant::ZERO, &request, Served::Dropped);
-        assert_eq!(offered(&mut calls, Instant::ZERO, &call), Some(request));
-        assert_eq!(calls.poll_withdrawn(), None, "that withdrawal was of the released request");
     }
 }
