@@ -1,13 +1,12 @@
 //! In steady state, messages allocate only the memory that the application keeps.
 
-use crate::common::message;
+use crate::common::{self, message};
 use bytes::Bytes;
-use cloudburst_core::config::{Config, ListenPorts, Security};
-use cloudburst_core::path::{Egresses, Via};
+use cloudburst_core::config::Config;
+use cloudburst_core::path::Via;
 use cloudburst_core::proto::{
     Class, Contents, Ecn, Event, Marking, SendOptions, Transceiver, Transmit,
 };
-use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use core::time::Duration;
 use std::net::SocketAddr;
@@ -35,10 +34,7 @@ fn address(host: u8) -> SocketAddr {
 
 fn endpoint(host: u8) -> Transceiver {
     let config = Config { capacity: 100_000_000_000.into(), ..Config::default() };
-    let security = Security::pre_shared(crate::common::KEY);
-    let seed = Seed::new([host; 32]);
-    Transceiver::new(config, ListenPorts::one(7000), &security, seed, Box::new(Egresses(PATHS)))
-        .unwrap()
+    common::endpoint(&config, host, PATHS)
 }
 
 /// The batches that leave `from`, one after the other in one buffer.

@@ -1,14 +1,14 @@
 //! A peer that holds the key and lies harms only its own messages.
 
-use crate::common::peer::{KEY, Liar, open_fields, payload};
+use crate::common::peer::{KEY, Liar, open_fields, payload, symbol_prefix};
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::{Config, Tuning};
-use cloudburst_core::id::{Incarnation, MessageId, PathId};
+use cloudburst_core::id::{Incarnation, MessageId};
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::wire::handshake::{OpenFields, shake_hands};
 use cloudburst_core::wire::seal::Sealer;
-use cloudburst_core::wire::{Kind, Prefix, RejectReason, Role, SymbolHeader, Verdict};
+use cloudburst_core::wire::{RejectReason, SymbolHeader, Verdict};
 
 fn verdicts(answers: Vec<cloudburst_core::wire::Answer>) -> Vec<Verdict> {
     answers.into_iter().map(|answer| answer.verdict).collect()
@@ -239,20 +239,7 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
     });
     let flow = keys.forward;
     let mut sealer = Sealer::new(flow.symbols.clone());
-    let prefix = Prefix {
-        kind: Kind::Symbol,
-        ack_request: false,
-        partial: false,
-        again: false,
-        pulled: false,
-        probe: false,
-        is_final: false,
-        role: Role::Plain,
-        class: 1,
-        path: PathId(0),
-        session: sealer.session(),
-        number: 0,
-    };
+    let prefix = symbol_prefix(&sealer);
     let header = SymbolHeader {
         path_number: 0,
         message: MessageId(0),

@@ -1,12 +1,12 @@
 //! A sender, several peers that may fall silent, and a virtual clock. The network delays packets,
 //! and loses only those from or to silent peers.
 
-use cloudburst_core::config::{Config, ListenPorts, Security};
+use crate::common::endpoint;
+use cloudburst_core::config::Config;
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
-use cloudburst_core::path::{Egresses, Via};
+use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Event, SendOptions, SentTo, Transceiver};
-use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,19 +35,7 @@ fn address(host: usize, egress: u16) -> SocketAddr {
 impl Star {
     /// A sender with configuration `config` that has sessions with `peers` peers.
     pub(crate) fn new(config: &Config, peers: usize) -> Self {
-        let config = config.clone();
-        let host = |seed| {
-            let security = Security::pre_shared([7; 32]);
-            let seed = Seed::new([seed as u8 + 1; 32]);
-            Transceiver::new(
-                config.clone(),
-                ListenPorts::one(7000),
-                &security,
-                seed,
-                Box::new(Egresses(PATHS)),
-            )
-            .unwrap()
-        };
+        let host = |number| endpoint(config, number as u8 + 1, PATHS);
         let mut star = Self {
             now: Instant::from_nanos(1_000_000_000),
             hosts: (0..=peers).map(host).collect(),

@@ -15,9 +15,9 @@ use bytes::Bytes;
 use cloudburst_core::config::{Config, ListenPorts, Security};
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::id::MessageId;
-use cloudburst_core::path::Via;
-use cloudburst_core::proto::{SendOptions, Transmit};
-use cloudburst_core::rng::SplitMix64;
+use cloudburst_core::path::{Egresses, Via};
+use cloudburst_core::proto::{SendOptions, Transceiver, Transmit};
+use cloudburst_core::rng::{Seed, SplitMix64};
 use cloudburst_core::time::Instant;
 use cloudburst_netem::{Link, LinkConfig, LinkStats, Loss};
 use cloudburst_world::drive::{self, Watch};
@@ -47,6 +47,14 @@ impl Side {
         let host = if self == Self::A { 1 } else { 2 };
         SocketAddr::from(([10, 0, 0, host], 7000 + egress))
     }
+}
+
+/// An endpoint at port 7000 whose incarnation follows from `seed`, with this many egresses.
+pub fn endpoint(config: &Config, seed: u8, egresses: u16) -> Transceiver {
+    let security = Security::pre_shared(KEY);
+    let paths = Box::new(Egresses(egresses));
+    let seed = Seed::new([seed; 32]);
+    Transceiver::new(config.clone(), ListenPorts::one(7000), &security, seed, paths).unwrap()
 }
 
 /// The parameters of a pair.

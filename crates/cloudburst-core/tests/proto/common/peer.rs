@@ -96,7 +96,7 @@ impl Liar {
         index_set: &[u8],
         payload: &[u8],
     ) -> Vec<Answer> {
-        let mut prefix = symbol_prefix(&mut self.sealer);
+        let mut prefix = symbol_prefix(&self.sealer);
         prefix.ack_request = ack_request;
         prefix.partial = self.partial;
         prefix.pulled = self.pulled;
@@ -160,8 +160,8 @@ impl Liar {
     }
 }
 
-/// The prefix of the next symbol that `sealer` seals.
-fn symbol_prefix(sealer: &mut Sealer) -> Prefix {
+/// The prefix of the next symbol that `sealer` seals, of a plain message.
+pub fn symbol_prefix(sealer: &Sealer) -> Prefix {
     Prefix {
         kind: Kind::Symbol,
         ack_request: false,

@@ -5,13 +5,14 @@
 mod tcp;
 
 use self::tcp::Tcp;
+use crate::common::endpoint;
 use bytes::Bytes;
-use cloudburst_core::config::{Config, EcnMode, Fabric, ListenPorts, Rate, Security};
+use cloudburst_core::config::{Config, EcnMode, Fabric, Rate};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
-use cloudburst_core::path::{Egresses, Via};
+use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Ecn, Event, SendOptions, Transceiver};
-use cloudburst_core::rng::{Seed, SplitMix64};
+use cloudburst_core::rng::SplitMix64;
 use cloudburst_core::time::Instant;
 use cloudburst_netem::queue::{Depth, DropTail};
 use core::time::Duration;
@@ -124,19 +125,7 @@ impl Net {
     /// This many hosts with the same configuration, whose links have `rate` and queues of 64
     /// packets.
     fn new(config: &Config, hosts: usize, rate: u64) -> Self {
-        let config = config.clone();
-        let host = |number| {
-            let security = Security::pre_shared([7; 32]);
-            let seed = Seed::new([number as u8 + 1; 32]);
-            Transceiver::new(
-                config.clone(),
-                ListenPorts::one(7000),
-                &security,
-                seed,
-                Box::new(Egresses(PATHS)),
-            )
-            .unwrap()
-        };
+        let host = |number| endpoint(config, number as u8 + 1, PATHS);
         let wires = || (0..hosts).map(|_| Wire::new(rate, 64, Depth::Unlimited)).collect();
         Self {
             now: Instant::from_nanos(GIGABIT),
