@@ -73,19 +73,26 @@ impl Transceiver {
     }
 
     /// Acts on what the sending half has found out about peers.
+    // Nearly all packets lead to none.
+    #[inline]
     pub(super) fn relay(&mut self, now: Instant) {
         while let Some(finding) = self.sender.poll_finding() {
-            match finding {
-                Finding::Departed(departure) => self.on_departed(now, departure),
-                Finding::Located(located) => {
-                    if let Some(routes) = self.receiver.locate(now, located) {
-                        self.sender.learn_routes_of_moved(located.peer, routes);
-                    }
+            self.on_finding(now, finding);
+        }
+    }
+
+    #[cold]
+    fn on_finding(&mut self, now: Instant, finding: Finding) {
+        match finding {
+            Finding::Departed(departure) => self.on_departed(now, departure),
+            Finding::Located(located) => {
+                if let Some(routes) = self.receiver.locate(now, located) {
+                    self.sender.learn_routes_of_moved(located.peer, routes);
                 }
-                Finding::Unresponsive(peer) => {
-                    let vias = self.receiver.alternates(peer);
-                    self.sender.check_alternates(now, peer, vias);
-                }
+            }
+            Finding::Unresponsive(peer) => {
+                let vias = self.receiver.alternates(peer);
+                self.sender.check_alternates(now, peer, vias);
             }
         }
     }

@@ -213,8 +213,10 @@ impl Receiver {
         self.timers.remove((name, id));
         self.pulls.leave(incoming, (name, id));
         let waiting = &mut self.inboxes[incoming.role as usize].waiting;
-        waiting.serve((name, id), TURN);
-        waiting.remove((name, id));
+        if !waiting.is_empty() {
+            waiting.serve((name, id), TURN);
+            waiting.remove((name, id));
+        }
     }
 
     /// Rejects all messages of some roles that have not ended, because the endpoint is closing.

@@ -536,6 +536,7 @@ impl Sender {
     }
 
     /// The next thing found out about a peer.
+    #[inline]
     pub(super) fn poll_finding(&mut self) -> Option<Finding> {
         self.findings.pop_front()
     }
